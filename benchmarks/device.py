@@ -193,8 +193,7 @@ def times(path, device, dtype, length):
 
 def surveys(device, length, peaked):
     """What is stored of one head's map beside its factors, by torch and by numpy."""
-    from hgviz.maps.summary import to_store
-    from hgviz.maps.survey import survey
+    from hgviz.maps.survey import survey, to_store
     from hgviz.models.surveying import surveyed
 
     maps = one_head(length, peaked)

@@ -15,7 +15,7 @@ import numpy as np
 from table import line
 
 from hgviz.maps import TILE, Factors, LazyMap, Relative, Rule
-from hgviz.maps.blas import one_thread
+from hgviz.maps.tiles import one_thread
 from hgviz.store import open_capture, write_capture
 
 ROWS, COLUMNS = 800, 1000

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.reading import Bools
 from hgviz.core import HeadId
-from hgviz.maps.blas import one_thread
 from hgviz.maps.survey import entropy_of
+from hgviz.maps.tiles import one_thread
 
 NEAR_ZERO = 0.01  # of the largest weight of a row
 _COLUMNS = 256  # at once, as many as a core's cache holds

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.differences import NEAR_ZERO, distance_of, divergence, rank_of
 from hgviz.core import HeadId, ModelSpec
-from hgviz.maps.blas import one_thread
+from hgviz.maps.tiles import one_thread
 
 SMALL = 1e-3  # of the largest slope of a head in a text
 SINGULAR = 12  # singular values that are kept

@@ -28,7 +28,7 @@ from hgviz.figures.forms import (
     one_of,
 )
 from hgviz.figures.spec import Spec
-from hgviz.maps.linking import FUSES as TOGETHER
+from hgviz.maps.links import FUSES as TOGETHER
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.recipe import FUSES
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hgviz.core import Display, HeadId, HgvizError, Selection
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from hgviz.recipe import Recipe
 
 POINTS = 72.0  # per inch

@@ -84,7 +84,7 @@ class Working:
 
     def _let_go(self, key: str) -> None:
         if any(one.key == key and one.state == "stopping" for one in self.session.work):
-            from hgviz.maps.cache import give_back
+            from hgviz.maps.tiles import give_back
 
             give_back()  # see app.keep_memory
             self.tell(key, state="stopped")

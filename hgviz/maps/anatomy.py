@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON, Activation
 from hgviz.core import Step, Task
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.relative import Distances, distances_of
-from hgviz.maps.rule import Diagonals, Factors, Rule, plain
+from hgviz.maps.rule import Diagonals, Distances, Factors, Rule, distances_of, plain
 
 BLOCK = 4096  # keys that are multiplied at a time
 

@@ -2,24 +2,199 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import frexp
 from threading import local
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.activations import ACTIVATIONS
-from hgviz.maps.cache import Cache
-from hgviz.maps.exponential import exponential
-from hgviz.maps.operands import Operands, Queries
-from hgviz.maps.pooling import fold_ends, fold_max, larger
-from hgviz.maps.pyramid import Pyramid
-from hgviz.maps.rule import Factors
-from hgviz.maps.summary import Summary, summarise
-from hgviz.maps.tiles import TILE, Tiled
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
+from hgviz.maps.pyramid import Pyramid, fold_ends, fold_max, larger
+from hgviz.maps.rule import Factors, Grouped, Rule, distances_of, plain
+from hgviz.maps.survey import Summary, lengths, log_sums, summarise, totals
+from hgviz.maps.tiles import TILE, Cache, Tiled, exponential
+
+# --- blocks of queries and keys -------------------------------------------------------------------
+
+_READY = Cache(64 << 20)  # of all maps together
+_RIDING = 2  # the columns of the product that add a row's shift, one for each of its parts
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Queries:
+    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
+    (rows, 1) each: the factor of a row's scores (None if they have it), the least that weighs, and
+    what is added then.
+    """
+
+    content: NDArray[Any]
+    position: NDArray[Any] | None = None
+    factor: NDArray[Any] | None = None
+    least: NDArray[Any] | None = None
+    shift: tuple[NDArray[Any], ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether a product with the keys is all there is to its scores."""
+        more = self.position, self.factor, self.least
+        return not self.shift and all(one is None for one in more)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        parts = (self.content, self.position, self.factor, self.least, *self.shift)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
+class Operands:
+    """What the tiles of one layer are products of, made from its factors when asked for; number is
+    that of no other.
+
+    float32 throughout, also of two-byte factors: their products are exact in it, and a float32
+    product is the fastest that numpy has on a CPU (float16 has no BLAS, bfloat16 no dtype).
+    """
+
+    def __init__(self, factors: Factors) -> None:
+        rule = factors.rule
+        self._factors, self._rule = factors, rule
+        self._acts = tuple(ACTIVATIONS[name] for name in rule.activations)
+        self.dtype = np.float64 if factors.dtype == "float64" else np.float32
+        self.number = next(_numbers)
+        weakref.finalize(self, _READY.forget, self.number).atexit = False
+        self._riding = tuple(map(self._rides, range(len(rule.activations))))
+        self._distances = distances_of(rule, self.dtype)
+
+    def queries(self, place: int, i: int, rows: range) -> Queries:
+        """The block of rows i of the head stored at a place."""
+        key = (self.number, place, "q", i)
+        make = self._ridden if self._riding[place] else self._made
+        return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
+
+    def keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
+        """(d_head, keys), with a one for each column of the queries that adds to the scores."""
+
+        def made() -> NDArray[Any]:
+            k = self._with_more(place, self._factors.k[place, columns.start : columns.stop]).T
+            if not self._riding[place]:
+                return np.ascontiguousarray(k)  # lying so, a product takes a tenth less
+            ready = np.ones((len(k) + _RIDING, k.shape[1]), self.dtype)
+            ready[:-_RIDING] = k
+            return ready
+
+        k = self._factors.k
+        shared = k.group(place) if isinstance(k, Grouped) else place
+        return _READY.get((self.number, shared, "k", j), made)
+
+    def by_distance(
+        self, place: int, position: NDArray[Any], rows: range, columns: range
+    ) -> NDArray[Any]:
+        """(rows, columns) The scores of relative positions."""
+        distances = self._distances
+        assert distances is not None
+        lowest, count = distances.band(rows, columns)
+        key = (self.number, place, "r", lowest, count)
+        band = _READY.get(key, lambda: distances.keys(place, lowest, count))
+        return distances.scores(position, band, len(rows), len(columns))
+
+    def _rides(self, place: int) -> bool:
+        """Whether the shift of a head comes out of the product, as columns that meet ones.
+
+        A product adds its columns one after another: the last ones round as additions to the
+        whole tile would, for a tenth of the time. Not where something is done to scores between.
+        """
+        rule, scale = self._rule, self._rule.scale_of(place)
+        between = (rule.norms[place], rule.relative, rule.softcap, self._factors.threshold)
+        powers = self._acts[place].softmax and abs(frexp(scale)[0]) == 0.5
+        return powers and all(one is None for one in between)
+
+    def _ridden(self, place: int, rows: slice) -> Queries:
+        q = self._with_one(place, plain(self._factors.q[place, rows], self.dtype))
+        ready = np.zeros((len(q), q.shape[1] + _RIDING), self.dtype)
+        np.multiply(q, self.dtype(self._rule.scale_of(place)), out=ready[:, :-_RIDING])
+        stat = np.asarray(self._factors.stat[place, rows], np.float64)
+        for at, part in enumerate(_parts(-stat, self.dtype), q.shape[1]):
+            ready[:, at] = part
+        return Queries(ready)
+
+    def _made(self, place: int, rows: slice) -> Queries:
+        q = plain(self._factors.q[place, rows], self.dtype)
+        factor, least, shift = self._row_terms(place, rows)
+        content, position = q, None
+        if self._distances is not None and self._acts[place].features is None:
+            content = self._distances.to_keys(place, q)
+            position = self._distances.to_distances(place, q)
+        content = self._with_one(place, content)
+        # in the model's own order: scaling q first, or a statistic rounded to float32 as one more
+        # column of the product, was up to 8 times less exact
+        if not (np.abs(np.frexp(factor)[0]) == 0.5).all():
+            return Queries(content, position, factor, least, shift)
+        # powers of two, as of heads 64 wide, round nothing: the same bits, and a step less a tile
+        position = None if position is None else position * factor
+        return Queries(content * factor, position, None, least, shift)
+
+    def _with_more(self, place: int, k: NDArray[Any]) -> NDArray[Any]:
+        """Keys (keys, d_head), with what they add to any product as one more column."""
+        k, of_keys = plain(k, self.dtype), self._acts[place].of_keys
+        return k if of_keys is None else np.column_stack([k, of_keys(k, np)])
+
+    def _with_one(self, place: int, q: NDArray[Any]) -> NDArray[Any]:
+        """Queries (rows, d_head), with the one that meets that column."""
+        if self._acts[place].of_keys is None:
+            return q
+        return np.column_stack([q, np.ones(len(q), self.dtype)])
+
+    def _row_terms(
+        self, place: int, rows: slice
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[NDArray[Any], ...]]:
+        """(rows, 1) each: what multiplies the scores of a row, the least that weighs, and what is
+        added to them.
+        """
+        factors, norm = self._factors, self._rule.norms[place]
+        statistic = self._acts[place].statistic
+
+        def of(values: NDArray[Any]) -> NDArray[np.float64]:
+            return np.asarray(values[place, rows], np.float64)[:, None]
+
+        stat = of(factors.stat)
+        divisor, constant = np.ones_like(stat), 0.0
+        if norm is not None:
+            length = stat if factors.norm is None or statistic == "none" else of(factors.norm)
+            literal = norm == "l2-literal"
+            divisor = np.where(length > 0, length, 1.0) if literal else length + NORM_EPSILON
+            constant = NORM_EPSILON if literal else 0.0
+        least = None if factors.threshold is None else of(factors.threshold) / divisor
+        shift = np.full_like(stat, constant)
+        if statistic == "lse":
+            shift -= stat
+        elif statistic == "sum":
+            over = self._acts[place].divisor(stat)
+            divisor, shift = divisor * over, shift / over
+            least = None if least is None else least / over
+        if least is not None:
+            least = None if np.isneginf(least).all() else least.astype(self.dtype)
+        factor = (self._rule.scale_of(place) / divisor).astype(self.dtype)
+        return factor, least, _parts(shift, self.dtype)
+
+
+def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
+    """What is added to scores, as none, one or two numbers of a dtype that make it up."""
+    if not shift.any():
+        return ()
+    # a weight near 1 feels the rounding of a large statistic: the rest follows
+    high = shift.astype(dtype)
+    rest = np.subtract(shift, high, where=np.isfinite(shift), out=np.zeros_like(shift))
+    return (high, rest.astype(dtype)) if rest.any() else (high,)
+
+
+# --- the maps -------------------------------------------------------------------------------------
 
 RUN = 2  # tiles side by side that are folded at once: more would leave the cache
 
@@ -384,3 +559,117 @@ def signed_head(found: Any, head: int) -> bool:
         return bool(found.signed)
     row = ACTIVATIONS.get(found.factors.rule.activations[found.heads.index(head)])
     return row is None or row.signed
+
+
+# --- the row statistic that goes with the tiles ---------------------------------------------------
+
+ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itself or to 1
+HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
+
+# maps, place of a head, rows that matter or None for all: as hgviz.maps.survey.totals
+Totals = Callable[[Tiled, int, NDArray[np.bool_] | None], NDArray[np.float64]]
+
+
+def settled(factors: Factors, rounded: float | None = None, totals: Totals = totals) -> Factors:
+    """The same factors, with statistics under which the rows of softmaxes and of linear attention
+    sum to what they should in the tiles.
+
+    A model takes the statistic of its own scores, whose rounding errors are not those of the
+    tiles; in the model's weights they cancel, between the two they add up. One pass over the
+    tiles puts what is left of them into the statistic. Rows without keys stay as they are.
+    rounded: how far log-sum-exps are off at most, relative to themselves; where it is known, only
+    rows are looked at that have a weight which could be off by more than is harmless. totals: what
+    adds rows up.
+    """
+    maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
+    stat = np.array(factors.stat[...], np.float64)
+    for place in range(len(stat)):
+        rows = None if rounded is None else _doubtful(factors, place, rounded)
+        stat[place] = settled_rows(maps, place, rows, totals)
+    return replace(factors, stat=stat)
+
+
+def settled_rows(
+    maps: LazyMap, place: int, rows: NDArray[np.bool_] | None = None, totals: Totals = totals
+) -> NDArray[np.float64]:
+    """The statistic (queries,) that goes with the tiles of the head stored at a place."""
+    factors = maps.factors
+    act = ACTIVATIONS[factors.rule.activations[place]]
+    if act.statistic == "none":
+        return np.array(factors.stat[place], np.float64)
+    if act.logs is not None:  # what a row sums to does not tell
+        return with_sink(log_sums(maps, place), factors.rule, place)
+    return settled_row(factors, place, totals(maps, place, rows))
+
+
+def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
+    """Log-sum-exps of the scores of a head (queries,), with its sinks among them."""
+    act, good = ACTIVATIONS[rule.activations[place]], np.isfinite(stat)
+    learnt = None if rule.sinks is None or not act.softmax else float(rule.sinks[place])
+    for sink in (learnt, act.sink):
+        if sink is not None:
+            stat = np.where(good, np.logaddexp(np.where(good, stat, 0.0), sink), stat)
+    return stat
+
+
+def measured(factors: Factors) -> Factors:
+    """The same factors with the statistics and norms of their rows, whatever was there; not of
+    topk. One pass over the tiles, two where scores are normalised before they are summed.
+    """
+    stat, heads = np.zeros(factors.q.shape[:2]), tuple(range(len(factors.q)))
+    norm, both = np.zeros(stat.shape, np.float32), False
+    for place in heads:
+        rule = factors.rule
+        kind = ACTIVATIONS[rule.activations[place]].statistic
+        if rule.norms[place] is not None:
+            found = lengths(
+                LazyMap(replace(factors, stat=stat, rule=_scores(rule, place)), heads), place
+            )
+            both = both or kind != "none"
+            (stat if kind == "none" else norm)[place] = found
+        normal = replace(factors, stat=stat, norm=norm)
+        if kind == "lse":
+            stat[place] = with_sink(log_sums(LazyMap(normal, heads), place), rule, place)
+        elif kind == "sum":
+            stat[place] = settled_row(normal, place, totals(LazyMap(normal, heads), place))
+    return replace(factors, stat=stat, norm=norm if both else None)
+
+
+def _scores(rule: Rule, place: int) -> Rule:
+    """The rule under which the `logs` of a head are its scaled scores."""
+    names = [name if ACTIVATIONS[name].softmax else "softmax" for name in rule.activations]
+    norms, scale = (None,) * len(names), rule.scale_of(place)
+    return replace(rule, scale=scale, activations=tuple(names), norms=norms)
+
+
+def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The statistic (queries,) of the head stored at a place, given what its rows sum to; NaN
+    leaves it as it is.
+    """
+    stat = np.array(factors.stat[place], np.float64)
+    good = np.isfinite(stat) & np.isfinite(total) & (total > 0)
+    kind = ACTIVATIONS[factors.rule.activations[place]]
+    if kind.statistic == "lse":
+        stat[good] += np.log(total[good])
+        stat[good] = with_sink(stat[good], factors.rule, place)
+    elif kind.statistic == "sum":  # a row sums to S / (S + epsilon), S the sum in the tiles
+        stat[good] = total[good] * (stat[good] + kind.epsilon)
+    return stat
+
+
+def _doubtful(factors: Factors, place: int, rounded: float) -> NDArray[np.bool_] | None:
+    """(queries,) The rows of a softmax in which a weight may be off; None for all.
+
+    No score is larger than the lengths of query and key allow (Cauchy-Schwarz).
+    """
+    rule = factors.rule
+    kind = ACTIVATIONS[rule.activations[place]]
+    more = rule.norms[place], rule.relative, kind.of_keys, kind.sink, rule.sinks, rule.softcap
+    if not kind.softmax or any(one is not None for one in more):
+        return None
+    q, k = (np.linalg.norm(plain(one[place], np.float32), axis=1) for one in (factors.q, factors.k))
+    stat: NDArray[Any] = np.asarray(factors.stat[place], np.float64)
+    with np.errstate(invalid="ignore"):
+        largest = np.exp(np.minimum(abs(rule.scale) * q * k.max(initial=0.0) - stat, 0.0))
+        found: NDArray[np.bool_] = largest * rounded * np.maximum(np.abs(stat), 1.0) > HARMLESS
+    return found

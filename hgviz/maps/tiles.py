@@ -1,18 +1,196 @@
-"""Reading a map by tiles of a fixed grid, so that a cell has the same bits in every read."""
+"""Reading a map by tiles of a fixed grid, so that a cell has the same bits in every read; what
+tiles are computed with: one thread of BLAS each, memory that is kept, exponentials."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, HgvizError, Interval, Reduce
-from hgviz.maps.blas import one_thread
-from hgviz.maps.pooling import counts, fold_magnitude, fold_max, fold_sum
-from hgviz.maps.pyramid import Pyramid
+from hgviz.maps.pyramid import Pyramid, counts, fold_magnitude, fold_max, fold_sum
+
+# --- threads of BLAS ------------------------------------------------------------------------------
+
+# numpy's wheels rename OpenBLAS's functions; distributions and conda keep the plain names
+_NAMES = (
+    ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
+    ("scipy_openblas_get_num_threads", "scipy_openblas_set_num_threads"),
+    ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
+    ("openblas_get_num_threads", "openblas_set_num_threads"),
+    ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"),
+)
+_lock = threading.Lock()
+_inside = 0
+_before = 1
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Numpy's BLAS uses one thread while anybody is inside, and what it used before afterwards.
+
+    The number belongs to the process, so the first one in sets it and the last one out restores
+    it. Tiles get their parallelism from tile workers, whose products must not start threads.
+    """
+    global _inside, _before
+    get, put = _threads()
+    with _lock:
+        _inside += 1
+        if _inside == 1:
+            _before = get()
+            put(1)
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if _inside == 0:
+                put(_before)
+
+
+@cache
+def _threads() -> tuple[Callable[[], int], Callable[[int], object]]:
+    """The two functions of numpy's own BLAS; for one without them, two that do nothing."""
+    for path in _libraries():
+        with suppress(OSError):
+            library = ctypes.CDLL(str(path))
+            for get, put in _NAMES:
+                if hasattr(library, get) and hasattr(library, put):
+                    return getattr(library, get), getattr(library, put)
+    return lambda: 1, lambda _: None
+
+
+def _libraries() -> Iterator[Path]:
+    # a symbol is looked up in what the extension was linked with, too, except on Windows
+    yield Path(np._core._multiarray_umath.__file__)  # type: ignore[attr-defined]
+    yield from Path(np.__file__).parent.parent.glob("numpy.libs/*openblas*")
+
+
+# --- memory that is kept --------------------------------------------------------------------------
+
+
+class Sized(Protocol):
+    """Whatever knows its bytes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=Sized)
+
+
+class Cache:
+    """Keeps what was used last; shared by threads, which make a missing value at the same time.
+
+    Keys are tuples, of which the first part says whose a value is.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._held = limit, 0
+        self._values: OrderedDict[tuple[Hashable, ...], Any] = OrderedDict()
+        self._gone: deque[Hashable] = deque()
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[Hashable, ...], make: Callable[[], Kept]) -> Kept:
+        """The value of a key, made if it is not there."""
+        with self._lock:
+            self._let_go()
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]  # type: ignore[no-any-return]
+        value = make()
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = value
+                self._held += value.nbytes
+            while self._held > self._limit:
+                self._held -= self._values.popitem(last=False)[1].nbytes
+        return value
+
+    def forget(self, owner: Hashable) -> None:
+        """Let go of all values of an owner: now, or, where the cache is in use, at its next use.
+
+        It waits for nothing, since it may be called while this very thread is at work here: when
+        an owner is collected as garbage.
+        """
+        self._gone.append(owner)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._let_go()
+            finally:
+                self._lock.release()
+
+    def _let_go(self) -> None:
+        while self._gone:
+            owner = self._gone.popleft()
+            for key in [one for one in self._values if one[0] == owner]:
+                self._held -= self._values.pop(key).nbytes
+
+    @property
+    def held(self) -> int:
+        """Bytes in use."""
+        return self._held
+
+
+def give_back() -> None:
+    """Hand what was freed to the system: glibc holds on to it, 500 MB after a text of 900,000
+    letters, and each thread to what it freed itself. It takes some 20 ms.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+# --- exponentials ---------------------------------------------------------------------------------
+
+_BITS = np.float32(1 / np.log(2))
+
+
+def exponential(logs: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    """e to some powers, as powers of 2 where these are faster.
+
+    The product with 1 / log 2 is rounded, by which a weight e^-x is off by x e^-x 2^-24 at most:
+    all in all half of what numpy's own exp is off.
+    """
+    found: NDArray[Any]
+    if logs.dtype == np.float32 and _has_fast_powers_of_2():
+        found = np.multiply(logs, _BITS, out=out)
+        np.exp2(found, out=found)
+    else:
+        found = np.exp(logs, out=out)
+    return found
+
+
+@cache
+def _has_fast_powers_of_2() -> bool:
+    """Whether numpy takes float32 exp2 from Intel's vector library, as its builds for Linux do with
+    AVX-512: with the product, two thirds of the time of exp. Elsewhere exp2 goes one by one.
+    """
+    if sys.platform != "linux":
+        return False
+    try:
+        from numpy.lib.introspect import opt_func_info
+    except ImportError:  # before numpy 2.2
+        return False
+    kinds = opt_func_info(func_name="^exp2$", signature="float32").get("exp2", {})
+    return any(one["current"] in ("AVX512_SKX", "X86_V4") for one in kinds.values())
+
+
+# --- tiles ----------------------------------------------------------------------------------------
 
 TILE = 256
 TILE_ZOOM = 8  # at this zoom a tile is one cell

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Floats
-from hgviz.maps.lazy import LazyMap
+from hgviz.maps.lazy import HARMLESS, ROUNDED, LazyMap, Totals
 from hgviz.maps.rule import Diagonals, plain
-from hgviz.maps.statistic import HARMLESS, ROUNDED, Totals
 from hgviz.maps.survey import (
     Survey,
     Surveyor,

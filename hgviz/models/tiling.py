@@ -20,9 +20,8 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Floats, Interval, Map
-from hgviz.maps.cache import Cache
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.tiles import TILE, widened
+from hgviz.maps.tiles import TILE, Cache, widened
 from hgviz.models import surveying
 from hgviz.models.devices import out_of_memory
 from hgviz.models.surveying import blocks, in_full
@@ -49,7 +48,7 @@ def reader(device: str) -> Reader | None:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The queries of a block, (SIDE, TILE, ...) each; see hgviz.maps.operands.Queries."""
+    """The queries of a block, (SIDE, TILE, ...) each; see hgviz.maps.lazy.Queries."""
 
     content: Tensor
     factor: Tensor | None

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
+from hgviz.maps.lazy import with_sink
 from hgviz.maps.rule import proof_rows
-from hgviz.maps.statistic import with_sink
 
 LONGEST_NAME = 200
 DTYPES = "float16", "float32", "float64"

@@ -24,7 +24,7 @@ from hgviz.maps import (
 )
 from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import Distance, Norm
-from hgviz.maps.summary import THUMB, Histogram
+from hgviz.maps.survey import THUMB, Histogram
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import RUN, Checksums, Stored, StoredRuns, Whole, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading

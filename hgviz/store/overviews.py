@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
+from hgviz.maps.lazy import settled_row, settled_rows
 from hgviz.maps.pyramid import Codes, Pyramid, Range
-from hgviz.maps.statistic import settled_row, settled_rows
-from hgviz.maps.summary import Histogram, pyramid_of, summary_of, to_store
-from hgviz.maps.survey import Surveyor, survey
+from hgviz.maps.survey import Histogram, Surveyor, pyramid_of, summary_of, survey, to_store
 from hgviz.store import packing, schema
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
 from hgviz.store.packing import Packed

@@ -94,7 +94,7 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Cap
 def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
 ) -> Task[Capture]:
-    from hgviz.maps.cache import give_back
+    from hgviz.maps.tiles import give_back
     from hgviz.models.surveying import surveyor
     from hgviz.store import Writer, open_capture
 

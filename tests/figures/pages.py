@@ -11,7 +11,7 @@ from hgviz.figures import WIDTHS, Looked, Spec, composed, composed_sheet
 from hgviz.figures.content import Panel, Sheet
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from tests.figures.texts import MAKERS, capture_of
 
 EVERY_WIDTH = ("1.6in", *WIDTHS, "12in")

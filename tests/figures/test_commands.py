@@ -18,7 +18,7 @@ from hgviz.figures import FIGURES, Looked, Panel, Spec
 from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
 from hgviz.figures.provenance import command
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from hgviz.models import open_model
 from hgviz.recipe import Recipe
 from hgviz.store import open_capture, write_capture, write_study

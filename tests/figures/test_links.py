@@ -17,7 +17,7 @@ from hgviz.figures.kinds.shown import Item, items_of
 from hgviz.figures.kinds.strands import number
 from hgviz.figures.paper import style
 from hgviz.maps import DenseMap
-from hgviz.maps.linking import Linking, linked
+from hgviz.maps.links import Linking, linked
 from hgviz.store import write_capture
 from tests.figures.flaws import overlaps, texts
 from tests.gui import kinds

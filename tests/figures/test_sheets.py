@@ -15,7 +15,7 @@ from hgviz.figures.paper.axes import Axes, band
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.sheet import placed
 from hgviz.figures.plan import read, table
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from hgviz.store import open_capture
 from tests.figures.test_commands import WINDOW, files, run, said  # noqa: F401
 from tests.figures.texts import mixed, plain

@@ -21,7 +21,7 @@ from hgviz.figures.files import companions, export
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.words import tables
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from hgviz.store import write_capture
 from tests.figures.every import panel_of
 from tests.figures.texts import HOSTILE, SEA, Dense, capture_of, plain

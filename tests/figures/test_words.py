@@ -25,7 +25,7 @@ from hgviz.figures.files import accessible
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.report import write
 from hgviz.figures.words import peaks, spoken
-from hgviz.maps.linking import Linking
+from hgviz.maps.links import Linking
 from tests.figures.every import EVERY, SHEET, draw, panel_of
 from tests.figures.texts import HOSTILE, MAKERS, SEA, Dense, capture_of, plain
 from tests.making import make_capture

@@ -11,8 +11,7 @@ from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
 from hgviz.maps.pyramid import UNSIGNED_ERROR
-from hgviz.maps.summary import pyramid_of, to_store
-from hgviz.maps.survey import survey
+from hgviz.maps.survey import pyramid_of, survey, to_store
 from tests.making import make_capture
 
 CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)

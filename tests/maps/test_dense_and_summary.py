@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, Summary, operands, pool, thumb_zoom
-from hgviz.maps.cache import Cache
-from hgviz.maps.summary import summarise
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, Summary, lazy, pool, thumb_zoom
+from hgviz.maps.survey import summarise
+from hgviz.maps.tiles import Cache
 from tests.maps.reference import pooled
 from tests.maps.test_lazy import bits, make, same_bits
 
@@ -129,9 +129,9 @@ def test_what_tiles_were_made_of_goes_with_their_map():
     none = np.zeros(0, np.int64), np.zeros((1, 0, 300), np.float32)
     rule = Rule(1.0, ("softmax",), (None,), causal=True)
     gc.collect()
-    before = operands._READY.held
+    before = lazy._READY.held
     maps = LazyMap(Factors(q, k, np.zeros((1, 300), np.float32), rule, *none), (0,))
     maps.read(0)
-    assert operands._READY.held > before
+    assert lazy._READY.held > before
     del maps
-    assert operands._READY.held == before
+    assert lazy._READY.held == before

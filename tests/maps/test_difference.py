@@ -124,7 +124,7 @@ def test_wide_cells_are_read_in_runs_that_memory_holds(monkeypatch):
     a, _ = two(700, 620)
     rows, columns = (drawn(np.random.default_rng(1), size, 300) for size in (700, 620))
     whole = Projected(a, rows, columns).read(0)
-    monkeypatch.setattr("hgviz.maps.projected.MOST_READ", 5000)
+    monkeypatch.setattr("hgviz.maps.stored.MOST_READ", 5000)
     sizes = []
     read = a.read
     monkeypatch.setattr(a, "read", lambda *args: sizes.append(read(*args).size) or read(*args))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hgviz.maps import exponential as module
-from hgviz.maps.exponential import exponential
+from hgviz.maps import tiles as module
+from hgviz.maps.tiles import exponential
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.maps import DenseMap, pyramid
-from hgviz.maps.summary import Histogram, Summary
+from hgviz.maps.survey import Histogram, Summary
 from hgviz.store import open_capture, write_capture
 from tests.making import make_capture
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, settled
-from hgviz.maps.blas import one_thread
-from hgviz.maps.statistic import ROUNDED
+from hgviz.maps.lazy import ROUNDED
+from hgviz.maps.tiles import one_thread
 from tests.maps.reference import (
     FORMULAS,
     OPEN,
@@ -319,7 +319,7 @@ def test_a_layer_is_never_read_whole():
 
 
 def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():
-    from hgviz.maps import blas
+    from hgviz.maps import tiles as blas
 
     get, put = blas._threads()
     before = get()

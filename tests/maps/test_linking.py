@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Selection, finish
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.maps.linking import Linking, alike, linked, sides_of
-from hgviz.maps.sides import side_of, words_of
+from hgviz.maps.links import Linking, alike, linked, side_of, sides_of, words_of
 from tests.figures.texts import plain
 from tests.making import make_capture
 
@@ -288,7 +287,7 @@ def test_numbers_that_are_none_are_no_weights():
 
 
 def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
-    from hgviz.maps import linking as module
+    from hgviz.maps import links as module
 
     capture = make_capture(TEXT * 8, strides=(1,), heads=1)
     monkeypatch.setattr(module, "CELLS", 1000)

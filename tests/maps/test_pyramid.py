@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hgviz.maps import DenseMap, LazyMap, Rule
-from hgviz.maps.pooling import pool
 from hgviz.maps.pyramid import (
     SIGNED_ERROR,
     UNSIGNED_ERROR,
@@ -19,10 +18,10 @@ from hgviz.maps.pyramid import (
     decode,
     encode,
     lowest_zoom,
+    pool,
     zooms,
 )
-from hgviz.maps.summary import pyramid_of, to_store
-from hgviz.maps.survey import survey
+from hgviz.maps.survey import pyramid_of, survey, to_store
 from tests.maps.test_lazy import make
 
 WEIGHTS = st.floats(-100, 100, width=32, allow_subnormal=False)

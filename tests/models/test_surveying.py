@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hgviz import tasks
 from hgviz.core import finish
 from hgviz.maps import LazyMap, Quadratic, Relative, Rule, pyramid, settled
-from hgviz.maps.statistic import settled_row
+from hgviz.maps.lazy import settled_row
 from hgviz.maps.survey import Wanted, survey, totals
 from hgviz.models import open_model, surveying
 from hgviz.models.surveying import adder, surveyed, surveyor

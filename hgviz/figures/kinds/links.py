@@ -17,7 +17,7 @@ from hgviz.figures.paper.frame import (
 )
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
-from hgviz.maps.linking import Links, linked
+from hgviz.maps.links import Links, linked
 
 
 def compose(page: Page, spec: Spec, looked: Looked) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hgviz.maps.linking import Links
+from hgviz.maps.links import Links
 
 NEAR = 3  # units around the ends of links that are shown where there is room
 

@@ -11,8 +11,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.axes import Look, look
 from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
-from hgviz.maps.linking import Links, Strand
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Links, Side, Strand
 from hgviz.palettes import PAPER, colours, written
 
 PITCH = 9.5  # of lines

@@ -19,8 +19,7 @@ from hgviz.figures.kinds.strands import (
 )
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
-from hgviz.maps.linking import Links
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Links, Side
 from hgviz.palettes import PAPER
 
 PAD = 4.0

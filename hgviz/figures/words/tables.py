@@ -24,8 +24,7 @@ from hgviz.figures.kinds.matrix import zoom_of
 from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper.frame import map_of, token_in
 from hgviz.figures.spec import Spec, points
-from hgviz.maps.linking import Links, linked
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Links, Side, linked
 
 MOST, MOST_OF_WALL = 1 << 20, 1 << 18  # cells that a table of maps has; what has more is reduced
 LONGEST = 80  # characters of the text of one cell

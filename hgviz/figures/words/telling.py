@@ -16,7 +16,7 @@ from hgviz.figures.words import spoken
 from hgviz.figures.words.peaks import LARGE, Peak, Peaks, peaks_of, row_peaks
 from hgviz.figures.words.tables import names_of
 from hgviz.language import counted, listed
-from hgviz.maps.linking import Links, linked
+from hgviz.maps.links import Links, linked
 
 MOST = 3  # of several tokens that are named
 WAYS = 400  # characters of the ways that an answer took

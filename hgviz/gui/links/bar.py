@@ -13,7 +13,7 @@ from hgviz.gui.heads.metrics import Cited, explanation
 from hgviz.gui.language import tr
 from hgviz.gui.links.flow import Flow
 from hgviz.gui.views import words
-from hgviz.maps.linking import Linking, alike
+from hgviz.maps.links import Linking, alike
 
 HERE, LAYER, LEVEL, NAMED = "here", "layer", "level", "named"
 FUSES = (

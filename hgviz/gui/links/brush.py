@@ -13,8 +13,7 @@ from hgviz.gui.links.inks import Strands
 from hgviz.gui.links.plan import HEAD, LINE, MORE, PAD, Plan
 from hgviz.gui.links.scene import Scene, amount, label
 from hgviz.gui.views import ink
-from hgviz.maps.linking import Links
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Links, Side
 
 THIN, THICK = 0.8, 6.0  # px
 PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind

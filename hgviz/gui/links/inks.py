@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor
 from hgviz import palettes
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.maps.linking import Links
+from hgviz.maps.links import Links
 
 RED, BLUE = 215, 40  # of the 256 colours of signed weights
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from hgviz.gui.links.inks import Strands
 from hgviz.gui.links.track import Track
 from hgviz.gui.views import naming, words
-from hgviz.maps.linking import Links
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Links, Side
 
 
 @dataclass(frozen=True, slots=True, eq=False)

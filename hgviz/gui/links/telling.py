@@ -7,8 +7,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.links.scene import amount, label
 from hgviz.gui.views import naming, words
 from hgviz.gui.views.sayings import share
-from hgviz.maps.linking import Linking, Links
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Linking, Links, Side
 
 # by whether weights can be negative, and whether the strongest link is named
 SAID = {

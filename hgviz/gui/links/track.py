@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Side
 
 LONGEST = 18  # letters of a unit that are shown
 PITCH, LETTER = 22, 17  # px of a row, where the text runs down; of one letter

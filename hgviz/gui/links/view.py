@@ -21,8 +21,7 @@ from hgviz.gui.links.track import Track
 from hgviz.gui.links.web import QUERY, Spot, Web
 from hgviz.gui.views import words
 from hgviz.gui.views.base import Notice, View
-from hgviz.maps.linking import Linking, Links, linked, places_of, sides_of
-from hgviz.maps.sides import Side
+from hgviz.maps.links import Linking, Links, Side, linked, places_of, sides_of
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ class Readers:
     """Reads tiles into a cache and says which parts came, or what went wrong.
 
     Both are said through `post`, several parts at once when they come faster than they are heard.
-    Every product is on one thread (hgviz.maps.blas). The last thread leaves its core to the window:
-    it reads what is stored, which so never waits for a product, and computes only in a hurry.
+    Every product is on one thread (hgviz.maps.tiles). The last thread leaves its core to the
+    window: it reads what is stored, which so never waits for a product, and computes only in a
+    hurry.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from hgviz.gui.links.scene import label
 from hgviz.gui.links.view import LinksView
 from hgviz.gui.links.web import KEY, QUERY, STRAND, Spot
 from hgviz.maps import LazyMap
-from hgviz.maps.sides import side_of
+from hgviz.maps.links import side_of
 from tests.gui import kinds
 from tests.gui.viewing import picture, session_of, showing
 from tests.making import make_capture
@@ -389,7 +389,7 @@ def test_actions_lead_there(program, capture):
 
 
 def test_links_need_no_capture_of_a_model_to_be_measured(words):
-    from hgviz.maps.linking import Linking, linked
+    from hgviz.maps.links import Linking, linked
 
     found = finish(linked(words, session_of(words, 1, 2, 4).selection, Linking(most=1)))
     assert found.peak == pytest.approx(float(words.maps[1].read(2)[4].max()))
