@@ -81,3 +81,22 @@ def test_two_are_compared_by_how_far_their_states_are_apart(folder, picture):
     assert found["logits"]["moved"] == pytest.approx(wanted, abs=1e-6) and wanted > 0.01
     assert (found["logits"]["places"], found["notes"]) == (2, [])
     assert f"Hidden states at 2 of 2 places: 1 - cosine {wanted:.4f}" in said(*words)
+
+
+def test_what_it_does_not_take_is_one_line_with_what_to_do(folder, picture, tmp_path):
+    path, out = folder(), ("-o", tmp_path / "a.h5")
+    (tmp_path / "ids.json").write_text('{"input_ids": [4, 5, 6]}')
+    (tmp_path / "a.tsv").write_text(f"image\ttext\n{picture}\t{TEXT}\n")
+    both = "Give both to `hgviz capture` or `hgviz compare`: --image FILE --target TEXT"
+    for verb, *words in (
+        ("capture", path, "--ids", tmp_path / "ids.json", *out), ("attribute", path, "--text", "a"),
+        ("reach", path, "--text", "a"), ("logits", path, "--text", "a", "-o", tmp_path / "a.npy"),
+    ):  # fmt: skip
+        assert both in said(verb, *words)
+    alone = "Use `hgviz capture` on one at a time, with --image FILE --target TEXT"
+    for verb, *words in (("capture", path, *out), ("heads", path)):
+        assert alone in said(verb, *words, "--corpus", tmp_path / "a.tsv")
+    cut = ("--image", picture, "--target", TEXT, "--boundaries", "fixed:2")
+    assert "does not take boundaries" in said("capture", path, *cut, *out)
+    given = ("--image", picture, "--ids", tmp_path / "ids.json")
+    assert "3 tokens of target" in said("capture", path, *given, *out)

@@ -17,9 +17,9 @@ TINY = 1e-30  # in place of a length of 0
 
 @dataclass(frozen=True, slots=True)
 class LogitDifference:
-    """What two models gave at the places that both have; same: the share of places where the
-    largest is that of the same token or class, NaN for states; moved: of states the mean 1 - cosine,
-    NaN for logits."""
+    """What two models gave at the places that both have. same: the share of places where the
+    largest is that of the same token or class, NaN for states; moved: the mean 1 - cosine of
+    states, NaN for logits."""
 
     largest: float
     mean: float

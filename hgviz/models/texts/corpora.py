@@ -10,6 +10,7 @@ from typing import Any
 
 from hgviz.core import HgvizError, Prompt
 from hgviz.models.formats.readers import path_errors, shown
+from hgviz.models.inputs import READS
 from hgviz.models.model import Model
 from hgviz.models.texts.labelled import (
     LABELS,
@@ -103,6 +104,19 @@ def read_corpus(
             "Give a table with the columns text and target",
         )
     return Corpus(name, tuple(rows))
+
+
+def corpus_for(model: Model, path: str | Path) -> Corpus:
+    """The texts of a file as a model reads them. Errors: HgvizError as read_corpus, and for a model
+    of images or sounds."""
+    if (modality := model.spec.modality) != "text":
+        beside = " --target TEXT" if model.spec.two_texts else ""
+        raise HgvizError(
+            f"this model reads {READS[modality]}, and no corpus of texts",
+            f"its family is {model.spec.family}",
+            f"Use `hgviz capture` on one at a time, with --{modality} FILE{beside}",
+        )
+    return read_corpus(path, model.spec.two_texts, reads_pairs(model))
 
 
 def reads_pairs(model: Model) -> bool:
