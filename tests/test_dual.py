@@ -17,20 +17,27 @@ from tests.test_pairs import tokenizer
 TEXT = "the cat sat on a mat"
 
 
+def whole(folder, kind="clip", name="CLIPModel"):
+    """The folder of a model with its tokenizer and its processor."""
+    import transformers
+
+    write(folder, kind, name)
+    size = {"height": 32, "width": 32}
+    transformers.ViTImageProcessor(size=size).save_pretrained(folder)
+    tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Writes a model with its tokenizer and its processor, once; seed: of what its weights are
-    changed by."""
+    """Writes a model once; seed: of what its weights are changed by."""
     import transformers
 
     kept, place = {}, tmp_path_factory.mktemp("dual")
 
     def made(kind="clip", name="CLIPModel", seed=0):
         if (kind, seed) not in kept:
-            path = write(place / f"{kind}{seed}", kind, name)
-            size = {"height": 32, "width": 32}
-            transformers.ViTImageProcessor(size=size).save_pretrained(path)
-            tokenizer().save(str(path / "tokenizer.json"))
+            path = whole(place / f"{kind}{seed}", kind, name)
             if seed:
                 net = getattr(transformers, name).from_pretrained(path)
                 torch.manual_seed(seed)
