@@ -127,8 +127,9 @@ class ModelSpec:
     @property
     def answers(self) -> bool:
         """Whether data can say how good its answers are: of models that read two inputs, those that
-        write the second alone."""
-        return not self.two_texts or (self.form == "encoder-decoder" and self.goal == "next")
+        write the second alone, or say which two belong together."""
+        writes = self.form == "encoder-decoder" and self.goal == "next"
+        return not self.two_texts or writes or self.form == DUAL
 
     @property
     def heads(self) -> tuple[HeadId, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from hgviz.analysis.differences import (
     Pair,
     compared,
     effective_rank,
-    finite,
 )
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.layout import Layout
@@ -55,13 +54,12 @@ class Comparison:
 
     def facts(self) -> dict[str, Any]:
         """As `hgviz compare --json` prints it."""
-        logits = self.logits and {name: finite(x) for name, x in asdict(self.logits).items()}
         return {
             "near_zero": NEAR_ZERO,
             "heads": [one.facts() for one in self.heads],
             "only_a": list(map(str, self.only_a)),
             "only_b": list(map(str, self.only_b)),
-            "logits": logits,
+            "logits": self.logits and self.logits.facts(),
             "notes": list(self.notes),
         }
 

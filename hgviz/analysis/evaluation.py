@@ -20,7 +20,7 @@ from hgviz.examples import Batch, Examples, amount
 
 METRIC_OF = {
     "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
-    "masked": "masked_accuracy", "states": "cosine_distance",
+    "masked": "masked_accuracy", "states": "cosine_distance", "pairs": "pair_accuracy",
 }  # fmt: skip
 COSINE_TO_A = "cosine_distance_to_a"  # of two models' states
 
@@ -96,8 +96,9 @@ class Answers:
 
 
 def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task[Evaluation]:
-    """Accuracy of a classifier, of classes of tokens, of where answers begin and end, bits per byte
-    of a language model, masked accuracy, and 1 - cosine of states to those of the whole model.
+    """Accuracy of a classifier, of classes of tokens, of where answers begin and end, of images to
+    a text, bits per byte of a language model, masked accuracy, and 1 - cosine of states to those of
+    the whole model.
 
     Each Step carries the Score so far.
     """
@@ -140,7 +141,7 @@ def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> E
     """What answers to all examples come to."""
     score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
-    if examples.asked in ("tags", "ends", "states"):
+    if examples.asked in ("tags", "ends", "states", "pairs"):
         return Evaluation(score, loss, cut=examples.cut)
     if examples.asked != "classes":
         found = Evaluation(score, loss, windows=len(examples), texts=examples.texts)

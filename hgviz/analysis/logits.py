@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from hgviz.analysis.alignment import Alignment
-from hgviz.analysis.differences import Array
-from hgviz.core import Integers
+from hgviz.analysis.differences import Array, finite
+from hgviz.core import DUAL, Integers
 
 _ROWS = 256  # at once
+TINY = 1e-30  # in place of a length of 0
 
 
 @dataclass(frozen=True, slots=True)
 class LogitDifference:
-    """What two models gave at the places that both have; same: the share of places where the
-    largest is that of the same token or class, NaN for states."""
+    """What two models gave at the places that both have. same: the share of places where the
+    largest is that of the same token or class, NaN for states; moved: the mean 1 - cosine of
+    states, NaN for logits."""
 
     largest: float
     mean: float
     same: float
     places: int
     of: int
+    moved: float = float("nan")
+
+    def facts(self) -> dict[str, Any]:
+        """As `hgviz compare --json` prints it."""
+        states = np.isfinite(self.moved)
+        known = asdict(self).items()
+        return {name: finite(one) for name, one in known if states or name != "moved"}
 
 
 def logits_apart(alignment: Alignment) -> tuple[LogitDifference | None, str]:
@@ -44,6 +54,8 @@ def logits_apart(alignment: Alignment) -> tuple[LogitDifference | None, str]:
     if a.spec.goal == "classes":
         one, other = np.atleast_2d(one), np.atleast_2d(other)
         at, of = [np.zeros(1, np.int64)] * 2, 1
+    elif a.spec.form == b.spec.form == DUAL and len(one) == len(other) == 2:
+        at, of = [np.arange(2)] * 2, 2  # a state of the image or sound, and one of the text
     else:
         shared = alignment.tokens()
         sides = shared.a, shared.b
@@ -63,7 +75,7 @@ def logits_apart(alignment: Alignment) -> tuple[LogitDifference | None, str]:
 
 def _apart(a: Array, b: Array, at: list[Integers], of: int, states: bool) -> LogitDifference:
     """How far logits are apart at some rows of each, some at a time."""
-    largest = total = same = 0.0
+    largest = total = same = moved = 0.0
     for start in range(0, len(at[0]), _ROWS):
         part = slice(start, start + _ROWS)
         one, other = np.asarray(a[at[0][part]], float), np.asarray(b[at[1][part]], float)
@@ -72,6 +84,11 @@ def _apart(a: Array, b: Array, at: list[Integers], of: int, states: bool) -> Log
         largest = float(np.maximum(largest, apart.max()))
         total += float(apart.sum())
         same += float((one.argmax(-1) == other.argmax(-1)).sum())
-    count = len(at[0])
-    share = float("nan") if states else same / count
-    return LogitDifference(largest, total / (count * a.shape[-1]), share, count, of)
+        if states:
+            lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
+            moved += float((1 - (one * other).sum(-1) / np.maximum(lengths, TINY)).sum())
+    count, none = len(at[0]), float("nan")
+    mean = total / (count * a.shape[-1])
+    if states:
+        return LogitDifference(largest, mean, none, count, of, max(0.0, moved / count))
+    return LogitDifference(largest, mean, same / count, count, of)

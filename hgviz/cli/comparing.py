@@ -317,7 +317,10 @@ def _said(found: Comparison) -> list[str]:
             same = f"; the likeliest is the same at {100 * one.same:.1f} %"
         elif one.same == one.same:
             same = f", with {'the same' if one.same else 'another'} answer"
-        lines.append(f"Logits{places}: at most {one.largest:.3g} apart{same}.")
+        what, apart = "Logits", f"at most {one.largest:.3g} apart{same}"
+        if one.moved == one.moved:
+            what, apart = "Hidden states", f"1 - cosine {one.moved:.4f} on the mean, {apart}"
+        lines.append(f"{what}{places}: {apart}.")
     lines += [f"{note[0].upper()}{note[1:]}." for note in found.notes]
     return lines
 

@@ -284,7 +284,8 @@ def evaluate(
     the masked tokens it guesses; on a text, or on each text of a table (.tsv, .csv, .jsonl) by
     itself. A model of tokens' classes: the share that is right, on lists of words and tags
     (.jsonl); one that answers questions: of where answers begin and end, on rows as SQuAD's. A
-    model of hidden states: how far they move when heads go off, as 1 - cosine.
+    model of hidden states: how far they move when heads go off, as 1 - cosine. One of images beside
+    texts, such as CLIP: how many texts are nearest to their own image, on rows of both.
     """
     from hgviz import tasks
     from hgviz.analysis.evaluation import told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
@@ -10,8 +11,9 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
 from hgviz.activations import ACTIVATIONS, SIX
-from hgviz.core import HgvizError
+from hgviz.core import DUAL, HgvizError
 from hgviz.gui import theme
+from hgviz.gui.asking import READ
 from hgviz.gui.controls import Button, Picker, label
 from hgviz.gui.language import tr
 from hgviz.gui.opening import reads_text
@@ -89,7 +91,8 @@ class TextField(QPlainTextEdit):
 
 
 class TextDialog(Overlay):
-    """The text to capture, or both, with how much of it the model can read."""
+    """The text to capture, or both, with how much of it the model can read. beside: the file of an
+    image or a sound that the text is read with."""
 
     chosen = Signal(str, str)
     file_wanted = Signal()
@@ -102,6 +105,7 @@ class TextDialog(Overlay):
         spec: ModelSpec | None,
         second: str = "",
         model: Model | None = None,
+        beside: str = "",
     ) -> None:
         super().__init__(over)
         self._model, self._reads = model, Reads.of(model)
@@ -112,7 +116,8 @@ class TextDialog(Overlay):
         said = "Type or paste what the model shall read."
         if self._reads.needed:
             said = "The source is read by the encoder, the target by the decoder."
-        self.body.addWidget(label(tr(said), kind="secondary", factor=0.92))
+        said = tr("It is read beside {file}.", file=Path(beside).name) if beside else tr(said)
+        self.body.addWidget(label(said, kind="secondary", factor=0.92))
         if self._reads.needed:
             self.body.addWidget(label(tr("Source"), weight=600, factor=0.92))
         self.edit = self._field(text, tr("Text"), LOW if two else HIGH)
@@ -123,6 +128,9 @@ class TextDialog(Overlay):
         self.count = label("", kind="secondary", factor=0.92)
         ids = Button(tr("Ids from a file…"), "open", kind="link")
         ids.setToolTip(tr("A JSON file with input_ids, as hgviz capture --ids takes it"))
+        if beside and spec is not None:
+            ids.setText(tr(READ[spec.modality][0]) + "…")
+            ids.setToolTip("")
         ids.clicked.connect(self._ask_file)
         cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
@@ -292,8 +300,11 @@ def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool
 
 def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
     """The same in the model's own tokens; an empty text is one where special tokens frame it."""
+    dual = model.spec.form == DUAL
+    if dual and not text:
+        return tr("Empty: there is nothing to capture"), False
     try:
-        if model.spec.two_texts:
+        if model.spec.two_texts and not dual:
             if not second:
                 return tr("The target is empty"), False
             counts = [len(model.tokenizer.encode(one)) for one in (text, second)]

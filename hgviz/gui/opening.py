@@ -13,6 +13,7 @@ import numpy as np
 from hgviz import tasks
 from hgviz.analysis.texts import Ends
 from hgviz.core import (
+    DUAL,
     NO_STREAMING,
     Capture,
     HeadId,
@@ -138,7 +139,9 @@ class UnreadError(HgvizError):
 
     def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
         do = error.do
-        if model.spec.modality != "text":
+        if model.spec.form == DUAL and wish.ids and not wish.second:
+            do = "Give the text beside it"
+        elif model.spec.modality != "text":
             do = "Choose an image" if model.spec.modality == "image" else "Choose a sound"
         elif not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
             more = ' and "encoder_hidden_states"' if model.takes_states else ""

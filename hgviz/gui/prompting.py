@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
+from hgviz.core import DUAL
 from hgviz.gui.asking import CAPTURES, READ, READABLE, TEXTS, ask_for, ask_where
 from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
@@ -38,11 +39,15 @@ class Prompting:
         self.writing = Writing()
 
     def edit(self) -> None:
-        """Edit the text, or both; a model that reads none is asked for ids."""
+        """Edit the text, or both; a model that reads none is asked for ids, and one that reads an
+        image beside a text for the image first."""
         from hgviz.gui.composing import Reads, TextDialog
 
         session = self.session
         spec = session.model.spec if session.model else session.spec
+        if spec is not None and spec.form == DUAL and session.ids:
+            self.edit_beside(session.ids)
+            return
         other = spec is not None and spec.modality != "text"
         if other or not Reads.of(session.model).text:
             self.ids()
@@ -67,9 +72,31 @@ class Prompting:
         ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
 
     def capture_ids(self, path: str) -> None:
-        """Capture what the ids of a file stand for."""
+        """Capture what the ids of a file stand for; a text beside an image is asked for if there is
+        none yet."""
         self.remember(path)
-        self.session.put(ids=path)
+        session = self.session
+        spec = session.model.spec if session.model else session.spec
+        if spec is not None and spec.form == DUAL and not session.second:
+            self.edit_beside(path)
+            return
+        session.put(ids=path)
+        self.run("capture")
+
+    def edit_beside(self, path: str) -> None:
+        """Edit the text that is read beside an image or a sound."""
+        from hgviz.gui.composing import TextDialog
+
+        session = self.session
+        spec = session.model.spec if session.model else session.spec
+        dialog = TextDialog(self.window, session.second, spec, model=session.model, beside=path)
+        dialog.chosen.connect(lambda text, _: self.capture_beside(path, text))
+        dialog.file_wanted.connect(self.ids)
+        dialog.open()
+
+    def capture_beside(self, path: str, text: str) -> None:
+        """Capture an image or a sound, and the text beside it."""
+        self.session.put(ids=path, second=text)
         self.run("capture")
 
     def corpus(self) -> None:

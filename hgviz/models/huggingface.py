@@ -712,6 +712,13 @@ class Transformers(Network):
         found = [self.net.get_submodule(one) if one else None for one in self.config.products]
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
+    @property
+    def padding(self) -> int | None:
+        """The token that fills up texts to their full length in a model that reads its last token,
+        as SigLIP does; None of others."""
+        told = cast(Any, self.net.config)
+        return told.text_config.pad_token_id if self.config.family.startswith("siglip") else None
+
     @cached_property
     def takes(self) -> Collection[str]:
         """The names of what the model can be given."""

@@ -11,6 +11,7 @@ from hgviz.core import HgvizError, Integers, ModelSpec, readonly
 from hgviz.models.texts.text import require_room
 
 READS = {"text": "text", "image": "images", "audio": "sound"}
+TAKEN = "Use `hgviz capture` or `hgviz compare`, which take --{0} FILE"
 
 
 def ids_and_mask(
@@ -23,7 +24,7 @@ def ids_and_mask(
         raise HgvizError(
             f"this model reads {READS[spec.modality]} and no token ids",
             f"its family is {spec.family}",
-            f"Give it with --{spec.modality} FILE",
+            TAKEN.format(spec.modality),
         )
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= spec.vocabulary:

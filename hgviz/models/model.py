@@ -316,7 +316,7 @@ class Model:
             raise HgvizError(
                 f"this model reads {READS[self.spec.modality]}",
                 f"and it was given {'a text' if prompt.signal is None else 'something else'}",
-                "Give what it reads: --text, --image or --audio",
+                "Give what it reads",
             )
         if prompt.signal is not None:
             values = torch.tensor(prompt.signal.values, device=self.device, dtype=self._float)

@@ -84,6 +84,8 @@ def compare_answers(
         second = yield from answers_to(Trials(b, other, off, keep=0), "model B", 1)
 
     def name(answer: int) -> str:
+        if one.asked == "pairs":
+            return one.rows[answer].first.text  # type: ignore[union-attr]
         return one.labels[answer] if one.labels else _token(a, answer)
 
     return disagreement((one, other), (first, second), name, (frozenset(), off))

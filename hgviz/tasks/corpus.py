@@ -62,7 +62,7 @@ def capture_corpus(
     started = time.perf_counter()
     refuse_existing(Path(out), force)  # before anything is read
     yield Step(0, 1, f"reading {Path(corpus).name}")
-    read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
+    read = corpora.corpus_for(model, corpus)
     items = yield from _items(model, read)
     total, made = len(items), replace(provenance(model), dense=dense)
     parts = (model.spec, items, read.digest, off, made, force, streaming)

@@ -82,7 +82,7 @@ def corpus_of(model: Model, path: str, digest: str) -> Corpus:
     def make() -> Corpus:
         from hgviz.models.texts import corpora
 
-        read = corpora.read_corpus(path, model.spec.two_texts, corpora.reads_pairs(model))
+        read = corpora.corpus_for(model, path)
         if read.digest != digest:
             raise changed(path)
         return read

@@ -53,7 +53,7 @@ def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Task
     from hgviz.models.texts import corpora
 
     yield Step(0, 1, "reading the texts")
-    read = corpora.read_corpus(corpus, model.spec.two_texts, corpora.reads_pairs(model))
+    read = corpora.corpus_for(model, corpus)
     for number, one in enumerate(read.texts):
         prompt, target = read.prompts(model, number)
         if not len(prompt if target is None else target):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import (
+    DUAL,
     NO_STREAMING,
     HeadId,
     HgvizError,
@@ -119,7 +120,8 @@ def examples_from(
     tokens, questions for one that answers from a text, the texts of a table or lines of a file for
     one that gives hidden states; else the tokens of a text, or of each text of a table by itself.
 
-    An encoder-decoder is scored on the second texts of a table, each after its first.
+    An encoder-decoder is scored on the second texts of a table, each after its first; a dual
+    encoder on which image belongs to each text of a table.
 
     Of models of images and sounds a table names their files, from its own folder on. labels: what
     the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
@@ -142,13 +144,22 @@ def examples_from(
             return model.tokenizer.encode(text)
         return model.from_signal(Path(data).parent / text)
 
+    if spec.form == DUAL and not hasattr(model.module.net, "logit_scale"):
+        raise HgvizError(
+            "this model cannot be scored",
+            "it does not weigh how alike its two inputs are",
+            "Save one of its encoders by itself with save_pretrained, and open that folder",
+        )
     if spec.two_texts:
         from hgviz.models.texts.corpora import read_corpus
 
-        pairs = read_corpus(data, True, text_column=text_column, target_column=label_column).texts
+        files = spec.modality != "text"
+        pairs = read_corpus(data, True, False, text_column, label_column, files).texts
         targets = [model.tokenizer.encode(one.target or "") for one in pairs]
         begins = getattr(model.config, "data", {}).get("decoder_start_token_id")
         firsts = _all([one.text for one in pairs], encode)
+        if spec.form == DUAL:
+            return examples.matched(firsts, targets, limit, getattr(model.module, "padding", None))
         return examples.written(firsts, targets, begins if type(begins) is int else None, limit)
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)

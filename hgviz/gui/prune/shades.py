@@ -158,7 +158,7 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:
     """What is counted: text, byte, hidden token."""
-    if asked in ("classes", "states"):
+    if asked in ("classes", "states", "pairs"):
         return "text" if spec is None or spec.modality == "text" else spec.modality
     token = "byte" if spec is not None and spec.vocabulary == 256 else "token"
     return f"hidden {token}" if asked == "masked" else token

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import Capture, Display, HeadId, ModelSpec, Selection, Task
+from hgviz.core import DUAL, Capture, Display, HeadId, ModelSpec, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.language import tr
@@ -176,9 +176,10 @@ class TextStrip(View):
         self.head.title.setText(
             tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
             if at
-            else tr(words.READ[spec.modality])
+            else words.read(spec)
         )
-        self.edit.setText(tr(CHANGE[spec.modality]))
+        both = spec.form == DUAL
+        self.edit.setText(f"{words.read(spec)}…" if both else tr(CHANGE[spec.modality]))
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
@@ -378,7 +379,7 @@ def _told(passage: Passage) -> str:
 
 def _note(spec: ModelSpec) -> str:
     """What the rows show: at which resolutions, in which texts."""
-    if spec.two_texts:
+    if spec.two_texts and spec.form != DUAL:
         return NOTES["texts"]
     alone = len({level.sequence for level in spec.levels}) == 1
     return NOTES["levels"] if len(spec.levels) > 1 and alone else NOTE

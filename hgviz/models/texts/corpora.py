@@ -10,8 +10,10 @@ from typing import Any
 
 from hgviz.core import HgvizError, Prompt
 from hgviz.models.formats.readers import path_errors, shown
+from hgviz.models.inputs import READS
 from hgviz.models.model import Model
 from hgviz.models.texts.labelled import (
+    FILES,
     LABELS,
     TEXTS,
     Objects,
@@ -27,6 +29,7 @@ from hgviz.models.texts.prompts import from_text
 ENDINGS = (".txt", ".tsv", ".csv", ".jsonl")
 PAIRS = ("text_pair", "pair", "sentence2", "question2", "hypothesis")
 TARGETS = ("target", "target_text", "translation", "summary", "answer")
+BESIDE = (*TARGETS, "caption", *TEXTS)  # what a table calls the text beside a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +74,13 @@ def read_corpus(
     pairs: bool = False,
     text_column: str = "",
     target_column: str = "",
+    files: bool = False,
 ) -> Corpus:
     """The texts of a file: .txt one a line, .tsv, .csv and .jsonl rows as labelled.py finds them.
 
     two_texts: the model needs a target with each; pairs: it reads a second text where there is
-    one. text_column, target_column: their names, where they are none of those that are known. A
+    one. text_column, target_column: their names, where they are none of those that are known.
+    files: texts are the names of files, and targets the texts beside them. A
     label may be missing. Errors: HgvizError for another ending, an empty or binary file,
     and a row without a text, naming its line.
     """
@@ -92,10 +97,16 @@ def read_corpus(
             rows = [Text(line, text.strip()) for line, text in text_lines(file, name)]
     else:
         table = read_table(path)
-        asked = name, two_texts, pairs, text_column, target_column
+        asked = name, two_texts, pairs, text_column, target_column, files
         rows = _objects(table, *asked) if isinstance(table, Objects) else _cells(table, *asked)
     if not rows:
         raise HgvizError(f"{name} is empty", "it has no texts", "Give one text a line")
+    if files and rows[0].target is None:
+        raise HgvizError(
+            f"{name} has no texts beside its files",
+            "this model needs one with each",
+            "Give a table with the columns image or audio, and text",
+        )
     if two_texts and rows[0].target is None:
         raise HgvizError(
             f"{name} has no targets",
@@ -103,6 +114,19 @@ def read_corpus(
             "Give a table with the columns text and target",
         )
     return Corpus(name, tuple(rows))
+
+
+def corpus_for(model: Model, path: str | Path) -> Corpus:
+    """The texts of a file as a model reads them. Errors: HgvizError as read_corpus, and for a model
+    of images or sounds."""
+    if (modality := model.spec.modality) != "text":
+        beside = " --target TEXT" if model.spec.two_texts else ""
+        raise HgvizError(
+            f"this model reads {READS[modality]}, and no corpus of texts",
+            f"its family is {model.spec.family}",
+            f"Use `hgviz capture` on one at a time, with --{modality} FILE{beside}",
+        )
+    return read_corpus(path, model.spec.two_texts, reads_pairs(model))
 
 
 def reads_pairs(model: Model) -> bool:
@@ -124,18 +148,25 @@ class _Columns:
 
     @classmethod
     def among(
-        cls, names: Sequence[str], two_texts: bool, pairs: bool, text: str = "", target: str = ""
+        cls,
+        names: Sequence[str],
+        two_texts: bool,
+        pairs: bool,
+        text: str = "",
+        target: str = "",
+        files: bool = False,
     ) -> _Columns:
         """text, target: those that are named."""
-        text = text or found_among(names, TEXTS)
+        text = text or (found_among(names, FILES) if files else "") or found_among(names, TEXTS)
         rest = [one for one in names if one != text]
-        target = target or (found_among(rest, TARGETS) if two_texts else "")
+        known = BESIDE if files else TARGETS
+        target = target or (found_among(rest, known) if two_texts else "")
         rest = [one for one in names if one not in (text, target)]
         pair = found_among(rest, PAIRS) if pairs else ""
         return cls(text, found_among([one for one in rest if one != pair], LABELS), pair, target)
 
 
-def _objects(table: Objects, name: str, two_texts: bool, pairs: bool, *named: str) -> list[Text]:
+def _objects(table: Objects, name: str, two_texts: bool, pairs: bool, *named: Any) -> list[Text]:
     rows = []
     for line, row in table.rows:
         columns = _Columns.among(list(row), two_texts, pairs, *named)
@@ -146,7 +177,7 @@ def _objects(table: Objects, name: str, two_texts: bool, pairs: bool, *named: st
 
 
 def _cells(
-    table: list[tuple[int, Sequence[str]]], name: str, two_texts: bool, pairs: bool, *named: str
+    table: list[tuple[int, Sequence[str]]], name: str, two_texts: bool, pairs: bool, *named: Any
 ) -> list[Text]:
     head = [one.strip() for one in table[0][1]]
     columns, body = _Columns.among(head, two_texts, pairs, *named), table[1:]

@@ -26,6 +26,7 @@ TEXTS = (
     "sentence", "text", "review", "content", "comment", "document", "source", "sentence1",
     "question", "image", "audio", "file", "path",
 )  # fmt: skip
+FILES = ("image", "audio", "file", "path")
 WORDS = ("tokens", "words")
 TAGS = ("ner_tags", "tags", "labels", "pos_tags", "chunk_tags")
 LABELS = ("label", "labels", "class", "target", "category", "sentiment", "gold_label", "y")

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz.core import DUAL, HgvizError, Prompt
-from hgviz.models.inputs import READS, require_none
+from hgviz.models.inputs import READS, TAKEN, require_none
 from hgviz.models.model import Model
 from hgviz.models.texts.boundaries import cut
 from hgviz.models.texts.text import Ids, read_ids, read_text
@@ -31,8 +31,8 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
         raise HgvizError(
             f"this model reads {READS[model.spec.modality]} and no text",
             f"its family is {model.spec.family}",
-            f"Give it with --{model.spec.modality} FILE",
-        )  # fmt: skip
+            TAKEN.format(model.spec.modality),
+        )
     if model.takes_states:
         raise HgvizError(
             "this model cannot start from a text alone",
@@ -89,7 +89,8 @@ def _beside(model: Model) -> HgvizError:
     return HgvizError(
         f"this model reads {reads} and texts, one beside the other",
         "it gives a state of each, to be compared",
-        f"Give both: --{model.spec.modality} FILE --target TEXT",
+        "Give both to `hgviz capture` or `hgviz compare`: "
+        f"--{model.spec.modality} FILE --target TEXT",
     )
 
 
@@ -105,6 +106,8 @@ def from_file(model: Model, path: str | Path) -> Given:
 
     Errors: HgvizError for a key that this model has no use for, or needs and lacks.
     """
+    if model.spec.form == DUAL:
+        raise _beside(model)
     given = read_ids(path)
     both = model.spec.form == "encoder-decoder"
     foreign = {
@@ -156,10 +159,10 @@ def given(
     ids_file, are then its decoder's. writes: the model goes on with its target, which may be left
     out: it begins with the token that its decoder begins with.
 
-    boundaries: as boundaries.given reads them, "" for the model's own.
+    boundaries: as boundaries.cut reads them, "" for the model's own; of a text alone.
     """
     if signal_file is not None:
-        require_none({"a second text": pair}, model.spec.family)
+        require_none({"a second text": pair, "boundaries": boundaries or None}, model.spec.family)
         return _of_signal(model, signal_file, target, ids_file, writes)
     if ids_file is not None:
         own, other = from_file(model, ids_file)
