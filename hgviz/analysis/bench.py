@@ -85,6 +85,11 @@ class Change:
     exact: bool = False
 
     @property
+    def measured(self) -> bool:
+        """Whether both sides have it."""
+        return math.isfinite(self.a[0]) and math.isfinite(self.b[0])
+
+    @property
     def differs(self) -> bool:
         """Whether more than chance."""
         return self.p < 0.05

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hgviz.core import Capture, HeadId, HgvizError, ModelSpec, Off, Prompt, Selection, Step, Task
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HgvizError,
+    ModelSpec,
+    Off,
+    Prompt,
+    Selection,
+    Step,
+    Task,
+    finish,
+)
 from hgviz.examples import WINDOW, Asked, amount, in_both
 from hgviz.tasks.capturing import capture
 from hgviz.tasks.comparing import Names, compare, compare_answers
@@ -20,10 +32,11 @@ if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.disagreement import Disagreement
-    from hgviz.analysis.passes import Text
+    from hgviz.analysis.passes import Block, Text
     from hgviz.examples import Examples
     from hgviz.figures.content.charts import Many
     from hgviz.figures.content.laboratory import Three
+    from hgviz.models.measures.gradients import Gradients
     from hgviz.models.model import Model
     from hgviz.tasks.sides import Sides
 
@@ -164,6 +177,7 @@ def laboratory(
     if across is None:
         notes.append("A and B cut every text into other tokens, or at other levels, so the "
                      "distances of A's heads to B's are not given")  # fmt: skip
+    notes += _without_slopes("A", one) + _without_slopes("B", other)
     if shown != whole:
         notes.append("the text whose maps are shown is cut to what both have positions for")
     if answers.agreement is not None:
@@ -229,16 +243,73 @@ def _require_answers(spec: ModelSpec) -> None:
         )
 
 
-def _require_scores(spec: ModelSpec, met: Sequence[int]) -> None:
-    """Errors: HgvizError for a model that has a layer without scores; met: those with."""
-    for layer in spec.layers:
-        if layer.heads and layer.index not in met:
-            raise HgvizError(
-                f"there is no report on {spec.name}",
-                f"it says what moves the odds of right answers, and layer {layer.index} has "
-                "weights alone, no scores that they are made of",
-                "Leave it out, or write OUT.json or OUT.csv",
-            )
+class _Rows(NamedTuple):
+    """Rows of weights, as analysis.passes.Block has them, to which nothing comes back."""
+
+    scores: NDArray[Any]
+    weights: NDArray[Any]
+    at_scores: NDArray[Any]
+    at_weights: NDArray[Any]
+    seen: NDArray[np.bool_]
+
+
+class _Passed:
+    """A pass over one text and its way back; layers that have weights alone, no scores that they
+    are made of, give these without slopes."""
+
+    def __init__(self, scored: Gradients, weighed: Capture) -> None:
+        self.scored, self.weighed = scored, weighed
+
+    def shape(self, layer: int) -> tuple[int, int, int]:
+        """Heads, queries and keys of a layer."""
+        one = self.weighed.maps[layer]
+        assert one is not None
+        return self.scored.shape(layer) if layer in self.scored.layers else one.shape
+
+    def rows(self, layer: int, rows: range) -> Block:
+        """Some rows of all its heads."""
+        from hgviz.analysis.layout import Layout
+
+        if layer in self.scored.layers:
+            return self.scored.rows(layer, rows)
+        one = self.weighed.maps[layer]
+        assert one is not None
+        heads = self.weighed.spec.layers[layer].heads
+        weights = np.stack([one.read(head, rows) for head in heads])
+        part = slice(rows.start, rows.stop)
+        there = Layout(self.weighed, layer, {}).block(part, slice(0, weights.shape[2])).seen
+        none = np.zeros_like(weights)
+        return _Rows(none, weights, none, none, there | (weights != 0).any(0))
+
+
+def _passed(model: Model, examples: Examples, number: int, off: Off) -> Gradients | _Passed:
+    """What one text gives of every layer of a model."""
+    from hgviz.models.measures.gradients import of_example
+
+    found = of_example(model, examples.batch([number]), off)
+    if not _unscored(model.spec, found.layers):
+        return found
+    row = examples.rows[number]
+    prompt = model.of_example(row if row.first is None else row.first)
+    target = None if row.first is None else model.of_example(row)
+    return _Passed(found, finish(capture(model, prompt, off=off, target=target)))
+
+
+def _without_slopes(name: str, side: Bench) -> list[str]:
+    """A sentence on the layers that no head of has slopes, nothing where there are none."""
+    seen = {
+        head.layer
+        for at, head in enumerate(side.heads)
+        if np.isfinite(side.values["slope"][:, at]).any()
+    }
+    lack = ", ".join(map(str, _unscored(side.spec, sorted(seen))))
+    why = "which have weights alone, or which no answer depends on"
+    return [f"{name} has no slopes in its layers {lack}, {why}"] if lack else []
+
+
+def _unscored(spec: ModelSpec, met: Sequence[int]) -> list[int]:
+    """The layers with heads that are not among those that were met."""
+    return [one.index for one in spec.layers if one.heads and one.index not in met]
 
 
 def _given(
@@ -281,16 +352,12 @@ def heads_on(
     models: Sequence[Model], some: Sequence[Examples], number: int, off: Off
 ) -> tuple[Text, Text, Many | None]:
     """What the heads of both do with one text and, where both cut it alike, how far apart they are
-    (heads of A, heads of B). off: heads that are off in B. Errors: HgvizError where a layer has
-    weights alone."""
+    (heads of A, heads of B). off: heads that are off in B."""
     from hgviz.analysis.passes import between, measured
-    from hgviz.models.measures.gradients import of_example
 
     rows, found = [one.rows[number] for one in some], []
     for model, side, gone in zip(models, some, (frozenset[HeadId](), off), strict=True):
-        passed = of_example(model, side.batch([number]), gone)
-        _require_scores(model.spec, passed.layers)
-        found.append(measured(passed, model.spec))
+        found.append(measured(_passed(model, side, number, gone), model.spec))
     one, other = found
     alike = np.array_equal(rows[0].ids, rows[1].ids)  # of pictures and sounds as many positions
     return one, other, between(one, other) if alike else None

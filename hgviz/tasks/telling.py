@@ -63,7 +63,7 @@ def _short(found: Laboratory) -> list[Block]:
 
     differ = [_sentence(found, one) for one in found.changes if one.differs and not one.exact]
     points = [_verdict(found), *filter(None, differ)]
-    if same := [label(one.name) for one in found.changes if not one.differs]:
+    if same := [label(one.name) for one in found.changes if one.measured and not one.differs]:
         points.append(f"No difference was shown in: {', '.join(same)}.")
     points.append(
         "These are two checkpoints, not two ways of training: another seed may move any of these "

@@ -46,6 +46,8 @@ def judged(one: Change) -> str:
     """Whether a metric differs, in two words."""
     if one.exact:
         return "the same"
+    if not one.measured:
+        return "not measured"
     return "differs" if one.differs else "not shown to differ"
 
 
