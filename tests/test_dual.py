@@ -122,6 +122,7 @@ TEXTS = ("the cat sat on a mat", "the dog ran home", "it was late", "a cat ran",
 KINDS = [
     ("clip", "CLIPModel"), ("siglip", "SiglipModel"), ("altclip", "AltCLIPModel"),
     ("chinese_clip", "ChineseCLIPModel"), ("blip", "BlipModel"),
+    ("metaclip_2", "MetaClip2Model"), ("owlvit", "OwlViTModel"),
 ]  # fmt: skip
 
 

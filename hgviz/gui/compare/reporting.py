@@ -36,7 +36,7 @@ def why_not(session: Session) -> str:
     if session.off:
         return "Switch all heads of A on first: a report is of the whole of A"
     if spec is not None and (spec.two_texts or spec.goal == "states"):
-        return "These models cannot be scored, so there is nothing to report"
+        return "There is no report on models of two inputs, or of hidden states"
     return "The model is at work: stop it first" if session.at_work else ""
 
 
