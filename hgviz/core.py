@@ -126,9 +126,9 @@ class ModelSpec:
 
     @property
     def answers(self) -> bool:
-        """Whether data can say how good its answers are: of models that read two inputs, those that
-        write the second alone."""
-        return not self.two_texts or (self.form == "encoder-decoder" and self.goal == "next")
+        """Whether data can say how good its answers are, or how far they move: of models that read
+        two inputs, encoder-decoders alone."""
+        return not self.two_texts or self.form == "encoder-decoder"
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
