@@ -126,10 +126,9 @@ class ModelSpec:
 
     @property
     def answers(self) -> bool:
-        """Whether data can say how good its answers are: of models that read two inputs, those that
-        write the second alone, or say which two belong together."""
-        writes = self.form == "encoder-decoder" and self.goal == "next"
-        return not self.two_texts or writes or self.form == DUAL
+        """Whether data can say how good its answers are, or how far they move: of models that read
+        two inputs, encoder-decoders, and those that say which two belong together."""
+        return not self.two_texts or self.form in ("encoder-decoder", DUAL)
 
     @property
     def heads(self) -> tuple[HeadId, ...]:

@@ -91,7 +91,8 @@ class Examples:
 
     order: in which it is looked at, drawn once, so that every beginning is a fair sample. cut: how
     many texts are longer than the model reads, of which it sees the beginning. among: how many
-    there were where these are a sample, drawn with SEED; 0 where they are all.
+    there were where these are a sample, drawn with SEED; 0 where they are all. even: whether those
+    side by side have to be of one length, for models that read padding.
     """
 
     asked: Asked
@@ -100,6 +101,7 @@ class Examples:
     labels: tuple[str, ...] = ()
     cut: int = 0
     among: int = 0
+    even: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -141,7 +143,7 @@ class Examples:
         place[chosen] = np.arange(len(chosen))
         order = place[self.order]
         some = tuple(self.rows[row] for row in chosen)
-        return Examples(self.asked, some, order[order != NOTHING], self.labels)
+        return Examples(self.asked, some, order[order != NOTHING], self.labels, even=self.even)
 
     def sample(self, most: int) -> Examples:
         """At most so many of them, the first in order."""
@@ -173,7 +175,8 @@ class Examples:
             start += len(some)
             by_length = some[np.argsort(self.lengths[some], kind="stable")]
             parts = [by_length]
-            if windows or self.rows[0].signal is not None:  # of one length: nothing is padding
+            signals = self.rows[0].signal is not None
+            if windows or signals or self.even:  # of one length: nothing is padding
                 parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
             if not windows:  # texts of much the same length together, so that little is padding
                 parts = [one[i : i + TEXTS] for one in parts for i in range(0, len(one), TEXTS)]
@@ -274,10 +277,26 @@ def in_both(one: Examples, other: Examples) -> tuple[Examples, Examples]:
     return first, replace(second, order=first.order)
 
 
-def moved(prompts: Sequence[Prompt], limit: int | None) -> Examples:
+def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt] = ()) -> Examples:
     """Texts, pictures or sounds whose states are compared with those of the whole model; each is
-    wanted to be known again by its own number."""
-    return _of_prompts("states", prompts, [[at] for at in range(len(prompts))], (), limit)
+    wanted to be known again by its own number. firsts: what an encoder reads beside each."""
+    found = _of_prompts("states", prompts, [[at] for at in range(len(prompts))], (), limit)
+    if not firsts:
+        return found
+    rows = (
+        replace(row, first=_read_first(one, limit))
+        for row, one in zip(found.rows, firsts, strict=True)
+    )
+    return replace(found, rows=tuple(rows))
+
+
+def twice(found: Examples, begins: int) -> Examples:
+    """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
+    where they answer from a text. begins: the token that its decoder begins with."""
+    rows = (
+        replace(row, ids=np.concatenate([[begins], row.ids[:-1]]), first=row) for row in found.rows
+    )
+    return replace(found, rows=tuple(rows))
 
 
 def _of_prompts(

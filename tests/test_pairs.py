@@ -33,11 +33,11 @@ def folder(tmp_path_factory):
     kept = {}
 
     def made(kind, name):
-        if kind not in kept:
+        if name not in kept:
             path = write(tmp_path_factory.mktemp(kind) / kind, kind, name, decoder_start_token_id=0)
             tokenizer().save(str(path / "tokenizer.json"))
-            kept[kind] = path
-        return kept[kind]
+            kept[name] = path
+        return kept[name]
 
     return made
 
@@ -106,6 +106,43 @@ def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(folder, table, t
     assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
     words = ("compare", path, tmp_path / "out", "--data", table)
     assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+
+
+def test_states_are_scored_by_how_far_they_move(folder, table):
+    model = open_model(folder("bart", "BartModel"))
+    whole = finish(tasks.evaluate(model, table)).facts()
+    assert (whole["metric"], whole["value"]) == ("cosine_distance", pytest.approx(0, abs=1e-6))
+    for off in (HeadId(0, 1), HeadId(3, 2)):  # of the encoder, and of the decoder
+        assert finish(tasks.evaluate(model, table, off=frozenset({off}))).facts()["value"] > 1e-5
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("t5", "T5ForQuestionAnswering"), ("bart", "BartForQuestionAnswering"),
+])  # fmt: skip
+def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_path, kind, name):
+    import transformers
+
+    path, right, rows = folder(kind, name), [], []
+    net = getattr(transformers, name).from_pretrained(path).eval()
+    for first, second in PAIRS:
+        answers = {"text": [first.split()[1]], "answer_start": [first.index(" ") + 1]}
+        rows.append({"question": second, "context": first, "answers": answers})
+        ids = tokenizer().encode(second, first).ids
+        with torch.no_grad():
+            out = net(input_ids=torch.tensor([ids]))
+        wanted = len(second.split()) + 1
+        right += [int(one.argmax()) == wanted for one in (out.start_logits, out.end_logits)]
+    data = tmp_path / "a.jsonl"
+    data.write_text("\n".join(map(json.dumps, rows)))
+    facts = finish(tasks.evaluate(open_model(path), data)).facts()
+    assert (facts["metric"], facts["total"]) == ("end_accuracy", 2 * len(PAIRS))
+    assert facts["value"] == pytest.approx(np.mean(right))
+
+
+def test_a_classifier_that_reads_its_text_twice_says_what_to_open(folder):
+    with pytest.raises(HgvizError, match="BartForSequenceClassification does not open") as error:
+        open_model(folder("bart", "BartForSequenceClassification"))
+    assert error.value.do.startswith("Open the model that it was made of")
 
 
 def test_columns_may_have_other_names_and_tables_without_targets_are_one_line(

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from hgviz.core import Capture, HeadId, Layer
+from collections import Counter
+
+from hgviz.core import Capture, HeadId, Layer, Role
+
+Key = tuple[str, Role, int]
 
 
 def layers(a: Capture, b: Capture) -> list[tuple[Layer, Layer]]:
     """The layers that both have captured, by their names, else by their numbers."""
-    sides = [
-        [one for one in side.spec.layers if side.maps[one.index] is not None] for side in (a, b)
-    ]
-    named = [{(one.name, one.role): one for one in side} for side in sides]
+    named = _by_name(a), _by_name(b)
     if not {*named[0]} & {*named[1]}:
-        named = [{(str(one.index), one.role): one for one in side} for side in sides]
+        named = _by_number(a), _by_number(b)
     return [(one, named[1][key]) for key, one in named[0].items() if key in named[1]]
+
+
+def _by_name(side: Capture) -> dict[Key, Layer]:
+    """By name, role and how often both came before: ALBERT runs one module in all its layers."""
+    found, before = {}, Counter[tuple[str, Role]]()
+    for one in side.spec.layers:
+        if side.maps[one.index] is not None:
+            found[one.name, one.role, before[one.name, one.role]] = one
+        before[one.name, one.role] += 1
+    return found
+
+
+def _by_number(side: Capture) -> dict[Key, Layer]:
+    captured = (one for one in side.spec.layers if side.maps[one.index] is not None)
+    return {("", one.role, one.index): one for one in captured}
 
 
 def common(a: Capture, b: Capture, one: Layer, other: Layer) -> list[int]:

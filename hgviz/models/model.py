@@ -101,18 +101,27 @@ class Model:
         """Whether it is a decoder alone, which attends to given states of an encoder."""
         return bool(getattr(self.config, "cross", False))
 
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """What the tokenizer makes of a text, or of two, with token types where the model has some.
+
+        Errors: HgvizError where it has no tokens.
+        """
+        found = self.tokenizer.encode(text, pair)
+        return found if self._segments else replace(found, token_type_ids=None)
+
     def tokenize(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text, or of two that belong together.
 
-        Errors: HgvizError where it has no tokens, too many, or the model has no token types.
+        Errors: HgvizError where it has no tokens, too many, or the model neither has token types
+        nor answers questions.
         """
-        if pair is not None and not self._segments:
+        if pair is not None and not self._segments and self.spec.goal != "ends":
             raise HgvizError(
                 "this model does not read pairs of texts",
                 "it has no token types to tell them apart",
                 "Give one text",
             )
-        prompt = self.tokenizer.encode(text, pair)
+        prompt = self.encode(text, pair)
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 

@@ -127,6 +127,17 @@ def examples_from(
     the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
     a model that needs a second text.
     """
+    found = _read(model, data, text_column, label_column, labels)
+    return replace(found, even=getattr(model.config, "even", False))
+
+
+def _read(
+    model: Model,
+    data: Path_,
+    text_column: str,
+    label_column: str,
+    labels: Mapping[str, str] | None,
+) -> Examples:
     from hgviz import examples
     from hgviz.models.texts import labelled
     from hgviz.models.texts import text as texts
@@ -141,7 +152,7 @@ def examples_from(
 
     def encode(text: str) -> Prompt:
         if spec.modality == "text":
-            return model.tokenizer.encode(text)
+            return model.encode(text)
         return model.from_signal(Path(data).parent / text)
 
     if spec.form == DUAL and not hasattr(model.module.net, "logit_scale"):
@@ -150,17 +161,20 @@ def examples_from(
             "it does not weigh how alike its two inputs are",
             "Save one of its encoders by itself with save_pretrained, and open that folder",
         )
-    if spec.two_texts:
+    begins = getattr(model.config, "data", {}).get("decoder_start_token_id")
+    begins = begins if type(begins) is int else None
+    if spec.form == DUAL or (spec.two_texts and spec.goal in ("next", "states")):
         from hgviz.models.texts.corpora import read_corpus
 
         files = spec.modality != "text"
         pairs = read_corpus(data, True, False, text_column, label_column, files).texts
         targets = [model.tokenizer.encode(one.target or "") for one in pairs]
-        begins = getattr(model.config, "data", {}).get("decoder_start_token_id")
         firsts = _all([one.text for one in pairs], encode)
         if spec.form == DUAL:
             return examples.matched(firsts, targets, limit, getattr(model.module, "padding", None))
-        return examples.written(firsts, targets, begins if type(begins) is int else None, limit)
+        if spec.goal == "states":
+            return examples.moved(targets, limit, firsts)
+        return examples.written(firsts, targets, begins, limit)
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels, labels)
@@ -171,7 +185,8 @@ def examples_from(
         return examples.tagged(prompts, marked, spec.labels, limit)
     if spec.goal == "ends":
         questions = labelled.read_questions(data)
-        return examples.answering(*labelled.ends_of(questions, model.tokenizer.encode), limit)
+        asked = examples.answering(*labelled.ends_of(questions, model.encode), limit)
+        return examples.twice(asked, begins or 0) if spec.two_texts else asked
     if spec.goal == "states":
         found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
         return examples.moved(_all(found, encode), limit)

@@ -101,6 +101,15 @@ def test_sides_change_places():
             assert getattr(first, name) == pytest.approx(getattr(second, name)[::-1]), name
 
 
+def test_layers_that_one_module_computes_are_told_apart_by_their_order():
+    one = make_capture(TEXT, strides=(1,), seed=1)
+    alike = tuple(replace(layer, name="shared") for layer in one.spec.layers)
+    one = replace(one, spec=replace(one.spec, layers=alike))
+    found = finish(compare(one, one))
+    assert [each.head for each in found.heads] == list(one.spec.heads)
+    assert all(each.head == each.other and each.largest == 0 for each in found.heads)
+
+
 def test_positions_of_one_piece_are_put_together():
     """Tokens of two letters beside letters: rows averaged, columns added."""
     random, text = np.random.default_rng(0), "abcdefghij"

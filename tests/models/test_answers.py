@@ -29,6 +29,7 @@ def tokenizer():
     """Words by spaces, between [CLS] and [SEP], pairs with token types."""
     ids = {word: at for at, word in enumerate(WORDS)}
     made = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    made.add_special_tokens(WORDS[-5:])
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -153,6 +154,14 @@ def test_a_question_without_an_answer_wants_the_first_token():
     assert ends[0] == (0, 0) and prompts[1].label(ends[1][0]) == "did"
 
 
+def test_a_question_stands_beside_its_text_without_token_types_too(folder):
+    # where GPT-2 is given some, it adds the words of these numbers
+    prompt = open_model(folder("gpt2", "GPT2ForQuestionAnswering")).tokenize("who ?", "she did it")
+    assert prompt.token_type_ids is None and len(prompt) == 8
+    with pytest.raises(HgvizError, match="does not read pairs of texts"):
+        open_model(folder("gpt2", "GPT2LMHeadModel")).tokenize("who ?", "she did it")
+
+
 def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     path = folder("distilbert", "DistilBertModel")
     rows, data = texts(40), tmp_path / "a.txt"
@@ -193,6 +202,20 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     assert np.array_equal(kept.given, kept.wanted)  # each is nearest to itself
     with pytest.raises(HgvizError, match="Choose --method loo"):
         finish(tasks.importance(trials, {"gradient"}))
+
+
+def test_texts_whose_padding_would_be_read_are_scored_by_themselves(folder, tmp_path):
+    name = "XLNetForSequenceClassification"
+    path, rows = folder("xlnet", name), texts(30)
+    lines = ["text\tlabel", *(f"{' '.join(row)}\t{at % 2}" for at, row in enumerate(rows))]
+    (tmp_path / "a.tsv").write_text("\n".join(lines))
+    other, losses = theirs(path, name), []
+    for at, row in enumerate(rows):
+        with torch.no_grad():
+            logits = other(torch.tensor([tokenizer().encode(" ".join(row)).ids])).logits
+        losses.append(torch.nn.functional.cross_entropy(logits.double(), torch.tensor([at % 2])))
+    found = finish(tasks.evaluate(open_model(path), tmp_path / "a.tsv"))
+    assert found.loss == pytest.approx(float(np.mean(losses)), rel=1e-5)
 
 
 def test_images_are_scored_by_a_table_of_their_files(tmp_path):

@@ -40,6 +40,7 @@ SOUNDS = [
     ("wav2vec2", "Wav2Vec2ForSequenceClassification", {}),
     ("audio-spectrogram-transformer", "ASTForAudioClassification",
      {"max_length": 64, "num_mel_bins": 32}),
+    ("whisper", "WhisperForAudioClassification", HEARD),  # its encoder alone
 ]  # fmt: skip
 
 

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from hgviz.core import DUAL, Goal, Integers, Layer, Level, Modality, ModelSpec, Role, readonly
 from hgviz.models.config.shared import Count, own_spans, spread
 
+# families whose answers padding changes: a Funnel pools it, and classifiers of XLNet read the last
+# position, whatever stands there
+EVEN = ("funnel", "xlnet")
 PAIRED = ("encoder-decoder", DUAL)  # forms of models that read two inputs
 ENTRY = "hgviz"  # in a config.json: what transformers has no word for
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
@@ -289,6 +292,11 @@ class TransformersConfig:
         """Whether a decoder attends to another text, or to the states of its encoder, or a text
         stands beside an image or a sound."""
         return self.cross or self.form in PAIRED
+
+    @property
+    def even(self) -> bool:
+        """Whether texts side by side have to be of one length."""
+        return self.family in EVEN
 
     @property
     def exchanged(self) -> bool:

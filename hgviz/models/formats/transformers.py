@@ -89,6 +89,7 @@ GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, a
     ("ForSequenceClassification", "classes"), ("ForImageClassification", "classes"),
     ("ForAudioClassification", "classes"),
     ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
+    ("ForQuestionAnsweringSimple", "ends"),
 )  # fmt: skip
 TASKS = {  # goals that a model may be given, and where transformers lists the classes for each
     "next": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
@@ -287,6 +288,12 @@ def read(path: Path) -> Checkpoint:
     except Exception as error:  # transformers raises whatever its parts do
         if towers := towers_of(made):
             raise _by_parts(kind, towers, error) from None
+        if _reads_twice(made):
+            raise HgvizError(
+                f"{plain(made.__name__)} does not open",
+                "its decoder reads the text of its encoder once more, up to the token that ends it",
+                "Open the model that it was made of, or a classifier that only encodes",
+            ) from None
         raise _unbuilt(where, error) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
@@ -776,6 +783,12 @@ def _unbuilt(where: Path, error: Exception) -> HgvizError:
                       "Copy or download it again")  # fmt: skip
 
 
+def _reads_twice(made: Any) -> bool:
+    """Whether it is a classifier that reads its text by an encoder and by a decoder, as BART's."""
+    takes = signature(made.forward).parameters
+    return made.__name__.endswith("ForSequenceClassification") and "decoder_input_ids" in takes
+
+
 def towers_of(made: type) -> tuple[str, ...]:
     """The classes of a model that reads an image or a sound and a text each by a model of its own,
     as CLIP does; () for any other."""
@@ -806,8 +819,8 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     named = told.id2label or {}
     labels = tuple(plain(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
-    both = bool(getattr(told, "is_encoder_decoder", False))
     takes = signature(net.forward).parameters
+    both = bool(getattr(told, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
     cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes
     modality, dual = MODALITIES.get(net.main_input_name, "text"), towers_of(type(net))
     if dual:
