@@ -566,6 +566,8 @@ class Softmaxes(TorchFunctionMode):
             weights = weights.index_fill(1, torch.tensor(off, device=weights.device), 0.0)
         if (gates := run.gates.get(index)) is not None:
             weights = weights * gates[:, :, None, None]
+        if run.record is not None:  # what a gate moves of a head's weights, it moves of its context
+            run.record.contexts[index] = weights
         running.after(index)
         return weights
 
