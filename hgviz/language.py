@@ -64,7 +64,7 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
     return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
-def cut(text: str, longest: int = LONGEST) -> str:
-    """A text on one line, no longer than so many characters."""
+def cut(text: str) -> str:
+    """A text on one line, no longer than LONGEST."""
     words = " ".join(text.split())
-    return words if len(words) <= longest else f"{words[: longest - 1]}…"
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz.core import DUAL
+from hgviz.core import DUAL, ModelSpec
 from hgviz.gui.asking import CAPTURES, READ, READABLE, TEXTS, ask_for, ask_where
 from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
@@ -38,13 +38,17 @@ class Prompting:
         self.run, self.answered, self.remember = run, answered, remember
         self.writing = Writing()
 
+    @property
+    def _spec(self) -> ModelSpec | None:
+        """Of the model, where one is open, else of the capture."""
+        return self.session.model.spec if self.session.model else self.session.spec
+
     def edit(self) -> None:
         """Edit the text, or both; a model that reads none is asked for ids, and one that reads an
         image beside a text for the image first."""
         from hgviz.gui.composing import Reads, TextDialog
 
-        session = self.session
-        spec = session.model.spec if session.model else session.spec
+        session, spec = self.session, self._spec
         if spec is not None and spec.form == DUAL and session.ids:
             self.edit_beside(session.ids)
             return
@@ -64,8 +68,7 @@ class Prompting:
 
     def ids(self) -> None:
         """Ask for a file of ids; of a model of images or sounds for one of these."""
-        spec = self.session.model.spec if self.session.model else self.session.spec
-        modality = "text" if spec is None else spec.modality
+        modality = "text" if self._spec is None else self._spec.modality
         title, kinds = READ[modality]
         endings = " ".join(f"*{one}" for one in READABLE.get(modality, ()))
         kinds = tr(kinds, endings=endings) if endings else tr(kinds)
@@ -75,8 +78,7 @@ class Prompting:
         """Capture what the ids of a file stand for; a text beside an image is asked for if there is
         none yet."""
         self.remember(path)
-        session = self.session
-        spec = session.model.spec if session.model else session.spec
+        session, spec = self.session, self._spec
         if spec is not None and spec.form == DUAL and not session.second:
             self.edit_beside(path)
             return
@@ -87,8 +89,7 @@ class Prompting:
         """Edit the text that is read beside an image or a sound."""
         from hgviz.gui.composing import TextDialog
 
-        session = self.session
-        spec = session.model.spec if session.model else session.spec
+        session, spec = self.session, self._spec
         dialog = TextDialog(self.window, session.second, spec, model=session.model, beside=path)
         dialog.chosen.connect(lambda text, _: self.capture_beside(path, text))
         dialog.file_wanted.connect(self.ids)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps.pyramid import Pyramid, fold_ends, fold_max, larger
 from hgviz.maps.rule import Factors, Grouped, Rule, distances_of, plain
-from hgviz.maps.survey import Summary, lengths, log_sums, summarise, totals
+from hgviz.maps.survey import Summarised, Summary, lengths, log_sums, totals
 from hgviz.maps.tiles import TILE, Cache, Tiled, exponential
 
 # --- blocks of queries and keys -------------------------------------------------------------------
@@ -221,7 +221,7 @@ class _Room(local):
 _room = _Room()
 
 
-class LazyMap(Tiled):
+class LazyMap(Summarised):
     """The maps of one layer as tile = act(scale q . k - statistic), one product per tile.
 
     The arrays of factors may be anything that is sliced like an array, such as parts of a file:
@@ -263,15 +263,6 @@ class LazyMap(Tiled):
         if self._difference is None:
             self._difference = max(map(self.compared, range(len(self.heads))), default=0.0)
         return self._difference
-
-    @property
-    def summarised(self) -> bool:
-        """Whether summaries are kept, so that asking for one computes nothing."""
-        return self._stored is not None
-
-    def summary(self, head: int) -> Summary:
-        """Thumbnail, largest weights and entropies of a head; computed unless stored."""
-        return self._stored(self.place(head)) if self._stored else summarise(self, head)
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """Tile (i, j) of the head stored at a place; None where all its cells are zero."""

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from hgviz.core import Floats, Integers, Map
 from hgviz.maps.pyramid import Pyramid
 from hgviz.maps.rule import plain
-from hgviz.maps.survey import Summary, summarise
+from hgviz.maps.survey import Summarised, Summary
 from hgviz.maps.tiles import TILE, Cache, Tiled
 
 # --- weights as they are --------------------------------------------------------------------------
 
 
-class DenseMap(Tiled):
+class DenseMap(Summarised):
     """Weights (heads, queries, keys) that cannot be computed from queries and keys.
 
     array may be anything that is sliced like an array, bfloat16 as its bits in uint16; causal:
@@ -43,15 +43,6 @@ class DenseMap(Tiled):
         super().__init__((heads_, queries, keys), heads, signed, pyramids)
         self.array, self.causal, self._stored = array, causal, stored
         self.value_norms, self.mixture = value_norms, mixture
-
-    @property
-    def summarised(self) -> bool:
-        """Whether summaries are kept, so that asking for one computes nothing."""
-        return self._stored is not None
-
-    def summary(self, head: int) -> Summary:
-        """Thumbnail, largest weights and entropies of a head; computed unless stored."""
-        return self._stored(self.place(head)) if self._stored else summarise(self, head)
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """Tile (i, j) of the head stored at a place; None above the diagonal of a causal map."""
@@ -229,7 +220,7 @@ def _added(values: Floats, offsets: Integers, axis: int) -> Floats:
 KEPT = 1 << 24  # bytes of rows of the map over slots
 
 
-class Mixed(Tiled):
+class Mixed(Summarised):
     """P F of the maps P (heads, queries, slots) of a layer (Linformer, models.md C): how much of
     the value of each token comes to each query. Signed, and rows need not add up to 1.
 
@@ -245,12 +236,7 @@ class Mixed(Tiled):
         self.whole, self.mixture = whole, mixture
         self._rows = Cache(KEPT)
 
-    # as of maps that are computed from factors
-    summarised, value_norms = False, None
-
-    def summary(self, head: int) -> Summary:
-        """Thumbnail, largest weights and entropies of a head."""
-        return summarise(self, head)
+    value_norms = None  # as of maps that are computed from factors
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any]:
         """Tile (i, j) of the head stored at a place."""

@@ -347,6 +347,22 @@ def summarise(maps: Tiled, head: int) -> Summary:
     return summary_of(maps, survey(maps, place, Wanted(largest=zoom)), zoom)
 
 
+class Summarised(Tiled):
+    """Maps that are looked at whole; `_stored` gives the summary of the head at a place where these
+    are kept."""
+
+    _stored: Callable[[int], Summary] | None = None
+
+    @property
+    def summarised(self) -> bool:
+        """Whether summaries are kept, so that asking for one computes nothing."""
+        return self._stored is not None
+
+    def summary(self, head: int) -> Summary:
+        """Thumbnail, largest weights and entropies of a head; computed unless stored."""
+        return self._stored(self.place(head)) if self._stored else summarise(self, head)
+
+
 def summary_of(maps: Tiled, found: Survey, zoom: int) -> Summary:
     """The summary of a head that was surveyed in cells of 2^zoom."""
     _, queries, keys = maps.shape

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hgviz.core import (
     Capture,
@@ -243,16 +242,6 @@ def _require_answers(spec: ModelSpec) -> None:
         )
 
 
-class _Rows(NamedTuple):
-    """Rows of weights, as analysis.passes.Block has them, to which nothing comes back."""
-
-    scores: NDArray[Any]
-    weights: NDArray[Any]
-    at_scores: NDArray[Any]
-    at_weights: NDArray[Any]
-    seen: NDArray[np.bool_]
-
-
 class _Passed:
     """A pass over one text and its way back; layers that have weights alone, no scores that they
     are made of, give these without slopes."""
@@ -269,6 +258,7 @@ class _Passed:
     def rows(self, layer: int, rows: range) -> Block:
         """Some rows of all its heads."""
         from hgviz.analysis.layout import Layout
+        from hgviz.models.measures.gradients import Slopes
 
         if layer in self.scored.layers:
             return self.scored.rows(layer, rows)
@@ -279,7 +269,8 @@ class _Passed:
         part = slice(rows.start, rows.stop)
         there = Layout(self.weighed, layer, {}).block(part, slice(0, weights.shape[2])).seen
         none = np.zeros_like(weights)
-        return _Rows(none, weights, none, none, there | (weights != 0).any(0))
+        seen = there | (weights != 0).any(0)
+        return Slopes(heads, rows, none, weights, none, none, seen)
 
 
 def _passed(model: Model, examples: Examples, number: int, off: Off) -> Gradients | _Passed:

@@ -319,9 +319,9 @@ def test_a_layer_is_never_read_whole():
 
 
 def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():
-    from hgviz.maps import tiles as blas
+    from hgviz.maps import tiles
 
-    get, put = blas._threads()
+    get, put = tiles._threads()
     before = get()
     put(2)
     maps = LazyMap(make(Rule(0.2, ("softmax",), (None,)), 1000, 1000, width=32), (0,))
