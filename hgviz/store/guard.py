@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -26,8 +27,20 @@ LARGEST_DOCUMENT = 64 << 20
 _FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 
 
+FILE = "Choose a file that hgviz wrote"
+LOCKED = {errno.EAGAIN, errno.EWOULDBLOCK}
+SYSTEM = {errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOENT, errno.ENOMEM, errno.ESTALE}
+
+
 class Refused(Exception):
-    """What is wrong with a file, in words; becomes an HgvizError that names the file."""
+    """What is wrong with a file, in words; becomes an HgvizError that names the file.
+
+    do: what to do about it, where that is not to make the file anew.
+    """
+
+    def __init__(self, why: str, do: str = "") -> None:
+        super().__init__(why)
+        self.do = do
 
 
 @contextmanager
@@ -46,28 +59,35 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
         ) from None
     except Refused as reason:
         raise HgvizError(
-            f"{path} cannot be read", str(reason), f"{again} again, or ask for the file again"
+            f"{path} cannot be read",
+            str(reason),
+            reason.do or f"{again} again, or ask for the file again",
         ) from None
     # h5py raises almost any of them for damaged files
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
-        raise HgvizError(
-            f"{path} cannot be read",
-            "it is damaged, cut short, or was changed while it was open",
-            f"{again} again, or ask for the file again",
-            details=f"{type(error).__name__}: {error}",
-        ) from error
+        why = "it is damaged, cut short, or was changed while it was open"
+        do = f"{again} again, or ask for the file again"
+        number = getattr(error, "errno", None)
+        if number in LOCKED or "already open for write" in str(error):
+            why, do = "it is open for writing in another program", "Close it there first"
+        elif number in SYSTEM:
+            why, do = os.strerror(number or 0), "Try again, or copy it to another disk"
+        elif isinstance(error, MemoryError):
+            why, do = "it does not fit in memory", "Open it on a machine with more memory"
+        details = f"{type(error).__name__}: {error}"
+        raise HgvizError(f"{path} cannot be read", why, do, details) from error
 
 
 def open_file(path: str) -> h5py.File:
     """An HDF5 file open for reading; no filter plugin is ever loaded for it."""
     if not stat.S_ISREG(os.stat(path).st_mode):
-        raise Refused("it is not a regular file")
+        raise Refused("it is not a regular file", FILE)
     with open(path, "rb") as file:
         start = file.read(len(MAGIC))
     if not start:
         raise Refused("it is empty")
     if start != MAGIC:
-        raise Refused("it is not an HDF5 file")
+        raise Refused("it is not an HDF5 file", FILE)
     os.environ.pop("HDF5_PLUGIN_PATH", None)
     # h5py has these calls, alone of all, without its lock; HDF5 loses its way where two overlap
     with phil:
@@ -84,7 +104,7 @@ def check_format(
 ) -> None:
     """Raises Refused unless the file says that it is of a format, in a version known here."""
     if attribute(file, "format", "") != wanted:
-        raise Refused(f"it is an HDF5 file, but not a {noun} of hgviz")
+        raise Refused(f"it is an HDF5 file, but not a {noun} of hgviz", FILE)
     version = attribute(file, "format_version", known)
     if len(version) != 2:
         raise Refused(f"its format version is {len(version)} numbers and not 2")
@@ -92,7 +112,8 @@ def check_format(
         found, here = (".".join(map(str, one)) for one in (version, known))
         which = "a newer" if version[0] > known[0] else "an older"
         raise Refused(
-            f"it has format version {found} and this hgviz knows {here}: {which} hgviz is needed"
+            f"it has format version {found} and this hgviz knows {here}: {which} hgviz is needed",
+            "Open it with the version of hgviz that wrote it",
         )
 
 

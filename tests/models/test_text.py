@@ -108,9 +108,11 @@ def test_ids_have_the_names_of_their_tokens(tmp_path):
     assert prompt.label(0) == "the"
 
 
-def test_a_tokenizer_of_another_model_is_refused(tmp_path):
-    with pytest.raises(HgvizError, match="it has 5 tokens and the model has 4"):
-        Pieces(words(tmp_path), 4)
+def test_only_a_text_that_uses_a_token_without_an_embedding_is_refused(tmp_path):
+    tokenizer = Pieces(words(tmp_path), 4)
+    assert tokenizer.encode("the").ids.tolist() == [0, 3, 1]
+    with pytest.raises(HgvizError, match='no embedding for the token "café".* is 4, .* end at 3'):
+        tokenizer.encode("the café")
 
 
 def test_ids_of_bytes_have_a_text_again(tmp_path):

@@ -193,7 +193,7 @@ def test_a_tokenizer_is_made_to_begin_with_its_token_0(tmp_path, where):
 
 def test_a_tokenizer_that_is_none_is_refused(tmp_path):
     file = export(tmp_path / "w.npz", Trax(vocabulary=4))
-    assert "5 tokens and the model has 4" in refused(file, tokenizer=words(tmp_path / "t.json"))
+    assert "the model's ids end at 3" in refused(file, tokenizer=words(tmp_path / "t.json"))
     assert "has no tokenizer.json" in refused(file, tokenizer=tmp_path)
     assert "No such file" in refused(file, tokenizer=tmp_path / "none.json")
     (tmp_path / "bad.json").write_text("{}")

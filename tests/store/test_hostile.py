@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import h5py
 import numpy as np
@@ -131,6 +133,23 @@ def test_a_file_cut_while_it_is_open_is_an_error_not_a_crash(path):
     with pytest.raises(HgvizError, match="cannot be read"):
         for one in opened.maps:
             one.read(0)
+
+
+def test_what_is_not_wrong_with_the_file_is_not_called_damage(path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as HDF5 does where it writes
+        error = refused(path, "open for writing in another program")
+        assert error.do == "Close it there first"
+        assert is_capture(path)
+    open_capture(path)
+    for cause, why in (
+        (OSError(errno.EMFILE, "Unable to open"), "Too many open files"),
+        (MemoryError(), "it does not fit in memory"),
+        (OSError("file is already open for write (may use <h5clear>)"), "in another program"),
+    ):
+        monkeypatch.setattr(h5py, "File", Mock(side_effect=cause))
+        assert "apture again" not in refused(path, why).do
 
 
 def test_a_file_that_was_never_completed_is_told(path):

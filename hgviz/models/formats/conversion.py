@@ -15,6 +15,7 @@ from hgviz.models.formats.checkpoint import Checkpoint, save
 from hgviz.models.formats.readers import CONFIG, path_errors, shown
 from hgviz.models.texts.text import (
     MOST_TOKENIZER,
+    SETTINGS,
     TOKENIZER,
     Bare,
     Pieces,
@@ -108,4 +109,5 @@ def tokenizer_json(found: Checkpoint) -> bytes | None:
     if not isinstance(tokenizer, Pieces):
         return None
     file = found.folder / TOKENIZER
-    return read_bytes(file, MOST_TOKENIZER) if file.exists() else tokenizer.json
+    whole = file.exists() and not (found.folder / SETTINGS).exists()
+    return read_bytes(file, MOST_TOKENIZER) if whole else tokenizer.json

@@ -167,7 +167,9 @@ def _tokenizer(beside: Path, asked: Path | None, vocabulary: int) -> bytes | Non
     data = read_regular(file, MOST_TOKENIZER) if file == asked else None
     from tokenizers import Tokenizer
 
-    found = Tokenizer.from_buffer(Pieces(file, vocabulary, data).json)
+    pieces = Pieces(file, vocabulary, data)
+    pieces.require_fit()
+    found = Tokenizer.from_buffer(pieces.json)
     first = found.id_to_token(0)
     if first is None:
         raise HgvizError(

@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
@@ -57,12 +58,12 @@ class Tokenizer(Protocol):
 
 
 def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
-    """The tokenizer of a checkpoint's folder: tokenizer.json, else what transformers makes of its
-    vocabulary files; without them, bytes for 256 ids, else none. own: the tokenizer.json of its
-    weights themselves.
+    """The tokenizer of a checkpoint's folder: tokenizer.json, as transformers reads it where a
+    tokenizer_config.json lies beside it, else what transformers makes of its vocabulary files;
+    without them, bytes for 256 ids, else none. own: the tokenizer.json of its weights themselves.
 
-    Errors: HgvizError for a tokenizer.json that is damaged or of another model. Vocabulary files
-    that make no tokenizer leave the model its ids, and are an error where a text is read.
+    Errors: HgvizError for a tokenizer.json that is damaged. Vocabulary files that make no
+    tokenizer leave the model its ids, and are an error where a text is read.
     """
     if own is not None:
         return Pieces(folder / TOKENIZER, vocabulary, own)
@@ -115,7 +116,8 @@ class Bytes:
 
 class Pieces:
     """A tokenizer.json, or vocabulary files; pieces are labelled by their offsets, never by their
-    token strings. data: what the file holds, where that is known."""
+    token strings. vocabulary: how many tokens the model has; the tokenizer may have more, and only
+    a text that uses one of those is refused. data: what the file holds, where that is known."""
 
     unit = "token"
 
@@ -126,15 +128,24 @@ class Pieces:
             self._tokenizer = _opened(file, data)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
-            ids = self._tokenizer.get_vocab(with_added_tokens=True)
             self.spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"  # tokens of bytes
-        if len(ids) > vocabulary:
-            raise _foreign(file, f"it has {len(ids):,} tokens and the model has {vocabulary:,}")
-        last = max(ids, key=ids.__getitem__, default="")
-        if ids and ids[last] >= vocabulary:
-            token = json.dumps(last[:40])
-            raise _foreign(
-                file, f"{token} has the id {ids[last]:,}, the model's end at {vocabulary - 1:,}"
+        self._vocabulary = vocabulary
+
+    def require_fit(self, ids: Sequence[int] | None = None) -> None:
+        """Check that the model has an embedding for these tokens (default: all of the tokenizer).
+
+        Raises HgvizError naming the token with the largest id where it has none.
+        """
+        if ids is None:
+            ids = [*self._tokenizer.get_vocab(with_added_tokens=True).values()]
+        last = max(ids, default=0)
+        if last >= self._vocabulary:
+            token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
+            raise HgvizError(
+                f"the model has no embedding for the token {plain(token)}",
+                f"its id in {self._name} is {last:,}, the model's ids end at "
+                f"{self._vocabulary - 1:,}",
+                "Leave this token out, or use the tokenizer that the model was trained with",
             )
 
     @property
@@ -147,6 +158,7 @@ class Pieces:
         """The prompt of a text or two; special tokens have the span (-1, -1)."""
         with _guarded(f"{self._name} could not read this text"):
             encoding = self._encoded(text, pair)
+            self.require_fit(encoding.ids)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
         second = np.array([one == 1 for one in encoding.sequence_ids], bool)
         spans[second] += len(text) + 1
@@ -367,8 +379,12 @@ def read_regular(path: Path, most: int) -> bytes:
 def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
-    if file.name != TOKENIZER and data is None:
+    if data is None and file.name != TOKENIZER:
         return _made(file)
+    if data is None and os.path.lexists(file.parent / SETTINGS):
+        read_config(file.parent / SETTINGS, MOST_TOKENIZER)
+        with suppress(Exception):  # where transformers reads no text, the file says what it says
+            return _made(file)
     return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
 
 
@@ -393,7 +409,7 @@ def _unprinted() -> Iterator[None]:
 
 
 def _made(file: Path) -> tokenizers.Tokenizer:
-    """What transformers makes of a vocabulary file and what lies beside it.
+    """What transformers makes of a tokenizer.json or vocabulary file and what lies beside it.
 
     It sees copies of bounded files alone, and what their settings say but for paths and code.
     Errors: HgvizError for settings that name code or no class of its own, and for files that its
@@ -419,7 +435,8 @@ def _made(file: Path) -> tokenizers.Tokenizer:
     paths = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
     said = {key: one for key, one in said.items() if key not in paths}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
-    names = [one for every in (*VOCABULARIES, TOKENS) for one in every if (folder / one).exists()]
+    every = {TOKENIZER, *TOKENS, *chain(*VOCABULARIES)}
+    names = [one for one in every if (folder / one).exists()]
     with TemporaryDirectory() as bare, quiet(), _unprinted():
         for one in names:
             (Path(bare) / one).write_bytes(read_regular(folder / one, MOST_TOKENIZER))
@@ -431,7 +448,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
         raise _unmade(file, f"{type(found).__name__} of transformers has no tokenizer.json")
     files = found.vocab_files_names
     lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - {*names}
-    if lacking and not {*names} & {"tokenizer.model", "tiktoken.model", "tekken.json"}:
+    if lacking and not {*names} & {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"}:
         raise _unmade(file, f"{type(found).__name__} reads {min(lacking)}, which is not there")
     unknown = getattr(backend.model, "unk_token", None)
     if unknown is not None and backend.model.token_to_id(unknown) is None:
@@ -441,11 +458,6 @@ def _made(file: Path) -> tokenizers.Tokenizer:
 
 def _unmade(file: Path, why: str) -> HgvizError:
     return HgvizError(f"{file.name} makes no tokenizer", why, OTHERWISE)
-
-
-def _foreign(file: Path, why: str) -> HgvizError:
-    do = "Put the model's own tokenizer.json beside it"
-    return HgvizError(f"{file.name} does not belong to this model", why, do)
 
 
 @contextmanager

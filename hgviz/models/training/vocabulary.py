@@ -114,7 +114,9 @@ def read_coder(path: Path, cls: int = 1, most: int = ANY) -> Coder:
             "training needs to know how texts become ids",
             "Put the model's own tokenizer.json there",
         )
-    return coder_of(Pieces(file, most).json, cls)
+    tokenizer = Pieces(file, most)
+    tokenizer.require_fit()
+    return coder_of(tokenizer.json, cls)
 
 
 def coder_of(data: bytes, cls: int = 1) -> Coder:
