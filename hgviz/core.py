@@ -93,6 +93,21 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
+class HeadWeights:
+    """What a layer's heads are made of: (parameters, FLOPs per position) of the queries and the
+    output of one head, and of the keys and values of one key group.
+
+    keys are (0, 0) where no group is ever removed. width: the numbers of a query and a value
+    together. keeps_one: whether a layer without heads keeps the weights of one, zeroed.
+    """
+
+    queries: tuple[int, int]
+    keys: tuple[int, int]
+    width: int
+    keeps_one: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """What a model is, without its weights.
 

@@ -126,8 +126,9 @@ class Study:
     shapley (permutations, H): what switching the head on did to the mean loss, in a random order
     each; every row sums to L(all) - L(none).
 
-    parameters (H,): weights that go with the head; flops (H,): multiplications and additions that
-    go with it in a mean example.
+    saved_parameters, saved_flops (H, 3): what `prune` removes with each head, with its key group
+    once all heads of that are off, and with its layer likewise (analysis.orders.costs); FLOPs in a
+    mean example. None where weights do not go by heads.
     """
 
     spec: ModelSpec
@@ -152,8 +153,8 @@ class Study:
     change: Signs | None = None
     alone: Floats | None = None
     shapley: Floats | None = None
-    parameters: NDArray[np.float64] | None = None
-    flops: NDArray[np.float64] | None = None
+    saved_parameters: NDArray[np.float64] | None = None
+    saved_flops: NDArray[np.float64] | None = None
     learned: tuple[Learned, ...] = ()
     curves: tuple[Curve, ...] = ()
     masks: tuple[Mask, ...] = ()
@@ -195,6 +196,17 @@ class Study:
                 values = array[:, on]
                 known = values != UNKNOWN if name == "change" else ~np.isnan(values)
                 found[name] = float(known.mean()) if known.size else 1.0
+        return found
+
+    def costs(self, key: str) -> NDArray[np.float64]:
+        """saved_parameters or saved_flops. Errors: HgvizError where the study has none."""
+        found: NDArray[np.float64] | None = getattr(self, f"saved_{key}")
+        if found is None:
+            raise HgvizError(
+                f"the study does not say what {key} go with a head",
+                "the weights of its model do not go by heads, or an older hgviz measured it",
+                "Count heads, or measure them anew",
+            )
         return found
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.bool_]:

@@ -52,7 +52,8 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
         labels=("no", "yes") if asked == "classes" else (), seed=3,
         off=frozenset(HeadId(*one) for one in off),
         sizes=random.random(examples) if asked == "next" else None,
-        parameters=random.random(len(heads)), flops=random.random(len(heads)),
+        saved_parameters=random.random((len(heads), 3)),
+        saved_flops=random.random((len(heads), 3)),
         learned=(Learned("gates", random.random((2, len(heads))).astype(np.float32), "two runs"),),
         curves=tuple(make_curve(random, heads, examples, not at % 2) for at in range(curves)),
         masks=(

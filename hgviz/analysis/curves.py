@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
+from hgviz.analysis import orders, scores
 from hgviz.analysis.paired import SHARES
 from hgviz.core import HeadId, Integers
 from hgviz.study import Curve, Study
@@ -177,9 +177,11 @@ def chance(one: Curve, randoms: Sequence[Curve]) -> float:
     return (1 + sum(between(other) >= mine - ROUNDING for other in randoms)) / (1 + len(randoms))
 
 
-def saved(one: Curve, heads: Sequence[HeadId], costs: NDArray[Any]) -> Many:
-    """(points,): the share of all costs (H,) that is off at each point, such as FLOPs."""
-    cost = dict(zip(heads, np.asarray(costs, float), strict=True))
-    total = np.concatenate([[0.0], np.cumsum([cost[head] for head in one.order])])
-    found: Many = total[one.removed] / sum(cost.values())
+def saved(study: Study, one: Curve, key: str) -> Many:
+    """(len(one.order) + 1,): the share of what all heads can save, parameters or FLOPs, that so
+    many heads of the order save. Errors: HgvizError as Study.costs."""
+    costs = study.costs(key)
+    total = orders.saved(costs, study.spec, study.heads)[-1]
+    found: Many = orders.saved(costs, study.spec, one.order, study.off) / max(total, 1e-30)
+    found -= found[0]
     return found

@@ -7,14 +7,14 @@ rises by. Random ones are what every other has to beat.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HeadId, Integers, Layer, ModelSpec, Off
+from hgviz.core import HeadId, HeadWeights, Integers, Layer, ModelSpec, Off
 
 Key = Literal["score", "parameters", "flops"]
 Group = Literal["layer", "level"]
@@ -24,45 +24,68 @@ Needs = NDArray[np.float64]  # (H,): high where a head is needed
 EPSILON = 1e-20  # what keeps a norm from 0 (Michel et al. 2019)
 
 
-# --- what a head costs ----------------------------------------------------------------------------
+# --- what heads cost ------------------------------------------------------------------------------
 
 
 def costs(
     spec: ModelSpec,
+    weights: Sequence[HeadWeights],
     tokens: NDArray[Any],
     sources: NDArray[Any] | None = None,
-    head_width: int = 0,
-    positions: Mapping[int, int] | None = None,
 ) -> tuple[Needs, Needs]:
-    """Weights (H,) and FLOPs (H,) that go with each head, of texts of so many tokens (E,).
+    """Parameters (H, 3) and FLOPs (H, 3) that `prune` removes: with each head, with its key group
+    once all heads of that are off, and with its layer once all heads of that are off.
 
-    4 d d_h weights of its four products; FLOPs 4 d d_h (Tq + Tk) + 4 pairs d_h, in the mean over
-    the texts; pairs = Tq Tk or the cells of its windows. sources (E,): tokens of the other text
-    that a decoder attends to, else as many. head_width 0: the width over the heads of the widest
-    layer. positions: of levels that no stride tells, which else count as unshortened.
+    weights: by layer. FLOPs are of texts of so many tokens (E,), in the mean: those of a position
+    times the positions of queries or keys, and 2 for each pair and each number of a query and a
+    value; pairs = Tq Tk or the cells of windows. sources (E,): tokens of the other text that a
+    decoder attends to, else as many. Levels without a stride count as unshortened. The third is
+    below 0 where a layer without heads keeps the weights of one.
     """
-    width = head_width or spec.width // max((one.head + 1 for one in spec.heads), default=1)
     own = np.asarray(tokens, float)
     other = own if sources is None else np.asarray(sources, float)
-    found = []
-    for layer in spec.layers:
-        queries, keys = (
-            _positions(spec, level, own, other, positions or {})
-            for level in (layer.level, layer.key_level)
-        )
-        around = 4 * spec.width * width * (queries + keys)
-        found += [float((around + 4 * _pairs(layer, queries, keys) * width).mean())] * len(
-            layer.heads
-        )
-    return np.full(len(found), 4.0 * spec.width * width), np.array(found)
+    parameters, flops = list[list[float]](), list[list[float]]()
+    for layer, one in zip(spec.layers, weights, strict=True):
+        queries, keys = (_positions(spec, at, own, other) for at in (layer.level, layer.key_level))
+        around = one.queries[1] * queries.mean(), one.keys[1] * keys.mean()
+        inside = 2 * one.width * _pairs(layer, queries, keys).mean()
+        sizes = one.queries[0], one.keys[0]
+        stays = -int(one.keeps_one)
+        parameters += [[*sizes, stays * sum(sizes)]] * len(layer.heads)
+        flops += [[around[0] + inside, around[1], stays * sum(around)]] * len(layer.heads)
+    return np.array(parameters, float).reshape(-1, 3), np.array(flops, float).reshape(-1, 3)
 
 
-def _positions(
-    spec: ModelSpec, index: int, own: Needs, other: Needs, given: Mapping[int, int]
+def saved(
+    costs: NDArray[Any], spec: ModelSpec, order: Sequence[HeadId], off: Collection[HeadId] = ()
 ) -> Needs:
+    """(len(order) + 1,): what is saved, of costs (H, 3), by so many heads of an order, and by those
+    that are off before."""
+    steps = {head: step for step, head in enumerate(order, 1)} | dict.fromkeys(off, 0)
+    totals = np.zeros(len(order) + 2)  # the last one: what stays on
+    at = 0
+    for layer in spec.layers:
+        last = {head: steps.get(HeadId(layer.index, head), len(order) + 1) for head in layer.heads}
+        for heads in layer.groups.values():
+            for head in heads:
+                totals[last[head]] += costs[at, 0]
+                at += 1
+            totals[max(last[head] for head in heads)] += costs[at - 1, 1]
+        if last:
+            totals[max(last.values())] += costs[at - 1, 2]
+    return np.cumsum(totals[:-1])
+
+
+def saved_alone(costs: NDArray[Any], spec: ModelSpec) -> Needs:
+    """(H,): what each head saves, of costs (H, 3), if it is the only one that is off."""
+    every = [(1, len(one.groups[head // one.shared]) == 1, len(one.heads) == 1)
+             for one in spec.layers for head in one.heads]  # fmt: skip
+    found: Needs = (costs * np.array(every, float).reshape(-1, 3)).sum(1)
+    return found
+
+
+def _positions(spec: ModelSpec, index: int, own: Needs, other: Needs) -> Needs:
     level = spec.levels[index]
-    if index in given:
-        return np.full(len(own), float(given[index]))
     tokens = other if spec.two_texts and level.sequence == "source" else own
     found: Needs = np.ceil(tokens / (level.stride or 1))
     return found

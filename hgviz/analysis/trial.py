@@ -12,7 +12,7 @@ from hgviz.core import NO_STREAMING, Off, Streaming
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
     from hgviz.analysis.paired import Paired
-    from hgviz.core import Integers
+    from hgviz.core import HeadWeights, Integers
     from hgviz.examples import Examples
 
 Which = Literal["lost", "won", "all"]
@@ -38,6 +38,7 @@ class Trial:
 
     points: one per block of examples. before and now: the answers of the whole model and those
     with heads off, None until every place was seen. stopped: nobody goes on with it.
+    weights: by layer, those of one head; None where they do not go by heads.
     """
 
     off: Off
@@ -48,6 +49,7 @@ class Trial:
     now: Answers | None = None
     stopped: bool = False
     streaming: Streaming = NO_STREAMING
+    weights: tuple[HeadWeights, ...] | None = None
 
     @property
     def variant(self) -> Variant:

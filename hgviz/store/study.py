@@ -31,7 +31,9 @@ does not know. A study that is being measured has the same names: what is not re
                       loss
     /shapley          (permutations, heads) float32, optional: what switching a head on does to the
                       mean loss, in a random order each
-    /parameters, /flops   (heads,) float64, optional: what goes with each head
+    /saved_parameters, /saved_flops   (heads, 3) float64, optional, since 1.4: what `prune` removes
+                      with each head, with its key group once all heads of that are off, and with
+                      its layer likewise, below 0 where it keeps the weights of one head
     /learned/000      what training gave each head; attribute method; runs (runs, heads) float32,
                       note (text)
     /curves/000       a score along an order; attributes method, key, how, unit, seed, normalise
@@ -80,7 +82,7 @@ from hgviz.store.schema import Row
 from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
 
 FORMAT = "hgviz-study"
-VERSION = (1, 3)
+VERSION = (1, 4)
 AGAIN = "Measure"
 MOST_PARTS = 10_000  # curves, and what was learnt
 MOST_NOTE = 2000  # characters
@@ -99,8 +101,8 @@ ARRAYS: dict[str, Row] = {
     "change": (("places", "heads"), ("i1",), False),
     "alone": (("places", "heads"), ("f4",), False),
     "shapley": (("permutations", "heads"), ("f4",), False),
-    "parameters": (("heads",), ("f8",), False),
-    "flops": (("heads",), ("f8",), False),
+    "saved_parameters": (("heads", "parts"), ("f8",), False),
+    "saved_flops": (("heads", "parts"), ("f8",), False),
 }
 MEASURED = ("loss", "gradient", "token_gradient", "loss_change", "alone", "shapley")
 _VALUES = ("values", "low", "high", "loss", "change", "change_low", "change_high")
@@ -228,7 +230,7 @@ def open_study(path: str | Path) -> Study:
 
 def _read(file: h5py.File, path: str) -> Study:
     spec, about, off = read_spec(file), _read_about(file), read_off(file)
-    sizes = {"two": 2}
+    sizes = {"two": 2, "parts": 3}
     found = _arrays(file, ARRAYS, sizes)
     heads = _heads(found.pop("heads"), spec.heads)
     require(list(heads) == sorted(heads), "its heads are not in order of computation")
@@ -295,9 +297,12 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
         require(
             bool(np.isin(found["change"], (-1, 0, 1, UNKNOWN)).all()), "it knows no such changes"
         )
-    for name in ("sizes", "parameters", "flops"):
+    for name in ("sizes", "saved_parameters", "saved_flops"):
         if (one := found[name]) is not None:
-            require(bool((np.isfinite(one) & (one >= 0)).all()), f"{name} of it are no sizes")
+            least = one if name == "sizes" else one[:, :2]
+            require(
+                bool(np.isfinite(one).all() and (least >= 0).all()), f"{name} of it are no sizes"
+            )
 
 
 def _parts(file: h5py.File, name: str) -> list[h5py.Group]:

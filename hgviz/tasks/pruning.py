@@ -257,7 +257,9 @@ def _need(study: Study, method: str, rows: Integers, normalise: Group | None) ->
 
 
 def _per(study: Study, key: Key) -> Any:
-    return None if key == "score" else getattr(study, key)
+    from hgviz.analysis.orders import saved_alone
+
+    return None if key == "score" else saved_alone(study.costs(key), study.spec)
 
 
 def require_renewable(method: str, how: How) -> str:

@@ -208,10 +208,7 @@ def _x(study: Study, one: Curve, axis: str) -> Any:
                 "Run hgviz curve with --time, or draw it over heads",
             )  # fmt: skip
         return one.times[:, 1].astype(float)
-    costs = getattr(study, axis)
-    if costs is None:
-        raise HgvizError(f"the study does not say what {axis} go with a head", "", "Draw heads")
-    return analysed.saved(one, study.heads, costs)
+    return analysed.saved(study, one, axis)[one.removed]
 
 
 def _band(

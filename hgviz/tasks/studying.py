@@ -128,7 +128,10 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
 
     spec, examples = trials.model.spec, trials.examples
     lengths = np.array([len(row.ids) for row in examples.rows], np.int64)
-    parameters, flops = costs(spec, lengths)
+    sources = np.array([len((row.first or row).ids) for row in examples.rows], np.int64)
+    parameters, flops = (
+        (None, None) if trials.weights is None else costs(spec, trials.weights, lengths, sources)
+    )
     return Study(
         spec=spec,
         heads=spec.heads,
@@ -146,8 +149,8 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
         seed=seed,
         off=trials.off,
         sizes=np.array([row.size for row in examples.rows]),
-        parameters=parameters,
-        flops=flops,
+        saved_parameters=parameters,
+        saved_flops=flops,
         made=replace(provenance(trials.model), seed=seed),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.analysis import orders
-from hgviz.core import HeadId, Layer, Level, ModelSpec
+from hgviz.core import HeadId, HeadWeights, Layer, Level, ModelSpec
 from tests.making import make_spec
 
 HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
@@ -34,14 +35,27 @@ def layer(index, role="self", level=0, key_level=0, heads=(0, 1, 2, 3), window=N
     )
 
 
+D, D_H = 24, 6
+
+
+def weights_of(spec, keeps_one=False, groups=True):
+    """Of heads of four products of equal size, in matrices."""
+    side = (2 * D * D_H, 4 * D * D_H)
+    one = HeadWeights(side, side if groups else (0, 0), 2 * D_H, keeps_one)
+    return [one] * len(spec.layers)
+
+
+def costs(spec, *tokens, **more):
+    return orders.costs(spec, weights_of(spec), *map(np.array, tokens), **more)
+
+
 @given(st.integers(1, 40), st.sampled_from([1, 2, 4]))
 def test_a_head_of_self_attention_costs_what_the_closed_form_says(positions, factor):
     spec = spec_of([layer(0, level=1, key_level=1)], (Level(0), Level(1, factor)))
-    tokens, d, d_h = positions * factor, 24, 6
-    parameters, flops = orders.costs(spec, np.array([tokens]))
-    assert (parameters == 4 * d * d_h).all()
-    t = tokens / factor
-    assert flops == pytest.approx(8 * t * d * d_h + 4 * t**2 * d_h)
+    parameters, flops = (orders.saved_alone(one, spec) for one in costs(spec, [positions * factor]))
+    assert (parameters == 4 * D * D_H).all()
+    t = positions
+    assert flops == pytest.approx(8 * t * D * D_H + 4 * t**2 * D_H)
 
 
 def test_going_down_and_up_counts_both_levels_and_the_cells_of_windows():
@@ -50,37 +64,36 @@ def test_going_down_and_up_counts_both_levels_and_the_cells_of_windows():
         spec = spec_of(
             [layer(0, "down", 1, 0, window=window), layer(1, "up", 0, 1, window=window)], levels
         )
-        _, flops = orders.costs(spec, np.array([10]))  # 3 groups of 4
-        assert flops == pytest.approx(4 * 24 * 6 * (10 + 3) + 4 * pairs * 6)
+        _, flops = costs(spec, [10])  # 3 groups of 4
+        assert orders.saved_alone(flops, spec) == pytest.approx(4 * D * D_H * 13 + 4 * pairs * D_H)
 
 
 def test_texts_are_counted_one_by_one_and_then_in_the_mean():
     spec = spec_of([layer(0)])
-    each = [orders.costs(spec, np.array([tokens]))[1] for tokens in (3, 90)]
-    assert orders.costs(spec, np.array([3, 90]))[1] == pytest.approx(np.mean(each, axis=0))
+    each = [costs(spec, [tokens])[1] for tokens in (3, 90)]
+    assert costs(spec, [3, 90])[1] == pytest.approx(np.mean(each, axis=0))
 
 
 def test_a_decoder_counts_the_other_text_where_its_keys_are():
     levels = (Level(0), Level(1, sequence="target"))
     spec = spec_of([layer(0), layer(1, "self", 1, 1), layer(2, "cross", 1, 0)], levels)
-    _, flops = orders.costs(spec, np.array([7]), np.array([20]))
-    around, inside = 4 * 24 * 6, 4 * 6
-    assert flops[[0, 4, 8]] == pytest.approx([
+    _, flops = costs(spec, [7], [20])
+    around, inside = 4 * D * D_H, 4 * D_H
+    assert orders.saved_alone(flops, spec)[[0, 4, 8]] == pytest.approx([
         around * 40 + inside * 400, around * 14 + inside * 49, around * 27 + inside * 140,
     ])  # fmt: skip
 
 
-def test_a_layer_without_most_of_its_heads_keeps_their_width():
-    spec = spec_of([layer(0, heads=(3,)), layer(1, heads=())])
-    parameters, flops = orders.costs(spec, np.array([5]))
-    assert parameters.tolist() == [4 * 24 * 6] and len(flops) == 1
-    assert orders.costs(spec, np.array([5]), head_width=12)[0].tolist() == [4 * 24 * 12]
-
-
-def test_slots_and_levels_of_no_stride_can_be_told():
-    spec = spec_of([layer(0, "cross", 0, 1)], (Level(0), Level(1, sequence="slots")))
-    _, flops = orders.costs(spec, np.array([50]), positions={1: 8})
-    assert flops == pytest.approx(4 * 24 * 6 * 58 + 4 * 50 * 8 * 6)
+def test_keys_go_with_the_last_head_of_their_group():
+    spec = spec_of([replace(layer(0, heads=(0, 1, 3)), shared=2), layer(1, heads=())])
+    side = 2 * D * D_H
+    order = [HeadId(0, head) for head in (3, 0, 1)]
+    for keeps_one, last in ((False, 2 * side), (True, 0)):
+        parameters, _ = orders.costs(spec, weights_of(spec, keeps_one), np.array([5]))
+        totals = [0, 2 * side, 3 * side, 3 * side + last]
+        assert orders.saved(parameters, spec, order).tolist() == totals
+        assert orders.saved(parameters, spec, order[1:], order[:1]).tolist() == totals[1:]
+        assert orders.saved_alone(parameters, spec).tolist() == [side, side, 2 * side]
 
 
 # --- groups ---------------------------------------------------------------------------------------

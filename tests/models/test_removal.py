@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps
@@ -15,7 +16,7 @@ from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import Checkpoint, save
 from hgviz.models.model import module_of
 from hgviz.models.surgery.compensation import gates, means
-from hgviz.models.surgery.removal import scaled, shifted, smaller, zeroed
+from hgviz.models.surgery.removal import head_weights, scaled, shifted, smaller, zeroed
 from tests.models.building import (
     make_config,
     make_hourglass,
@@ -112,6 +113,17 @@ def test_slicing_is_masking(tmp_path, kind):
     assert after.heads == tuple(head for head in spec.heads if head not in off)
     assert [one.name for one in after.layers] == [one.name for one in spec.layers]
     assert after.parameters < spec.parameters
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_heads_cost_is_what_slicing_saves(tmp_path, kind):
+    KINDS[kind](tmp_path)
+    model, found = open_model(tmp_path), readers.read(tmp_path)
+    parameters, _ = costs(model.spec, head_weights(model.module), np.array([9]))
+    off = chosen(model.spec)
+    left = sum(one.numel() for one in smaller(found, off).tensors.values())
+    whole = sum(one.numel() for one in found.tensors.values())
+    assert saved(parameters, model.spec, sorted(off))[-1] == whole - left
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,12 +16,14 @@ from safetensors.torch import load_file
 
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS, importance
+from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.examples import following, labelled
 from hgviz.models import open_model
 from hgviz.models.formats import readers
 from hgviz.models.measures.trials import Trials
-from hgviz.models.surgery import export
+from hgviz.models.surgery import export, removal
+from hgviz.models.surgery.removal import head_weights
 from hgviz.store import open_capture
 from tests.models.test_transformers import TOKENS, WRITTEN, folder, ids_of
 from tests.models.zoo import model_of
@@ -104,6 +106,22 @@ def test_it_gives_what_the_masked_model_gives(folder, tmp_path, kind, name, case
     with torch.no_grad():
         other = made.from_pretrained(tmp_path / "out").eval()
         assert np.abs(other(**given).logits[0].numpy() - masked).max() < 1e-5
+
+
+@pytest.mark.parametrize("kind, name", [
+    *STATED, *DERIVED, ("gpt_bigcode", "GPTBigCodeForCausalLM"), ("gpt2", "GPT2LMHeadModel"),
+], ids=lambda one: one)  # fmt: skip
+def test_what_heads_cost_is_what_removing_them_saves(folder, kind, name):
+    path = folder(kind, name)
+    model, found = open_model(path), readers.read(path)
+    parameters, flops = costs(model.spec, head_weights(model.module), np.array([TOKENS]))
+    group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
+    last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)}
+    layer = {head for head in model.spec.heads if head.layer == 1}
+    for off in ({HeadId(0, 1)}, group, group | last | {HeadId(0, 3)}, layer | last):
+        left = export.parameters(removal.smaller(found, frozenset(off)))
+        assert saved(parameters, model.spec, sorted(off))[-1] == export.parameters(found) - left
+    assert (saved(flops, model.spec, model.spec.heads)[1:] > 0).all()
 
 
 def test_fused_projections_are_cut_as_their_classes_lay_them_out(folder, tmp_path):

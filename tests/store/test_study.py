@@ -72,8 +72,8 @@ def test_large_arrays_come_in_chunks_with_checksums(tmp_path):
     path = write_study(tmp_path / "a.h5", make_study(examples=5000))
     with h5py.File(path) as file:
         assert file["gradient"].chunks and file["gradient"].fletcher32
-        assert file["places"].shape == (5001,) and file["parameters"].chunks is None
-        assert "crc32" in file["parameters"].attrs
+        assert file["places"].shape == (5001,) and file["saved_parameters"].chunks is None
+        assert "crc32" in file["saved_parameters"].attrs
     same(make_study(examples=5000), open_study(path))
 
 
@@ -163,6 +163,12 @@ def test_a_study_of_version_1_3_says_of_how_many_texts_its_windows_are(tmp_path)
     assert (found.texts, found.amount()) == (3, "7 examples")
     path.write_bytes(gzip.decompress((STUDIES / "1.2.h5.gz").read_bytes()))
     assert open_study(path).texts == 0
+
+
+def test_a_study_of_version_1_4_says_what_key_groups_and_layers_save(tmp_path):
+    path = tmp_path / "a.h5"
+    path.write_bytes(gzip.decompress((STUDIES / "1.4.h5.gz").read_bytes()))
+    assert open_study(path).saved_flops.shape == (18, 3)
 
 
 def test_there_is_a_sample_of_this_version_and_of_all_before():
@@ -330,8 +336,8 @@ def put(value, at=0):
         ("places", lambda old: old[::-1], "places"),
         ("places", lambda old: old[:1], "places"),
         ("lengths", put(-1), "tokens"),
-        ("flops", put(np.nan), "sizes"),
-        ("parameters", put(-1), "sizes"),
+        ("saved_flops", put(np.nan), "sizes"),
+        ("saved_parameters", put([-1, 0, 0]), "sizes"),
         ("heads", put([9, 9]), "heads that its model does not have"),
         ("heads", put([0, 1]), "twice"),
         ("heads", lambda old: old[::-1], "order of computation"),

@@ -51,6 +51,7 @@ STEPS = (  # what leads to a curve; the last of them that was done shows the nex
 )  # fmt: skip
 NOTE = "cheapest first; drag the mark to try more or fewer"
 MEASURED = "Medians of models that really lack the heads, as they were measured"
+UNCOUNTED = "The weights of this model do not go by heads"
 UNTIMED = "Not timed yet: the clock measures milliseconds along this curve"
 CLOCK = "Time models that really lack the heads, at each point of this curve"
 
@@ -87,8 +88,7 @@ class CurveView(View):
         self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
         self.chart.pointed.connect(self._tell)
-        for name, number in zip(self.axis.names, ("heads", "parameters", "flops"), strict=False):
-            self.axis.allow(name, True, tip(told(number)))
+        self.axis.allow("heads", True, tip(told("heads")))
         self.axis.setAccessibleName(tr("What is saved"))
         self.head.title.setToolTip(tip(told("allowed")))
         column = QVBoxLayout(self.content)
@@ -179,7 +179,12 @@ class CurveView(View):
         before = self.line.curve if self.line is not None else None
         if has and before is not None and before.times is None and before.order == one.order:
             self.axis.choose("time")
-        if not has and self.axis.choice == "time":
+        study = session.study
+        counted = study is not None and study.saved_parameters is not None
+        for name in ("parameters", "flops"):
+            self.axis.allow(name, counted, tip(told(name)) if counted else tr(UNCOUNTED))
+        choice = self.axis.choice
+        if (choice == "time" and not has) or (choice in ("parameters", "flops") and not counted):
             self.axis.choose("heads")
         self.axis.allow("time", has, tr(MEASURED if has else UNTIMED))
         self._show_work(session)

@@ -95,9 +95,9 @@ NUMBERS = {
         "McNemar 1947, exact; statistics.md",
     ),
     "saved": (
-        "The weights that go with the heads: their rows of the products for query, key and value, "
-        "their columns of the one after",
-        "4 d dₕ for a head",
+        "The parameters that are removed with the heads: queries and output of each head, keys and "
+        "values of each key group whose heads are all off",
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
         "heads.md",
     ),
     "more": (
@@ -129,14 +129,14 @@ NUMBERS = {
     ),
     "heads": ("How many heads are switched off", "k", "heads.md"),
     "parameters": (
-        "The share of the weights of all heads that goes with those that are off",
-        "Σ 4 d dₕ",
+        "The share of the parameters of all heads that is removed with those that are off",
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
         "statistics.md",
     ),
     "flops": (
-        "The share of the operations of all heads that goes with those that are off, in a mean "
-        "text",
-        "Σ 4 d dₕ (Tq + Tk) + 4 pairs dₕ",
+        "The share of the operations of all heads that is removed with those that are off, in a "
+        "mean text",
+        "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk",
         "statistics.md",
     ),
 }  # fmt: skip

@@ -234,7 +234,7 @@ class HeadsView(View):
                 said = explained(name) if name else ""
                 self.colour.setItemData(at, tip(said), Qt.ItemDataRole.ToolTipRole)
         self.colour.setEnabled(study is not None)
-        self.per.setEnabled(study is not None)
+        self.per.setEnabled(study is not None and study.saved_parameters is not None)
         self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
         self.per.setCurrentIndex(max(0, self.per.findData(session.per)))
         self.colour.setToolTip(tip(explained(session.score)) if session.score else "")

@@ -78,9 +78,11 @@ def line_of(session: Session, axis: str) -> Line | None:
     drawn = [other for other in curves.beside(study, one) if other.removed[-1] == len(other.order)]
     band = curves.band([] if axis == "time" else drawn)
     each = _each(study, one, axis)
-    # random orders save what the mean of them does: the share of heads, also of their cost
-    share = band.removed / max(1, len(one.order))
-    band_x = band.removed if axis == "heads" else share
+    band_x = band.removed.astype(float)
+    if axis in ("parameters", "flops") and drawn:
+        band_x = np.mean([curves.saved(study, other, axis) for other in drawn], axis=0)[
+            band.removed
+        ]
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = curves.allowed(one)
     return Line(
@@ -166,12 +168,9 @@ def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
         return np.arange(len(one.order) + 1)
     if axis == "time" and one.times is not None:
         return np.interp(np.arange(len(one.order) + 1), one.removed, one.times[:, 1])
-    costs = study.parameters if axis == "parameters" else study.flops
-    if costs is None:
-        return np.linspace(0, 1, len(one.order) + 1)
-    cost = dict(zip(study.heads, np.asarray(costs, float), strict=True))
-    total = np.cumsum([0.0, *(cost[head] for head in one.order)])
-    return total / max(float(sum(cost.values())), 1e-30)
+    return (
+        curves.saved(study, one, axis) if axis != "time" else np.linspace(0, 1, len(one.order) + 1)
+    )
 
 
 def allowed_words(line: Line) -> str:

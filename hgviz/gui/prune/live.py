@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from hgviz.analysis.orders import costs
+from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
-from hgviz.core import ModelSpec, Off, Step, Task
+from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
 from hgviz.examples import EACH, SEED
 from hgviz.gui import plots, theme
 from hgviz.gui.actions import by_name
@@ -198,7 +199,7 @@ class LiveView(View):
         else:
             self.lines["Difference"].say(tr("0: no head is off"))
             self.lines["Changed"].say(tr("none"))
-        self.lines["Saved"].say(saved_words(session.spec, result.off))
+        self.lines["Saved"].say(saved_words(session.spec, result.off, result.weights))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
         seen = {"seen": result.seen, "total": result.total, "noun": tr(noun)}
         words = [tr("{seen:,} of {total:,} {noun}s", **seen)]
@@ -344,12 +345,12 @@ def sample_words(trial: Trial | None) -> tuple[str, str]:
     return said, tr("drawn with seed {seed}", seed=SEED)
 
 
-def saved_words(spec: ModelSpec | None, off: Off) -> str:
-    """295 k parameters (4.7 %) that go with the heads."""
-    if spec is None or not off:
-        return tr("nothing")
-    parameters, _ = costs(spec, np.ones(1))
-    count = float(parameters[[head in off for head in spec.heads]].sum())
+def saved_words(spec: ModelSpec | None, off: Off, weights: Sequence[HeadWeights] | None) -> str:
+    """295 k parameters (4.7 %) that are removed with the heads."""
+    if spec is None or not off or weights is None:
+        return tr("nothing") if weights is not None or not off else "–"
+    parameters, _ = costs(spec, weights, np.ones(1))
+    count = float(saved(parameters, spec, sorted(off))[-1])
     size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
     if not spec.parameters:
         return tr("{size} parameters", size=size)

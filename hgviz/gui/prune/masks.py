@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import (
     QAbstractItemModel,
     QModelIndex,
@@ -26,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.analysis.trial import Trial, Variant
-from hgviz.core import NO_STREAMING, ModelSpec
+from hgviz.core import NO_STREAMING, HeadWeights, ModelSpec
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label, tip
 from hgviz.gui.language import tr
@@ -168,7 +170,8 @@ class MaskList(QWidget):
         off, few = variant
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
         going = None if few.heads else going
-        shown = (masks, variant, going)
+        weights = None if trial is None else trial.weights
+        shown = (masks, variant, going, weights)
         if shown == self._shown:
             return
         self._shown = shown
@@ -176,7 +179,7 @@ class MaskList(QWidget):
         self.list.clear()
         for mask in masks:
             here = mask.off == off and not few.heads
-            lines = mask_lines(mask, spec, mask.off == going)
+            lines = mask_lines(mask, spec, weights, mask.off == going)
             item = QTreeWidgetItem()
             item.setData(0, MASK, mask)
             item.setData(0, HERE, here)
@@ -229,11 +232,14 @@ class MaskList(QWidget):
             self.dropped.emit(item.data(0, MASK).name)
 
 
-def mask_lines(mask: Mask, spec: ModelSpec | None, going: bool) -> tuple[tuple[str, str], ...]:
+def mask_lines(
+    mask: Mask, spec: ModelSpec | None, weights: Sequence[HeadWeights] | None, going: bool
+) -> tuple[tuple[str, str], ...]:
     """("12 cheapest", "57.8 % (57.1 to 58.5)"), ("12 off, saves 295 k …", "−0.05 points, …")."""
     count, score, change = len(mask.off), mask.score, mask.change
-    saved = saved_words(spec, mask.off)
-    off = tr("{n:,} off, saves {saved}", n=count, saved=saved) if count else tr("no head is off")
+    off = tr("no head is off")
+    if count:
+        off = tr("{n:,} off, saves {saved}", n=count, saved=saved_words(spec, mask.off, weights))
     name = tr(mask.name)  # which it may have from here: Whole model, 3 off
     if score is None:
         return (name, tr("measuring") if going else tr("not scored")), (off, "")

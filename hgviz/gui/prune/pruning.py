@@ -270,7 +270,7 @@ class Pruning:
             self.stop_trial()
             self.session.put(trial=known)
             return
-        self.session.put(trial=Trial(off, trials.examples, streaming=few))
+        self.session.put(trial=Trial(off, trials.examples, streaming=few, weights=trials.weights))
         task = trying.trying(trials, off, few)
         if self.measuring:
             self.urgent.put(task)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor
 
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance
-from hgviz.analysis.orders import Key
+from hgviz.analysis.orders import Key, saved_alone
 from hgviz.core import HeadId, ModelSpec, Step, Task
 from hgviz.gui.language import tr
 from hgviz.gui.prune.explained import explained
@@ -128,9 +128,11 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
     found = importance(study, method)
     one, needed = found.method, found.method.needed
     factor = np.full(len(study.heads), float(needed))
-    saved = {"parameters": study.parameters, "flops": study.flops}.get(per)
+    saved = None
+    if per != "score" and study.saved_parameters is not None:
+        saved = saved_alone(study.costs(per), study.spec)
     if saved is not None:
-        factor *= float(np.mean(saved)) / np.asarray(saved, float)
+        factor *= float(np.mean(saved)) / saved
     bits = one.unit == "nats"
     factor /= math.log(2) if bits else 1.0
     values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)

@@ -106,7 +106,7 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
 def trying(trials: Trials, off: Off, streaming: Streaming = NO_STREAMING) -> Task[Trial]:
     """What the model scores without these heads, and with those that stream; each Step carries the
     Trial so far."""
-    trial = Trial(off, trials.examples, streaming=streaming)
+    trial = Trial(off, trials.examples, streaming=streaming, weights=trials.weights)
     parts = slices.of_examples(trials.examples, trials.model.spec)
     with closing(tasks.try_heads(trials, off, parts, streaming)) as task:
         while True:

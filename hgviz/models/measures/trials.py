@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.core import NO_STREAMING, Floats, HeadId, HgvizError, Integers, Off, Streaming
+from hgviz.core import (
+    NO_STREAMING,
+    Floats,
+    HeadId,
+    HeadWeights,
+    HgvizError,
+    Integers,
+    Off,
+    Streaming,
+)
 from hgviz.examples import NOTHING, Batch, Examples
 from hgviz.models.blocks import Known, Tokens
 from hgviz.models.measures.variants import Whole, variants_of
@@ -60,6 +70,13 @@ class Trials:
         found._kept, found._room = {}, 0
         found._states = self._all_states() if self.examples.asked == "states" else None
         return found
+
+    @cached_property
+    def weights(self) -> tuple[HeadWeights, ...] | None:
+        """The weights of one head of each layer; None where they do not go by heads."""
+        from hgviz.models.surgery.removal import head_weights
+
+        return head_weights(self.model.module)
 
     @property
     def off(self) -> Off:

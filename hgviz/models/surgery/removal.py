@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from hgviz.core import HeadId, HgvizError, Layer, Off
-from hgviz.models.blocks import Attention
+from hgviz.core import HeadId, HeadWeights, HgvizError, Layer, Off
+from hgviz.models.blocks import Attention, Network
 from hgviz.models.config import Config, TransformersConfig, attending
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
 
@@ -48,6 +48,22 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     whole: Any = attending(found.config)
     config: Config = replace(whole, kept=tuple(kept))
     return _made(found, config, tensors)
+
+
+def head_weights(network: Network) -> tuple[HeadWeights, ...] | None:
+    """The weights of one head of each layer, as `smaller` removes them; None where it does not."""
+    if isinstance(network.config, TransformersConfig):
+        from hgviz.models.surgery import slices
+
+        try:
+            return slices.head_weights(cast(Any, network))
+        except HgvizError:
+            return None
+    parts = sorted(
+        (part for part in network.modules() if isinstance(part, Attention)),
+        key=lambda part: part.layer.index,
+    )
+    return tuple(map(_weights_of_one, parts))
 
 
 def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
@@ -153,6 +169,20 @@ def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]
             "Run `hgviz info` on it to see every layer",
         )
     return [(layer, *parts[layer.index]) for layer in layers]
+
+
+def _weights_of_one(part: Attention) -> HeadWeights:
+    """Of a layer of hgviz's own families, whose heads all have keys of their own."""
+    sides: tuple[list[int], list[int]] = ([0, 0], [0, 0])
+    for name, one in part.state_dict().items():
+        of = name.split(".")[0]
+        if of not in part.of_all or name == f"o.{OUT}":
+            size = one.numel() // max(1, len(part.layer.heads))
+            side = sides[of in ("k", "v", "mixtures")]
+            side[0] += size
+            side[1] += size * min(2, one.dim())  # a bias is only added
+    queries, keys = ((size, flops) for size, flops in sides)
+    return HeadWeights(queries, keys, 2 * part.d_head)
 
 
 def _of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:

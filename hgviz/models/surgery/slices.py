@@ -15,12 +15,13 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HgvizError, Layer, Off
+from hgviz.core import HeadId, HeadWeights, HgvizError, Layer, Off
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
 
 TOKENS = 5  # of the texts that slopes are of
+NO_WEIGHTS = HeadWeights((0, 0), (0, 0), 0)
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
             return None
         found.append(Asked(module, q, k, v, sinks))
         batch, heads, queries, _ = q.shape
-        return _drawn(batch, queries, heads, v.shape[-1])
+        return _drawn(v, batch, queries, heads, v.shape[-1])
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         if found:
@@ -110,33 +111,36 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
     return found[0]
 
 
-def _drawn(*shape: int) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+def _drawn(like: Tensor, *shape: int) -> Tensor:
+    """Random numbers of a shape, of the precision and device of a tensor."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(like)
 
 
-def _owners(asked: Asked) -> list[dict[str, list[Tensor]]]:
-    """By head and then by group of keys: of each parameter that it depends on, by axis, on which
-    places (bool). No more slopes are to be had by the module then."""
+def _owners(asked: Asked, most: int) -> dict[int, dict[str, list[Tensor]]]:
+    """By the number of a head, and that of a group of keys after all heads, at most so many of
+    each: of each parameter that it depends on, by axis, on which places (bool). No more slopes are
+    to be had by the module then."""
     heads, groups = asked.sizes
     names, parameters = zip(*asked.module.named_parameters(), strict=True)
-    units: list[list[Tensor]] = []
-    for head in range(heads):
+    units = dict[int, list[Tensor]]()
+    for head in range(min(heads, most)):
         given = asked.given[0].unflatten(-1, (heads, -1))[..., head, :]
         sinks = [] if asked.sinks is None else [asked.sinks.reshape(-1)[head]]
-        units.append([asked.q[:, head], given, *sinks])
+        units[head] = [asked.q[:, head], given, *sinks]
     if groups > 1:  # one group stays as long as there is a head
-        units += [[asked.k[:, group], asked.v[:, group]] for group in range(groups)]
-    found = []
-    for parts in units:
+        for group in range(min(groups, most)):
+            units[heads + group] = [asked.k[:, group], asked.v[:, group]]
+    found = {}
+    for unit, parts in units.items():
         sloped = [one for one in parts if one.requires_grad]
         slopes: Sequence[Tensor | None] = torch.autograd.grad(
-            sloped, parameters, [_drawn(*one.shape) for one in sloped], retain_graph=True,
+            sloped, parameters, [_drawn(one, *one.shape) for one in sloped], retain_graph=True,
             allow_unused=True,
         ) if sloped else ()  # fmt: skip
         pairs = zip(names, slopes, strict=False)
-        found.append(
-            {name: _places(slope) for name, slope in pairs if slope is not None and slope.any()}
-        )
+        found[unit] = {
+            name: _places(slope) for name, slope in pairs if slope is not None and slope.any()
+        }
     asked.module.requires_grad_(False)
     return found
 
@@ -158,6 +162,68 @@ def _rows(places: Mapping[int, list[Tensor]]) -> tuple[int, dict[int, Tensor]] |
     return None
 
 
+def _by_heads(
+    network: Transformers, layer: Layer, asked: Asked, most: int = 2**16
+) -> list[tuple[str, int, dict[int, Tensor]]]:
+    """The parameters of a layer that go by heads: name, axis, and the rows (bool) along it of each
+    head and then of each key group, at most so many of each.
+
+    Errors: HgvizError where its queries do not go by heads.
+    """
+    config, heads = network.config, asked.sizes[0]
+    if config.outputs.count(config.outputs[layer.index]) > 1:
+        _refuse(config, f"{layer.name} shares its weights with other layers")
+    owners, queries, found = _owners(asked, most), heads == 1, []
+    for name, _ in asked.module.named_parameters():
+        owned = {unit: one[name] for unit, one in owners.items() if name in one}
+        rows = _rows(owned) if len(owned) > 1 else None
+        if rows is None:
+            continue
+        axis, whose = rows
+        queries = queries or (min(whose) < heads and len(next(iter(owned.values()))) > 1)
+        found.append((f"{layer.name}.{name}", axis, whose))
+    if not queries:
+        _refuse(config, f"the queries of {layer.name} are not made head by head")
+    return found
+
+
+def head_weights(network: Transformers) -> tuple[HeadWeights, ...]:
+    """The weights of one head of each layer, as `smaller` removes them.
+
+    Errors: HgvizError as smaller.
+    """
+    config, alike = network.config, dict[Any, HeadWeights]()
+    if not config.asks:
+        _refuse(config, "its class has attention code of its own")
+    if len({*config.outputs}) < len(config.outputs):
+        _refuse(config, "its layers share their weights")
+    found = []
+    for layer in config.layers:
+        module, out = network.net.get_submodule(layer.name), network.projections[layer.index]
+        if out is None:
+            _refuse(config, f"hgviz did not see what the heads of {layer.name} are put together by")
+        kind = type(module), len(layer.heads), *(one.shape for one in module.parameters())
+        if kind not in alike:
+            alike[kind] = _weights_of_one(network, layer, out) if layer.heads else NO_WEIGHTS
+        found.append(alike[kind])
+    return tuple(found)
+
+
+def _weights_of_one(network: Transformers, layer: Layer, out: nn.Linear) -> HeadWeights:
+    asked = _asked(network, layer)
+    heads, sides = asked.sizes[0], [[0, 0], [0, 0]]
+    sides[0] = [out.weight.numel() // heads, 2 * out.weight.numel() // heads]
+    for name, axis, whose in _by_heads(network, layer, asked, most=2):
+        parameter = network.net.get_parameter(name)
+        for unit, side in ((0, sides[0]), (heads, sides[1])):
+            if unit in whose:
+                size = int(whose[unit].sum()) * parameter.numel() // parameter.shape[axis]
+                side[0] += size
+                side[1] += size * min(2, parameter.dim())  # a bias is only added
+    queries, keys = ((size, flops) for size, flops in sides)
+    return HeadWeights(queries, keys, asked.q.shape[-1] + asked.v.shape[-1], keeps_one=True)
+
+
 def _slice(
     network: Transformers,
     tensors: dict[str, Tensor],
@@ -167,24 +233,12 @@ def _slice(
 ) -> None:
     """Take out of the tensors what only heads have that are not left of a layer."""
     config, asked = network.config, _asked(network, layer)
-    if config.outputs.count(config.outputs[layer.index]) > 1:
-        _refuse(config, f"{layer.name} shares its weights with other layers")
     heads, places = asked.sizes[0], [now.heads.index(head) for head in left] or [0]
     staying = {*places, *(heads + now.keys[place] for place in places)}
-    owners, queries = _owners(asked), heads == 1
-    for name, _ in asked.module.named_parameters():
-        owned = {unit: one[name] for unit, one in enumerate(owners) if name in one}
-        rows = _rows(owned) if len(owned) > 1 else None
-        if rows is None:
-            continue
-        axis, whose = rows
+    for name, axis, whose in _by_heads(network, layer, asked):
         gone = [one for unit, one in whose.items() if unit not in staying]
-        queries = queries or (min(whose) < heads and len(next(iter(owned.values()))) > 1)
         if gone:
-            stay = ~torch.stack(gone).any(0)
-            _take(network, tensors, f"{layer.name}.{name}", axis, stay)
-    if not queries:
-        _refuse(config, f"the queries of {layer.name} are not made head by head")
+            _take(network, tensors, name, axis, ~torch.stack(gone).any(0))
     out = same(network.net, config.outputs[layer.index], tensors)
     weight = tensors[out].unflatten(1, (heads, -1))[:, places]
     tensors[out] = (weight if left else torch.zeros_like(weight)).flatten(1).contiguous()

@@ -72,8 +72,8 @@ def test_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored):
 
 def test_a_mask_that_was_never_scored_says_so(tiny):
     bare = Mask("mine", OFF)
-    assert mask_lines(bare, tiny.spec, False)[0] == ("mine", "not scored")
-    assert mask_lines(bare, tiny.spec, True)[0] == ("mine", "measuring")
+    assert mask_lines(bare, tiny.spec, None, False)[0] == ("mine", "not scored")
+    assert mask_lines(bare, tiny.spec, None, True)[0] == ("mine", "measuring")
 
 
 @pytest.mark.parametrize("dark", [False, True])
