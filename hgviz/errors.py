@@ -33,6 +33,10 @@ class HgvizError(Exception):
         return " ".join(" ".join(parts).split())
 
 
+class HgvizWarning(UserWarning):
+    """Something to know about a result that was made all the same; the command line says it."""
+
+
 class Stopped(HgvizError):
     """Whoever started it stopped it; why says what is kept."""
 

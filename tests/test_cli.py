@@ -16,6 +16,7 @@ from hgviz.figures import FIGURES, Spec
 from hgviz.store import write_capture, write_study
 from hgviz.tasks import opening
 from tests.figures.test_charts import study_of
+from tests.making import make_capture
 from tests.studying import make_study
 
 
@@ -325,6 +326,14 @@ def test_every_kind_of_figure_of_a_capture_is_drawn(run, saved, tmp_path, kind):
     code, said, error = run("figure", saved, "--kind", kind, "--width", "acl", "-o", out)
     assert (code, error) == (0, "")
     assert out.read_bytes().startswith(b"%PDF") and str(out) in said
+
+
+def test_characters_that_no_font_has_are_named(run, tmp_path):
+    write_capture(tmp_path / "c.h5", make_capture("a\U000f1234 \ue123b"))
+    out = tmp_path / "f.pdf"
+    code, _, error = run("figure", tmp_path / "c.h5", "--kind", "map", "-o", out)
+    assert (code, error.count("\n")) == (0, 1)
+    assert "f.pdf: no installed font has U+E123, U+F1234; printed as □." in error
 
 
 @pytest.mark.parametrize("suffix", [".pdf", ".csv"])

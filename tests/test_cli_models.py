@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from hgviz import cli
 from hgviz.models import open_model
@@ -45,6 +47,26 @@ def test_a_model_is_named_in_place_of_a_path(run, tmp_path, monkeypatch):
     assert run("convert", "org/small", "-o", "out") == (0, "out: bert, 11,698 parameters.\n", "")
     error = failed(run("capture", "org/other", "--text", "a", "-o", "b.h5"))
     assert error.startswith("There is no org/other. No file or folder has that name, and")
+
+
+def test_info_names_adapters_value_heads_and_other_weights_that_are_not_read(run, tmp_path):
+    folder = write_gpt2(tmp_path / "gpt2")
+    assert "not_read" not in json.loads(run("info", folder, "--json")[1])
+    weights = load_file(folder / "model.safetensors")
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    save_file(weights | {"v_head.summary.bias": torch.ones(1)}, folder / "model.safetensors")
+    save_file({"lora_A.weight": torch.ones(1)}, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
+    assert json.loads(run("info", folder, "--json")[1])["not_read"] == [
+        "v_head (1 tensor)", "adapter_config.json", "adapter_model.safetensors (an adapter)",
+        "pytorch_model.bin",
+    ]  # fmt: skip
+    assert "\nnot read: v_head (1 tensor), adapter_config.json" in run("info", folder)[1]
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / name).unlink()
+    assert "is an adapter of PEFT" in failed(run("info", folder))
+    (folder / "config.json").unlink()
+    assert "Its base model is 'org/base'. Merge" in failed(run("info", folder))
 
 
 def test_a_capture_with_another_activation_shows_it(run, tmp_path):

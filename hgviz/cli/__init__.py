@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -26,7 +28,7 @@ from hgviz.cli import (
     studying,
 )
 from hgviz.cli.options import Window
-from hgviz.errors import Stopped, explained
+from hgviz.errors import HgvizWarning, Stopped, explained
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 VERBS = (
@@ -88,7 +90,8 @@ def main(arguments: Sequence[str], window: Window) -> int:
     debug = "--debug" in arguments
     given = [one for one in arguments if one != "--debug"]
     try:
-        code = app(args=given, prog_name="hgviz", standalone_mode=False, obj=window) or 0
+        with _warnings_as_lines():
+            code = app(args=given, prog_name="hgviz", standalone_mode=False, obj=window) or 0
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
         said = error.format_message().replace("Value error, ", "").rstrip(".")
@@ -107,6 +110,23 @@ def main(arguments: Sequence[str], window: Window) -> int:
     if code == INTERRUPTED:
         terminal.complain("Stopped.")
     return int(code)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print each HgvizWarning as one line on standard error."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def line(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, HgvizWarning):
+                terminal.complain(str(message))
+            else:
+                show(message, category, *place, **more)
+
+        warnings.showwarning = line
+        warnings.simplefilter("always", HgvizWarning)
+        yield
 
 
 def verbs() -> frozenset[str]:

@@ -6,18 +6,22 @@ what they show, report puts several into one document.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hgviz.core import Capture, HgvizError, replace
+from hgviz.errors import HgvizWarning
 from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
 from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, WORDS, Spec, format_of, points
 
 if TYPE_CHECKING:
     from hgviz.figures.content.charts import Row
     from hgviz.figures.paper.page import Page
+
+MOST_BOXED = 8  # characters without a font that a warning names
 
 Of = Literal["capture", "pair", "captures", "study", "studies", "sweep", "answer"]
 
@@ -198,13 +202,18 @@ def _written(
     """Compose and write a figure, with what it says of itself."""
     form = format_of(path, asked)
     from hgviz.figures.files import export
-    from hgviz.figures.paper import style
+    from hgviz.figures.paper import labels, style
 
     export.require_folder(path)
-    with style.dressed():
+    with style.dressed(), labels.recorded_boxes() as boxed:
         page, record = page_and_record()
         files = export.render(page.figure, form, path, record)
     export.write(path, files)
+    if boxed:
+        some = ", ".join(f"U+{ord(one):04X}" for one in sorted(boxed)[:MOST_BOXED])
+        more = f" and {len(boxed) - MOST_BOXED} more" if len(boxed) > MOST_BOXED else ""
+        line = f"{path.name}: no installed font has {some}{more}; printed as {labels.BOX}."
+        warnings.warn(f"{line} Install a font that has them.", HgvizWarning, stacklevel=3)
     return path
 
 

@@ -30,7 +30,8 @@ from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import outline
-from hgviz.models.formats.readers import plain, read
+from hgviz.models.formats.readers import plain, read, unread_files
+from hgviz.models.formats.shards import files_of
 from hgviz.models.inputs import (
     READS,
     boundaries_of,
@@ -76,9 +77,11 @@ class Model:
         dtype: str,
         ends: frozenset[int] = frozenset(),
         processor: Processor | None = None,
+        unread: tuple[str, ...] = (),
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
         self.device, self.dtype, self.ends, self.processor = device, dtype, ends, processor
+        self.unread = unread  # parts of its weights, and weights beside them, that it does not use
 
     @property
     def config(self) -> Config:
@@ -409,7 +412,8 @@ def open_model(
         from hgviz.models.signals import Processor
 
         reads = Processor(found.folder, cast(Transformers, module))
-    return Model(module, spec, tokenizer, place, dtype, ends, reads)
+    unread = (*found.unused, *unread_files(found.weights, files_of(found.weights)))
+    return Model(module, spec, tokenizer, place, dtype, ends, reads, unread)
 
 
 def module_of(

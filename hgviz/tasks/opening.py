@@ -147,7 +147,7 @@ def info(path: Path_) -> dict[str, Any]:
         "kind": "checkpoint", **_of_spec(spec),
         **({"unattending_blocks": others} if others else {}),
         "reads": spec.modality, "width": spec.width, "vocabulary": spec.vocabulary,
-        "parameters": spec.parameters,
+        "parameters": spec.parameters, **({"not_read": list(model.unread)} if model.unread else {}),
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},
     }  # fmt: skip

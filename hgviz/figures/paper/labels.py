@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -42,6 +44,20 @@ class Mark:
     def middle(self) -> float:
         """Where it stands, in positions."""
         return (self.start + self.end) / 2
+
+
+_boxed: ContextVar[set[str] | None] = ContextVar("_boxed", default=None)
+
+
+@contextmanager
+def recorded_boxes() -> Iterator[set[str]]:
+    """Collect the characters that visible() replaces by a box because no font has them."""
+    boxed = set[str]()
+    before = _boxed.set(boxed)
+    try:
+        yield boxed
+    finally:
+        _boxed.reset(before)
 
 
 def visible(words: str, space: str = SPACE) -> str:
@@ -266,7 +282,10 @@ def _sign(character: str, first: bool) -> str:
     kind = unicodedata.category(character)
     if kind == "Cc":
         return f"\\x{ord(character):02x}"
-    if kind[0] in "CZ" or not style.drawable(character):
+    has_glyph = style.drawable(character)
+    if not has_glyph and (boxed := _boxed.get()) is not None:
+        boxed.add(character)
+    if kind[0] in "CZ" or not has_glyph:
         return BOX
     if kind[0] == "M" and first:
         return "◌" + character  # a mark alone needs something to stand on

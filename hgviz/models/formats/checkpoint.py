@@ -42,7 +42,7 @@ class Checkpoint:
     digest: sha256 of both, whatever file they came from.
     weights: the file they came from, or the index of several; sources: where it keeps each tensor,
     empty where it cannot be written again. tokenizer: a tokenizer.json, of what the file itself
-    says of its vocabulary.
+    says of its vocabulary. unused: the parts of the file that the model has no use for.
     """
 
     config: Config
@@ -51,6 +51,7 @@ class Checkpoint:
     weights: Path
     sources: Mapping[str, Source] = field(default_factory=dict)
     tokenizer: bytes | None = None
+    unused: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:

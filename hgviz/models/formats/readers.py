@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +33,10 @@ FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + IN
 PACKAGE = "hourglass-transformer-pytorch"
 POOLING = "dynamic-pooling"
 SAVED, PARTS = "checkpoint_last.pt", (b"model_config", b"model_state")  # by its training
+ADAPTER = "adapter_config.json"  # of PEFT: beside it lie weights that are added to a model's
+OTHERS = (  # ends of names of weights that may lie beside those that are read
+    *SUFFIXES, INDEX, ADAPTER, ".pth", ".ckpt", ".gguf", ".msgpack", ".onnx", ".ot", "tf_model.h5",
+)  # fmt: skip
 MOST_CONFIG = 2**20
 MOST_WORDS = 200  # of what a stranger wrote, in an error
 
@@ -177,6 +181,8 @@ def _model_type(path: Path) -> Any:
     if self_contained(path):
         return POOLING
     with path_errors(config):
+        if not config.is_file() and (config.parent / ADAPTER).is_file():
+            raise _adapter_alone(config.parent)
         if not config.is_file():
             raise HgvizError(
                 f"{shown(config)} is missing",
@@ -208,13 +214,16 @@ def weights_of(path: Path) -> Path:
             if os.path.lexists(folder / first):
                 return folder / first
         # training leaves other .bin files beside the weights: those are only opened by their name
-        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES[:2])
+        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES[:2]
+                       and not one.name.startswith("adapter_"))  # fmt: skip
     if len(found) > 1:
         raise HgvizError(
             f"{called(folder)} holds {len(found)} weights files",
             f"such as {found[0].name} and {found[1].name}",
             "Open the one you mean",
         )
+    if not found and (folder / ADAPTER).is_file():
+        raise _adapter_alone(folder)
     if not found:
         raise HgvizError(
             f"{called(folder)} holds no weights",
@@ -222,6 +231,30 @@ def weights_of(path: Path) -> Path:
             "Copy or download it again",
         )
     return found[0]
+
+
+def _adapter_alone(folder: Path) -> HgvizError:
+    """What is said of a folder that holds an adapter and no model."""
+    base = read_config(folder / ADAPTER).get("base_model_name_or_path")
+    return HgvizError(
+        f"{called(folder)} is an adapter of PEFT, not a whole model",
+        f"its base model is {quoted(base)}" if base else "",
+        "Merge the two and open the result: AutoPeftModelForCausalLM.from_pretrained(DIR)"
+        ".merge_and_unload().save_pretrained(OUT)",
+    )
+
+
+def unread_files(weights: Path, read: Collection[str]) -> list[str]:
+    """Names of other weights and adapters beside a checkpoint's weights file.
+
+    read: the weights files that the model was read from.
+    """
+    names = sorted(one.name for one in weights.parent.iterdir() if one.is_file())
+    return [
+        f"{name} (an adapter)" if name.startswith("adapter_model.") else name
+        for name in map(plain, names)
+        if name not in read and name.endswith(OTHERS)
+    ]
 
 
 # --- what files say -------------------------------------------------------------------------------

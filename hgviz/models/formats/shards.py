@@ -76,6 +76,11 @@ def places_of(path: Path) -> dict[str, str]:
     return data
 
 
+def files_of(path: Path) -> set[str]:
+    """The names of a weights file, or of an index and the files that it names."""
+    return {path.name, *(places_of(path).values() if path.name.endswith(INDEX) else ())}
+
+
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 

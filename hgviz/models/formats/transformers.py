@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
@@ -24,6 +25,7 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import DUAL, Goal, HeadId, HgvizError, Layer, Role
+from hgviz.language import counted
 from hgviz.models import longformer
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import (
@@ -298,7 +300,11 @@ def read(path: Path) -> Checkpoint:
     require_activations(config, shown(where))
     config.box[:] = [network, held]
     sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
-    return Checkpoint(config, held, digest_of(config, held), weights, sources)
+    parts = Counter(
+        unprefixed(made, name).split(".")[0] for name in unused if not _made(name, held)
+    )
+    rest = tuple(f"{plain(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
+    return Checkpoint(config, held, digest_of(config, held), weights, sources, unused=rest)
 
 
 def build(
