@@ -335,11 +335,10 @@ def following(texts: Sequence[Prompt], limit: int | None = None, length: int = W
     for source, text in enumerate(texts):
         real = text.spans[:, 0] >= 0
         ids, spans = text.ids[real], text.spans[real]
-        ends = _byte_ends(text.text)[spans[:, 1]]
+        counts = text.byte_counts()[real]
         for start in range(0, len(ids) - 1, length):
             stop = min(start + length, len(ids) - 1)
-            # bytes of one character share their span: such a window counts none of its own
-            size = float(ends[stop] - ends[start])
+            size = float(counts[start + 1 : stop + 1].sum())
             given, wanted = ids[start:stop], ids[start + 1 : stop + 1]
             rows.append(Example(given, wanted, text.text, spans[start:stop], size, source))
     if not rows:
@@ -358,10 +357,11 @@ def written(
     """
     rows = []
     for number, (first, target) in enumerate(zip(firsts, targets, strict=True), 1):
-        ids, spans = target.ids, target.spans
+        ids, spans, counts = target.ids, target.spans, target.byte_counts()
         if begins is not None and not (len(ids) and ids[0] == begins):
             ids = np.concatenate([[begins], ids])
             spans = np.concatenate([np.full((1, 2), -1), spans])
+            counts = np.append(0.0, counts)
         ids, spans = ids[: limit and limit + 1], spans[: limit and limit + 1]
         if len(ids) < 2:
             raise HgvizError(
@@ -369,7 +369,7 @@ def written(
                 "nothing follows its first token",
                 "Fill it in, or take the line out",
             )
-        size = float(_byte_ends(target.text)[max(0, int(spans[:, 1].max()))])
+        size = float(counts[1 : len(ids)].sum())
         rows.append(Example(
             ids[:-1], ids[1:], target.text, spans[:-1], size, number - 1,
             first=_read_first(first, limit),
@@ -467,10 +467,3 @@ def _cut(text: Prompt, limit: int | None) -> Integers:
         return text.ids
     last = text.ids[-1:] if text.spans[-1, 0] < 0 else text.ids[limit - 1 : limit]
     return np.concatenate([text.ids[: limit - 1], last])
-
-
-def _byte_ends(text: str) -> Integers:
-    """(characters + 1,): how many bytes of UTF-8 the first so many characters take."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from math import ceil, log10
 from typing import Any, Literal
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,8 @@ Integers = NDArray[np.int64]
 Modality = Literal["text", "image", "audio"]
 
 SLOT = "slot {}"
-_BYTE = re.compile("<[0-9A-F]{2}>")  # the name of a byte that is no character
+SPACES = "▁␣"  # how names of tokens write a space
+_BYTE = re.compile("<(?:0x)?([0-9A-F]{2})>")  # the name of a byte that is no character
 
 
 def readonly(array: Any, dtype: Any = None) -> NDArray[Any]:
@@ -45,8 +48,8 @@ class Signal:
 class Prompt:
     """A text as the model reads it.
 
-    spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens;
-    label by offsets, never by token strings. attention_mask: True where a token is real.
+    spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens, empty for
+    a token that reads none of its characters. attention_mask: True where a token is real.
     states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
     boundaries: True where a token closes a segment, whatever a model that reads segments thinks;
     None: it finds them itself. signal: a picture or a sound, whose patches or frames stand for
@@ -106,15 +109,57 @@ class Prompt:
         return text and bool((self.ids[:given] == other.ids).all())
 
     def label(self, token: int) -> str:
-        """The characters a token stands for; for special tokens its own name."""
+        """What a token reads: its characters, or its own name where it is a special token, shares
+        its characters with the token before or after it, or has none."""
         start, end = self.spans[token]
-        return self.text[start:end] if start >= 0 else self.pieces[token]
+        if start < 0:
+            return self.pieces[token]
+        near = self.spans[max(token - 1, 0) : token + 2]
+        shared = (near[:, 0] < end) & (start < near[:, 1]) & (near[:, 0] >= 0)
+        text = self.text[start:end]
+        alone = shared.sum() == 1 and "\N{REPLACEMENT CHARACTER}" not in text
+        return text if alone else normalize("NFC", _reading(self.pieces[token]))
 
     def words(self, start: int, end: int) -> str:
-        """The characters that tokens start..end-1 stand for."""
-        spans = self.spans[max(start, 0) : end]
+        """The characters that tokens start..end-1 stand for; of one token its label."""
+        start = max(start, 0)
+        spans = self.spans[start:end]
+        if len(spans) == 1 and spans[0, 0] >= 0:
+            return self.label(start)
         spans = spans[spans[:, 0] >= 0]
         return self.text[spans[:, 0].min() : spans[:, 1].max()] if len(spans) else ""
+
+    def byte_counts(self) -> NDArray[np.float64]:
+        """(tokens,) Bytes of UTF-8 of the text that each token spells.
+
+        White space in no token counts to the token after it. Tokens that share characters, such as
+        the bytes of one, divide them by what each spells.
+        """
+        counts = np.zeros(len(self))
+        plain = np.flatnonzero(self.spans[:, 0] >= 0)
+        if not len(plain):
+            return counts
+        starts, ends = self.spans[plain].T
+        last = np.maximum.accumulate(ends)
+        shared = np.append(False, (starts[1:] < last[:-1]) & (starts[1:] < ends[1:]))
+        first = np.flatnonzero(~shared)
+        sizes = np.diff(first, append=len(plain))
+        groups = np.repeat(np.arange(len(first)), sizes)
+        before = _byte_ends(self.text)
+        stop = before[np.maximum.reduceat(last, first)]
+        start = np.minimum(before[np.minimum.reduceat(starts, first)], stop)
+        begin = np.minimum(np.append(0, stop[:-1]), start)
+        pieces = [self.pieces[at] for at in plain]
+        several = sizes[groups] > 1
+        spelled = np.ones(len(plain))
+        spelled[several] = [_spelled(pieces[at]) for at in np.flatnonzero(several)]
+        # a tokenizer may put a space of its own before a text or a word
+        extra = (sizes > 1) & (np.add.reduceat(spelled, first) == stop - start + 1)
+        spelled[first[extra]] -= [pieces[at].startswith(tuple(SPACES)) for at in first[extra]]
+        total = np.maximum(np.add.reduceat(spelled, first), 1.0)
+        counts[plain] = spelled * ((stop - start) / total)[groups]
+        counts[plain[first]] += start - begin
+        return counts
 
 
 def slots(count: int) -> Prompt:
@@ -145,3 +190,22 @@ def pictured(signal: Signal, positions: int) -> Prompt:
 
 def _is_letter(piece: str) -> bool:
     return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
+
+
+def _reading(piece: str) -> str:
+    """What a token reads by its name alone, without the marks of its tokenizer."""
+    plain = re.sub(f"[{SPACES}]", " ", _BYTE.sub(r"<\1>", piece)).removesuffix("</w>")
+    return plain.removeprefix("##") or piece
+
+
+@cache
+def _spelled(piece: str) -> int:
+    """How many bytes of UTF-8 a token spells by its name."""
+    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", _reading(piece))).encode())
+
+
+def _byte_ends(text: str) -> Integers:
+    """(characters + 1,): how many bytes of UTF-8 the first so many characters take."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    sizes = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

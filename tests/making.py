@@ -60,7 +60,7 @@ def byte_prompt(text: str) -> Prompt:
     return Prompt(
         text=text,
         ids=np.array(ids, np.int64),
-        pieces=tuple(chr(one) for one in ids),
+        pieces=tuple(chr(one) if one < 128 else f"<{one:02X}>" for one in ids),
         spans=np.array([(at, at + 1) for at in starts], np.int64).reshape(-1, 2),
     )
 

@@ -123,7 +123,7 @@ def scored(
     if examples.asked == "next":
         sums = np.add.reduceat(answers.loss.astype(float), examples.places[:-1])[looked_at]
         sizes = np.array([row.size for row in examples.rows])[looked_at]
-        # bytes of one character share their span: a window may count none of its own
+        # a window of a token that is a space of the tokenizer's own counts none
         size = max(float(sizes.sum()), 1.0)
         low, high = scores.ratio_interval(list(sums / np.log(2)), list(sizes))
         value = scores.bits_per_byte(float(sums.sum()), 1) / size

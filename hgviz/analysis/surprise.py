@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hgviz.core import Capture, Prompt
+from hgviz.core import Capture
 
 _ROWS = 256  # of logits at once
 
@@ -18,7 +18,7 @@ def bits_per_byte(capture: Capture) -> float | None:
     prompt, logits = capture.main, capture.logits
     if capture.spec.goal != "next" or logits is None or np.ndim(logits) != 2 or len(prompt) < 2:
         return None
-    size = _bytes(prompt)
+    size = float(prompt.byte_counts()[1:].sum())
     if not size or len(logits) != len(prompt):
         return None
     total, ids = 0.0, np.asarray(prompt.ids)
@@ -30,21 +30,6 @@ def bits_per_byte(capture: Capture) -> float | None:
         total += float((every - some[np.arange(stop - start), ids[start + 1 : stop + 1]]).sum())
     bits = total / np.log(2) / size
     return float(bits) if np.isfinite(bits) else None
-
-
-def _bytes(prompt: Prompt) -> int:
-    """The bytes of UTF-8 that all tokens but the first stand for; bytes of one character count
-    once each."""
-    spans = np.asarray(prompt.spans)
-    if prompt.unit == "letter" and not (spans[:, 0] < 0).any():
-        same = (spans[1:] == spans[:-1]).all(axis=1)
-        if same.any():  # several tokens a character: they are its bytes
-            return len(prompt) - 1
-    real = spans[1:][spans[1:, 0] >= 0]
-    if not len(real):
-        return 0
-    start = max(int(spans[0, 1]), 0)  # white space that is in no token was foretold, too
-    return len(prompt.text[start : int(real[:, 1].max())].encode(errors="replace"))
 
 
 __all__ = ["bits_per_byte"]

@@ -148,8 +148,7 @@ def answers_to(
 def _token(model: Model, number: int) -> str:
     """What a token stands for; a byte that is no character, by its name."""
     prompt = model.tokenizer.decode(np.array([number], np.int64))
-    label = prompt.label(0)
-    return prompt.pieces[0] if "\N{REPLACEMENT CHARACTER}" in label else label
+    return prompt.label(0)
 
 
 __all__ = ["answers_to", "compare", "compare_answers", "require_alike"]

@@ -38,7 +38,7 @@ def test_words_of_eleven_pixels_are_written():
 def test_from_twelve_pixels_every_token_is_written():
     names = names_of("a bé.")
     found = names.marks(Along(len(names), 600, 12.0), 1.0)
-    assert texts(found) == ["a", "·", "b", "é", "é", "."]
+    assert texts(found) == ["a", "·", "b", "<C3>", "<A9>", "."]
     assert found.labels[0].middle == 6
 
 

@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import os
 import threading
+from unicodedata import normalize
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from hgviz.core import HgvizError
-from hgviz.models.texts.spelling import joined
+from hgviz.examples import following
+from hgviz.models.texts.spelling import ALPHABET, joined
 from hgviz.models.texts.text import (
     Bare,
     Bytes,
     Pieces,
+    prompt_of,
     read_ids,
     read_text,
     require_room,
@@ -37,7 +48,8 @@ def test_the_bytes_of_one_character_share_its_span():
     assert prompt.spans[:, 0].tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 3]
     assert (prompt.spans[:, 1] == prompt.spans[:, 0] + 1).all()
     assert prompt.pieces == ("a", "<ED>", "<95>", "<9C>", "↵", "<F0>", "<9F>", "<98>", "<80>")
-    assert [prompt.label(i) for i in (0, 1, 4, 8)] == ["a", "한", "\n", "😀"]
+    assert [prompt.label(i) for i in (0, 1, 4, 8)] == ["a", "<ED>", "\n", "<80>"]
+    assert prompt.words(1, 4) == "한"
 
 
 def test_a_space_a_tab_and_controls_have_pieces_to_see():
@@ -100,6 +112,71 @@ def test_pieces_point_into_the_text_and_are_never_cut_or_padded(tmp_path):
     assert prompt.ids.tolist() == [0, 3, 4, 2, 3, 2, 1]
     assert [prompt.label(i) for i in range(7)] == ["<s>", "The", "CAFÉ", ",", "the", "한", "</s>"]
     assert prompt.spans[[0, -1]].tolist() == [[-1, -1], [-1, -1]]
+
+
+SPACED = pre_tokenizers.Metaspace()
+PREPENDED = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+FALLBACK = {name: at for at, name in enumerate(["▁", *(f"<0x{one:02X}>" for one in range(256))])}
+
+
+def pieces_of(normalizer=None, splitter=None, bytes_=""):
+    """A tokenizer of single letters, or of bytes: by fallback or as GPT-2 writes them."""
+    if bytes_ == "level":
+        letters = {char: at for at, char in enumerate(sorted(ALPHABET))}
+        found = Tokenizer(models.BPE({**letters, "ľê": 256}, [("ľ", "ê")]))
+        splitter = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+        found.decoder = decoders.ByteLevel()
+    elif bytes_:
+        found = Tokenizer(models.BPE(FALLBACK, [], byte_fallback=True, unk_token="▁"))
+    else:
+        letters = "▁한글마실까éBärabfi1." + normalize("NFD", "가")
+        found = Tokenizer(models.Unigram([("?", 0.0), *((one, -2.0) for one in letters)], 0))
+    if normalizer is not None:
+        found.normalizer = normalizer
+    if splitter is not None:
+        found.pre_tokenizer = splitter
+    return found
+
+
+NFC, NFD, NFKC = normalizers.NFC(), normalizers.NFD(), normalizers.NFKC()
+STRIPPED = normalizers.BertNormalizer(lowercase=True)
+SPLIT = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), SPACED])
+
+
+@pytest.mark.parametrize("tokenizer, text, labels, counts", [
+    (pieces_of(None, SPACED), "한글 한", [" ", "한", "글", " ", "한"], [0, 3, 3, 1, 3]),
+    (pieces_of(None, SPLIT), "b  한", [" ", "b", " ", "한"], [0, 1, 2, 3]),
+    (pieces_of(PREPENDED, bytes_="fallback"), "é  é",
+     [" ", "<C3>", "<A9>", " ", " ", "<C3>", "<A9>"], [0, 1, 1, 1, 1, 1, 1]),
+    (pieces_of(PREPENDED, bytes_="fallback"), " é", [" ", " ", "<C3>", "<A9>"], [0, 1, 1, 1]),
+    (pieces_of(bytes_="level"), "한글",
+     [" ", "<ED>", "<95>", "<9C><EA>", "<B8>", "<80>"], [0, 1, 1, 2, 1, 1]),
+    (pieces_of(NFC), "마실까Bär", ["마", "실", "까", "B", "ä", "r"], [3, 3, 3, 1, 2, 1]),
+    (pieces_of(NFC), normalize("NFD", "마실까Bär"), ["마", "실", "까", "B", "ä", "r"],
+     [6, 9, 6, 1, 3, 1]),
+    (pieces_of(NFKC), normalize("NFD", "마éa"), ["마", "é", "a"], [6, 3, 1]),
+    (pieces_of(NFKC), "ﬁ…a", ["f", "i", ".", ".", ".", "a"], [1.5, 1.5, 1, 1, 1, 1]),
+    (pieces_of(NFD), "가b", [*normalize("NFD", "가"), "b"], [1.5, 1.5, 1]),
+    (pieces_of(STRIPPED), normalize("NFD", "Bäé"), ["B", "ä", "é"], [1, 3, 3]),
+])  # fmt: skip
+def test_labels_and_bytes_are_what_each_token_reads(tokenizer, text, labels, counts):
+    prompt = prompt_of(tokenizer, tokenizer.encode(text), text)
+    found = [normalize("NFC", prompt.label(at)) for at in range(len(prompt))]
+    assert found == [normalize("NFC", one) for one in labels]
+    assert prompt.byte_counts() == pytest.approx(counts)
+    assert sum(counts) == len(text.encode())
+
+
+def test_a_row_counts_the_bytes_after_its_first_token():
+    for tokenizer, text, size in (
+        (pieces_of(None, SPACED), "한글", 6),
+        (pieces_of(bytes_="level"), "한글", 6),
+        (pieces_of(PREPENDED, bytes_="fallback"), "한", 3),
+        (Bytes(), "한", 2),
+    ):
+        prompt = tokenizer.encode(text)
+        prompt = prompt if isinstance(tokenizer, Bytes) else prompt_of(tokenizer, prompt, text)
+        assert following([prompt]).rows[0].size == pytest.approx(size)
 
 
 def test_ids_have_the_names_of_their_tokens(tmp_path):

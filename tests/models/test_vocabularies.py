@@ -135,7 +135,7 @@ def test_files_say_by_themselves_what_they_are_where_no_model_does(tmp_path):
 def test_spans_point_into_the_text(tmp_path):
     prompt = tokenizer_of(written(tmp_path), 43).encode("The 나는 있", "sat")
     assert [prompt.label(i) for i in range(len(prompt))] == [
-        "[CLS]", "The", "나", "는", "있", "있", "[SEP]", "sat", "[SEP]",
+        "[CLS]", "The", "나", "는", "이", "ᆻ", "[SEP]", "sat", "[SEP]",
     ]  # fmt: skip
 
 

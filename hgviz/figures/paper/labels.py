@@ -184,14 +184,15 @@ def singles(prompt: Prompt, spans: Integers) -> list[Mark]:
     """One label for every position; positions that share their characters share a label."""
     marks: list[Mark] = []
     before: object = None
-    for at, (start, end) in enumerate(spans):
+    first = 0  # token of the label
+    for at, (start, end) in enumerate(spans.tolist()):
         if end <= 0:
             continue
-        here = _characters(prompt, int(start), int(end))
-        if here is not None and here == before:
-            marks[-1] = Mark(marks[-1].start, at + 1, marks[-1].words)
-        else:
-            marks.append(Mark(at, at + 1, token_words(prompt, int(start), int(end))))
+        here = _characters(prompt, start, end)
+        same = here is not None and here == before
+        first = first if same else start
+        cell = marks.pop().start if same else at
+        marks.append(Mark(cell, at + 1, token_words(prompt, first, end)))
         before = here
     return marks
 

@@ -187,7 +187,7 @@ def glyphs(prompt: Prompt, first: int, last: int) -> list[Glyph]:
             continue
         while end < len(prompt.spans) and (prompt.spans[end] == prompt.spans[at]).all():
             end += 1
-        label = prompt.label(at)
+        label = prompt.words(at, end)
         turned = any(unicodedata.bidirectional(one) in ("R", "AL") for one in label)
         text = naming.shown(label)
         out.append(Glyph(text, at, end, space=label == " ", leftwards=turned))

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
+from unicodedata import normalize
 
 import msgspec
 import numpy as np
@@ -39,6 +40,7 @@ TOKENS = ("added_tokens.json", "special_tokens_map.json")  # and what else it re
 CLASSES = {"vocab.txt": "BertTokenizer", "vocab.json": "GPT2Tokenizer"}  # where nobody says which
 OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
 PATIENCE = 5.0  # seconds for any text, and
+LAST_LATIN = 0x2FF  # the last character before those that compose with the one before them
 SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
 
 
@@ -115,9 +117,9 @@ class Bytes:
 
 
 class Pieces:
-    """A tokenizer.json, or vocabulary files; pieces are labelled by their offsets, never by their
-    token strings. vocabulary: how many tokens the model has; the tokenizer may have more, and only
-    a text that uses one of those is refused. data: what the file holds, where that is known."""
+    """A tokenizer.json, or vocabulary files. vocabulary: how many tokens the model has; the
+    tokenizer may have more, and only a text that uses one of those is refused. data: what the file
+    holds, where that is known."""
 
     unit = "token"
 
@@ -128,7 +130,7 @@ class Pieces:
             self._tokenizer = _opened(file, data)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
-            self.spells = type(self._tokenizer.decoder).__name__ == "ByteLevel"  # tokens of bytes
+            self.spells = _spells(self._tokenizer)
         self._vocabulary = vocabulary
 
     def require_fit(self, ids: Sequence[int] | None = None) -> None:
@@ -159,18 +161,7 @@ class Pieces:
         with _guarded(f"{self._name} could not read this text"):
             encoding = self._encoded(text, pair)
             self.require_fit(encoding.ids)
-        spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-        second = np.array([one == 1 for one in encoding.sequence_ids], bool)
-        spans[second] += len(text) + 1
-        spans[np.array(encoding.special_tokens_mask, bool)] = -1
-        kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
-        return Prompt(
-            text=text if pair is None else f"{text}\n{pair}",
-            ids=readonly(encoding.ids, np.int64),
-            pieces=tuple(map(self._piece, encoding.tokens)),
-            spans=readonly(spans),
-            token_type_ids=kinds,
-        )
+        return prompt_of(self._tokenizer, encoding, text, pair)
 
     def _encoded(self, text: str, pair: str | None) -> Encoding:
         """What the tokenizer makes of it. A pattern may take longer than anyone can wait."""
@@ -190,7 +181,7 @@ class Pieces:
         """The prompt of ids: their token strings, and the text that tokens of bytes make."""
         tokens = [self._tokenizer.id_to_token(int(one)) for one in ids]
         pieces = [
-            str(one) if token is None else self._piece(token)
+            str(one) if token is None else _piece(token, self.spells)
             for one, token in zip(ids, tokens, strict=True)
         ]
         if not self.spells:
@@ -211,11 +202,6 @@ class Pieces:
     def id_of(self, token: str) -> int | None:
         """The id of a token by its name."""
         return self._tokenizer.token_to_id(token)
-
-    def _piece(self, token: str) -> str:
-        """A token as people see it: one of bytes by its characters, or by its bytes."""
-        data = spelled(token) if self.spells else None
-        return token if data is None else shown(data)
 
 
 class Bare:
@@ -338,6 +324,71 @@ def read_ids(path: str | Path) -> Ids:
 
 
 # --- inside ---------------------------------------------------------------------------------------
+
+
+def prompt_of(
+    tokenizer: tokenizers.Tokenizer, encoding: Encoding, text: str, pair: str | None = None
+) -> Prompt:
+    """The prompt of a text or two that a tokenizer has encoded."""
+    spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    second = np.array([one == 1 for one in encoding.sequence_ids], bool)
+    spans[second] += len(text) + 1
+    spans[np.array(encoding.special_tokens_mask, bool)] = -1
+    kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
+    whole, spells = text if pair is None else f"{text}\n{pair}", _spells(tokenizer)
+    _read_fully(whole, spans, encoding.tokens, spells)
+    return Prompt(
+        text=whole,
+        ids=readonly(encoding.ids, np.int64),
+        pieces=tuple(_piece(token, spells) for token in encoding.tokens),
+        spans=readonly(spans),
+        token_type_ids=kinds,
+    )
+
+
+def _read_fully(text: str, spans: Integers, tokens: Sequence[str], spells: bool) -> None:
+    """Correct the spans (tokens, 2) that tokenizers give, in place.
+
+    Of characters that a normalizer composes to one they name the first alone. A space of the
+    tokenizer's own, before a text or a word, has the span of the character after it: it gets that
+    of the space which it stands for, or an empty one.
+    """
+    space = "Ġ" if spells else "▁"
+    plain = np.flatnonzero(spans[:, 0] >= 0)
+    starts, ends = spans[plain].T
+    following = np.append(starts[1:], len(text))
+    codes = np.frombuffer(f"{text}\0".encode("utf-32-le", "surrogatepass"), np.uint32)
+    for at in np.flatnonzero((ends < following) & (codes[ends] > LAST_LATIN)):
+        start, end = (int(one) for one in (starts[at], ends[at]))
+        while end < following[at] and _composes(text[start:end], text[end]):
+            end += 1
+        spans[plain[at], 1] = end
+    before = np.maximum.accumulate(np.append(0, spans[plain, 1]))
+    for at, token in enumerate(plain.tolist()):
+        if tokens[token].strip(space):
+            continue
+        start, end = spans[token].tolist()
+        read = text[start:end]
+        if read and not any(one.isspace() or one == space for one in read):
+            free = start > before[at] and text[start - 1].isspace()
+            spans[token] = (start - free, start)
+
+
+def _composes(read: str, following: str) -> bool:
+    """Whether a character becomes one with those before it where they are normalized."""
+    alone, whole = (len(normalize("NFKC", one)) for one in (read, read + following))
+    return whole <= alone
+
+
+def _spells(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether the tokens of a tokenizer are written byte by byte."""
+    return type(tokenizer.decoder).__name__ == "ByteLevel"
+
+
+def _piece(token: str, spells: bool) -> str:
+    """A token as people see it: one of bytes by its characters, or by its bytes."""
+    data = spelled(token) if spells else None
+    return token if data is None else shown(data)
 
 
 def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:

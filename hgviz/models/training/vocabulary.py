@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hgviz.core import HgvizError
 from hgviz.models.formats.readers import path_errors, shown
-from hgviz.models.texts.text import Pieces, tokenizer_file
+from hgviz.models.texts.text import Pieces, prompt_of, tokenizer_file
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -84,8 +84,13 @@ class Coder:
         lines = text.splitlines(keepends=True)  # one long text would be slow
         found = self.tokenizer.encode_batch(lines, add_special_tokens=False)
         ids = [i for one in found for i in one.ids]
-        first = next((one.offsets[0][1] for one in found if one.ids), 0)
-        return torch.tensor(ids, dtype=torch.int32), len(text[first:].encode())
+        size = len(text.encode())
+        for line, one in zip(lines, found, strict=True):
+            if one.ids:
+                size -= int(prompt_of(self.tokenizer, one, line).byte_counts()[0])
+                break
+            size -= len(line.encode())
+        return torch.tensor(ids, dtype=torch.int32), size
 
     def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The special tokens before and after every text."""
