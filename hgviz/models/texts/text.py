@@ -364,13 +364,13 @@ def _read_fully(text: str, spans: Integers, tokens: Sequence[str], spells: bool)
             end += 1
         spans[plain[at], 1] = end
     before = np.maximum.accumulate(np.append(0, spans[plain, 1]))
-    for at, token in enumerate(plain.tolist()):
+    for place, token in enumerate(plain.tolist()):
         if tokens[token].strip(space):
             continue
         start, end = spans[token].tolist()
         read = text[start:end]
         if read and not any(one.isspace() or one == space for one in read):
-            free = start > before[at] and text[start - 1].isspace()
+            free = start > before[place] and text[start - 1].isspace()
             spans[token] = (start - free, start)
 
 
