@@ -346,30 +346,22 @@ def following(texts: Sequence[Prompt], limit: int | None = None, length: int = W
     return Examples("next", tuple(rows), _shuffled(len(rows)))
 
 
-def written(
-    firsts: Sequence[Prompt], targets: Sequence[Prompt], begins: int | None, limit: int | None
-) -> Examples:
-    """Each token of second texts from those before it and the whole first text, a picture or a
-    sound, as an encoder-decoder writes it. begins: the token that its decoder begins with, None
-    where the first of a text is given. limit: how many tokens of a text it reads.
+def written(firsts: Sequence[Prompt], targets: Sequence[Prompt], limit: int | None) -> Examples:
+    """Each token of second texts but the first from those before it and the whole first text, a
+    picture or a sound, as an encoder-decoder writes it. limit: how many tokens of a text it reads.
 
     Errors: HgvizError for a second text of which nothing is wanted.
     """
     rows = []
     for number, (first, target) in enumerate(zip(firsts, targets, strict=True), 1):
-        ids, spans, counts = target.ids, target.spans, target.byte_counts()
-        if begins is not None and not (len(ids) and ids[0] == begins):
-            ids = np.concatenate([[begins], ids])
-            spans = np.concatenate([np.full((1, 2), -1), spans])
-            counts = np.append(0.0, counts)
-        ids, spans = ids[: limit and limit + 1], spans[: limit and limit + 1]
+        ids, spans = target.ids[: limit and limit + 1], target.spans[: limit and limit + 1]
         if len(ids) < 2:
             raise HgvizError(
                 f"second text {number} is too short to score",
                 "nothing follows its first token",
                 "Fill it in, or take the line out",
             )
-        size = float(counts[1 : len(ids)].sum())
+        size = float(target.byte_counts()[1 : len(ids)].sum())
         rows.append(Example(
             ids[:-1], ids[1:], target.text, spans[:-1], size, number - 1,
             first=_read_first(first, limit),

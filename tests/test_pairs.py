@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ import tokenizers
 import torch
 
 from hgviz import cli, tasks
+from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.store import open_study
+from hgviz.tasks.alike import prompts_like
 from tests.models.zoo import write
 
 WORDS = ("[PAD]", "[UNK]", "</s>", "<s>", "the", "cat", "sat", "on", "a", "mat", "dog", "ran",
@@ -86,6 +89,25 @@ def test_a_score_is_that_of_transformers(folder, table, kind, name):
     assert (facts["metric"], facts["windows"]) == ("bits_per_byte", len(PAIRS))
     assert facts["value"] == pytest.approx(nats / np.log(2) / size, rel=1e-5)
     assert facts["loss"] == pytest.approx(nats / count, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind, name", KINDS)
+def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
+    model, (first, second) = open_model(folder(kind, name)), PAIRS[1]
+    source, target = tasks.prompt_from(model, first, target=second)
+    captured = finish(tasks.capture(model, source, target=target))
+    (tmp_path / "one.tsv").write_text(f"text\ttarget\n{first}\t{second}\n")
+    row = tasks.examples_from(model, tmp_path / "one.tsv").rows[0]
+    assert captured.target.ids.tolist() == [0, *tokenizer().encode(second).ids]
+    assert captured.target.ids.tolist() == [*row.ids, row.wanted[-1]]
+    assert (captured.target.pieces[0], captured.target.label(0)) == ("[PAD]", "[PAD]")
+    assert captured.target.text == second and captured.target.spans[0].tolist() == [-1, -1]
+    score = finish(tasks.evaluate(model, tmp_path / "one.tsv")).facts()["value"]
+    assert bits_per_byte(captured) == pytest.approx(score, rel=1e-5)
+    again = prompts_like(model, captured)  # by itself, and from a text that it did not read
+    assert again[1] is captured.target
+    alone = replace(captured, target=None)
+    assert prompts_like(model, alone)[1].ids.tolist() == [0, *captured.prompt.ids]
 
 
 def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(folder, table, tmp_path):

@@ -307,7 +307,7 @@ def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
         if model.spec.two_texts and not dual:
             if not second:
                 return tr("The target is empty"), False
-            counts = [len(model.tokenizer.encode(one)) for one in (text, second)]
+            counts = [len(model.encode(text)), len(model.encode_target(second))]
         else:
             counts = [len(model.tokenizer.encode(text, second or None))]
     except HgvizError as error:

@@ -128,6 +128,38 @@ class Model:
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 
+    @property
+    def decoder_start(self) -> int | None:
+        """The token that the decoder of an encoder-decoder starts with, None where there is none or
+        its configuration does not name one."""
+        start = getattr(self.config, "data", {}).get("decoder_start_token_id")
+        return start if type(start) is int and self.spec.form == "encoder-decoder" else None
+
+    def after_start(self, prompt: Prompt) -> Prompt:
+        """A decoder's text after the token that the decoder starts with, as the model is trained
+        and used; the prompt itself where it starts so already, or no such token is known."""
+        start = self.decoder_start
+        if start is None or prompt.ids[:1].tolist() == [start]:
+            return prompt
+        first, mask = self.from_ids([start]), prompt.attention_mask
+        return replace(
+            prompt,
+            ids=readonly(np.append(start, prompt.ids)),
+            pieces=(*first.pieces, *prompt.pieces),
+            spans=readonly(np.concatenate([[[-1, -1]], prompt.spans])),
+            attention_mask=None if mask is None else readonly(np.append(True, mask)),
+        )
+
+    def encode_target(self, text: str) -> Prompt:
+        """What the decoder of an encoder-decoder reads of a text. Errors as encode."""
+        return self.after_start(self.encode(text))
+
+    def tokenize_target(self, text: str) -> Prompt:
+        """The same, for a text that fits. Errors: HgvizError where it has too many tokens."""
+        prompt = self.encode_target(text)
+        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
+        return prompt
+
     def from_ids(
         self,
         ids: Any,
@@ -202,14 +234,13 @@ class Model:
     def beginning(self) -> Prompt:
         """The token that the decoder of an encoder-decoder begins with, by its configuration.
         Errors: HgvizError where that does not say it."""
-        stated = getattr(self.config, "data", {}).get("decoder_start_token_id")
-        if type(stated) is not int:
+        if self.decoder_start is None:
             raise HgvizError(
                 "this model needs a beginning for its decoder",
                 "its config.json has no decoder_start_token_id",
                 "Give it with --target",
             )
-        return self.from_ids([stated])
+        return self.from_ids([self.decoder_start])
 
     def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
         """What stands for the text behind an encoder's states (n, width). Errors as run."""

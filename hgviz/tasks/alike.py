@@ -48,12 +48,11 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
     if like.prompt.signal is not None:
         return _signal(model, like)
     if model.spec.two_texts:
-        source = like.prompt
-        target = like.target if like.target is not None else source
-        both = (_same(model, one) or _read(model, one) for one in (source, target))
-        return next(both), next(both)
+        source, target = like.prompt, like.prompt if like.target is None else like.target
+        return _same(model, source) or _read(model, source), _target(model, target)
     main = like.main  # of two texts the one that the model speaks about
-    return _same(model, main) or _read(model, main, _second(model, like)), None
+    same = None if like.target is not None and main.text else _same(model, main)
+    return same or _read(model, main, _second(model, like)), None
 
 
 def _signal(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
@@ -61,8 +60,17 @@ def _signal(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
     own = model.again(like.prompt)
     if not model.spec.two_texts:
         return own, None
-    target = like.target if like.target is not None else model.beginning()
-    return own, _same(model, target) or _read(model, target)
+    return own, model.beginning() if like.target is None else _target(model, like.target)
+
+
+def _target(model: Model, prompt: Prompt) -> Prompt:
+    """What the decoder of an encoder-decoder reads of a text that another model read."""
+    start, same = model.decoder_start, _same(model, prompt)
+    if same is not None and (not prompt.text or start is None or same.ids[0] == start):
+        return same
+    if prompt.text and prompt.states is None:
+        return model.tokenize_target(prompt.text)
+    return model.after_start(_read(model, prompt))
 
 
 def _same(model: Model, prompt: Prompt) -> Prompt | None:

@@ -161,20 +161,18 @@ def _read(
             "it does not weigh how alike its two inputs are",
             "Save one of its encoders by itself with save_pretrained, and open that folder",
         )
-    begins = getattr(model.config, "data", {}).get("decoder_start_token_id")
-    begins = begins if type(begins) is int else None
     if spec.form == DUAL or (spec.two_texts and spec.goal in ("next", "states")):
         from hgviz.models.texts.corpora import read_corpus
 
         files = spec.modality != "text"
         pairs = read_corpus(data, True, False, text_column, label_column, files).texts
-        targets = [model.tokenizer.encode(one.target or "") for one in pairs]
+        targets = [model.encode_target(one.target or "") for one in pairs]
         firsts = _all([one.text for one in pairs], encode)
         if spec.form == DUAL:
             return examples.matched(firsts, targets, limit, getattr(model.module, "padding", None))
         if spec.goal == "states":
             return examples.moved(targets, limit, firsts)
-        return examples.written(firsts, targets, begins, limit)
+        return examples.written(firsts, targets, limit)
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels, labels)
@@ -186,7 +184,7 @@ def _read(
     if spec.goal == "ends":
         questions = labelled.read_questions(data)
         asked = examples.answering(*labelled.ends_of(questions, model.encode), limit)
-        return examples.twice(asked, begins or 0) if spec.two_texts else asked
+        return examples.twice(asked, model.decoder_start or 0) if spec.two_texts else asked
     if spec.goal == "states":
         found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
         return examples.moved(_all(found, encode), limit)

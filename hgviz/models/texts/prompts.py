@@ -96,7 +96,7 @@ def _beside(model: Model) -> HgvizError:
 
 def _named(name: str, model: Model, text: str) -> Prompt:
     try:
-        return model.tokenize(text)
+        return model.tokenize_target(text)
     except HgvizError as error:
         raise HgvizError(name + error.what, error.why, error.do) from None
 
