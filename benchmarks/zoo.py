@@ -169,7 +169,7 @@ def compared(path, name):
         with seen:
             other(**given)
         try:
-            told = given_by(other(**given, output_attentions=True), both)
+            told = subtracted(other, given_by(other(**given, output_attentions=True), both))
         except Exception:
             told = []
     logits = main_output(out)
@@ -225,6 +225,18 @@ def given_by(out, both):
     else:
         found = out.get("attentions") or ()
     return [one.float().numpy()[0] for one in found if hasattr(one, "dim") and one.dim() == 4]
+
+
+def subtracted(net, maps):
+    """The maps of a model; of differential attention what is left of the first half of each layer's
+    softmaxes when the second is subtracted."""
+    parts = [one for one in net.modules() if type(one).__name__ == "DiffLlamaAttention"]
+    for layer, one in enumerate(parts):
+        plus, minus = maps[layer][: len(maps[layer]) // 2], maps[layer][len(maps[layer]) // 2 :]
+        pairs = (one.lambda_q1, one.lambda_k1), (one.lambda_q2, one.lambda_k2)
+        first, second = ((q * k).sum().exp().item() for q, k in pairs)
+        maps[layer] = plus - (first - second + one.lambda_init) * minus
+    return maps
 
 
 def distance(one, other):

@@ -34,13 +34,14 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import DUAL, Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
-from hgviz.models import longformer
+from hgviz.models import differential, longformer
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
 from hgviz.models.config.huggingface import PAIRED, Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import out_of_memory
+from hgviz.models.differential import Difference, difference_of
 from hgviz.models.formats.readers import (
     BRING,
     line_of,
@@ -67,6 +68,7 @@ PAIRS = (
     ("start_logits", "end_logits"), ("image_embeds", "text_embeds"), ("audio_embeds", "text_embeds")
 )  # fmt: skip
 OTHERWISE = "it attends to short texts otherwise than to long ones"
+SUBTRACTS = "the map of its heads is the difference of two softmaxes"
 CRITICAL = 50  # of logging: nothing below is said
 
 
@@ -78,7 +80,8 @@ class Call:
     """What a layer asked for: q (B, H, Q, D), k and v (B, G, K, D), the rule they meet by, and
     keep (B, K) and bias of it. added: what is added to scores that no rule can say; sinks
     (B, H, Q, 1): logits of every query that have no key, where they are not those of a head;
-    others: the tokens that see by projections of their own."""
+    others: the tokens that see by projections of their own; difference: of q and k of two softmaxes
+    side by side, how the second is subtracted."""
 
     q: Tensor
     k: Tensor
@@ -89,6 +92,7 @@ class Call:
     added: Tensor | None = None
     sinks: Tensor | None = None
     others: longformer.Global | None = None
+    difference: Difference | None = None
 
     def part(self, queries: int, keys: int) -> Call:
         """The first so many queries and keys."""
@@ -194,6 +198,7 @@ def attention(
     s_aux: Tensor | None = None,
     is_causal: bool | None = None,
     others: longformer.Global | None = None,
+    difference: Difference | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
@@ -218,13 +223,17 @@ def attention(
     if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
         if isinstance(attention_mask, MaskRule):
             attention_mask = _numbers(attention_mask, query, others)
-        context = _traced(query, key, value, attention_mask, scaling, softcap, position_bias, sinks)
+        context = _traced(
+            query, key, value, attention_mask, scaling, softcap, position_bias, sinks, difference
+        )
         if others is not None:
             context = others.over(context, context, None, query.shape[-1] ** -0.5)[1]
         return _laid_out(context, computed), None
     call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before)
     if others is not None:
         call = replace(call, added=others.seen, others=others)
+    if difference is not None:
+        call = replace(call, added=query.new_zeros(()), difference=difference)
     if index is None:
         return _laid_out(_attended(call, 0, Running(), None), computed), None
     if running.met is not None:
@@ -286,6 +295,23 @@ def banded(
     found = F.pad(context.flatten(2), (0, 0, 0, padded - length))
     running.given = found.numel()
     return (found,)
+
+
+def differing(
+    module: Any,
+    hidden_states: Tensor,
+    position_embeddings: tuple[Tensor, Tensor],
+    attention_mask: Tensor | None = None,
+    past_key_values: Any = None,
+    **more: Any,
+) -> tuple[Tensor, None]:
+    """A layer of differential attention in place of its own code: hidden_states (B, n, d)."""
+    q, k, v = differential.projected(module, hidden_states, position_embeddings, past_key_values)
+    context, _ = attention(
+        module, q, k, v, attention_mask, module.scaling, difference=difference_of(module), **more
+    )
+    found: Tensor = module.o_proj(context.flatten(2))
+    return found, None
 
 
 def _require_rule(
@@ -407,8 +433,15 @@ def _traced(
     softcap: float | None,
     position_bias: Tensor | None,
     sinks: Tensor | None,
+    difference: Difference | None = None,
 ) -> Tensor:
     """Context (B, H, Q, D) by operations that a graph has, whose numbers nobody can look at."""
+    if difference is not None:
+        halves = zip(q.chunk(2, -1), k.chunk(2, -1), strict=True)
+        one, other = (
+            _traced(*half, v, mask, scaling, softcap, position_bias, sinks) for half in halves
+        )
+        return difference.norm(one - difference.share * other)
     heads, keys = q.shape[1], k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else scaling
     scores = q @ per_head(k, heads).transpose(-1, -2) * scale
@@ -482,24 +515,33 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
             **{"maps" if run.dense else "tap": tap},
         )  # fmt: skip
     if streaming:
-        raise unstreamed(index, "its model adds numbers to scores that no mask says")
+        why = "its model adds numbers to scores that no mask says"
+        raise unstreamed(index, SUBTRACTS if call.difference is not None else why)
     weights = dense(call)
     context = weights @ per_head(call.v, heads)
     if call.others is not None:
         weights, context = call.others.over(weights, context, call.keep, call.rule.scale)
+    signed = call.difference is not None
+    if call.difference is not None:
+        context, out = call.difference.norm(context), None  # no value norm is that of a weight
     if tap is not None:
-        tap(Weights(to_numpy(weights[0]), False, False))
+        tap(Weights(to_numpy(weights[0]), signed, signed and call.rule.causal))
     return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
 
 
 def dense(call: Call) -> Tensor:
     """The weights (B, H, Q, K) of a softmax whose scores have something added that no rule says."""
     if any(name != "softmax" for name in call.rule.activations):
-        raise unexchanged("its model adds numbers to every score that no other activation knows")
+        why = "its model adds numbers to every score that no other activation knows"
+        raise unexchanged(SUBTRACTS if call.difference is not None else why)
+    if call.difference is not None:
+        halves = zip(call.q.chunk(2, -1), call.k.chunk(2, -1), strict=True)
+        one, other = (dense(replace(call, q=q, k=k, difference=None)) for q, k in halves)
+        return one - call.difference.share * other
     if not call.q.shape[1]:  # of a layer all of whose heads are gone
         return call.q.new_zeros(*call.q.shape[:3], call.k.shape[2])
-    (one,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
-    scores, seen = scored(one, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
+    (same,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
+    scores, seen = scored(same, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
     exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
     exact = exact.masked_fill(~seen, lowest)
     assert call.added is not None
@@ -507,7 +549,7 @@ def dense(call: Call) -> Tensor:
         exact = exact.masked_fill(~call.added, lowest)
     else:
         exact = (exact + call.added.to(exact.dtype)).clamp(min=lowest)
-    sinks = one.sinks if call.sinks is None else call.sinks
+    sinks = same.sinks if call.sinks is None else call.sinks
     return weigh(exact, None, "softmax", sinks=sinks).to(call.q.dtype)
 
 
@@ -587,6 +629,8 @@ class Transformers(Network):
         self.spans: dict[tuple[nn.Module, int], tuple[int, int]] = {}
         for part in longformer.parts(net):
             part.forward = partial(banded, part)
+        for part in differential.parts(net):
+            part.forward = partial(differing, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
         if config.patches is not None:
@@ -835,6 +879,18 @@ class Transformers(Network):
                 f"transformers says: {line_of(error)}",
                 "Give another text, or set in its config.json what it asks for",
             ) from error
+
+
+@contextlib.contextmanager
+def unchanged(net: nn.Module) -> Iterator[None]:
+    """Within, layers that attend by code of hgviz in place of their own attend by their own."""
+    every = longformer.parts(net) + differential.parts(net)
+    ours = [(part, vars(part).pop("forward")) for part in every if "forward" in vars(part)]
+    try:
+        yield
+    finally:
+        for part, forward in ours:
+            part.forward = forward
 
 
 def table_of(net: nn.Module) -> nn.Embedding:

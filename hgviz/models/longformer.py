@@ -10,8 +10,7 @@ Shapes: B batch, n tokens, H heads, D head width.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,17 +70,6 @@ class Global:
 def parts(net: nn.Module) -> list[Any]:
     """The modules of a model that attend so."""
     return [part for part in net.modules() if type(part).__name__ == MODULE]
-
-
-@contextlib.contextmanager
-def unchanged(net: nn.Module) -> Iterator[None]:
-    """Within, they attend by code of transformers."""
-    ours = [(part, vars(part).pop("forward")) for part in parts(net) if "forward" in vars(part)]
-    try:
-        yield
-    finally:
-        for part, forward in ours:
-            part.forward = forward
 
 
 def global_tokens(goal: Goal, ids: Tensor | None, shape: torch.Size, config: Any) -> Tensor | None:

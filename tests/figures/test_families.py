@@ -1,5 +1,7 @@
 """Figures of models that are no Hourglass: two texts, slots, signed heads, a single level."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -31,7 +33,15 @@ def words(page):
 def test_a_map_between_two_texts_has_the_source_across_and_the_target_down():
     page = page_of("map", PAIR, CROSS, 1, 2, 1)
     found = words(page)
-    for one in ("Source →", "Target ↓", "source → target", "alte", "Brücke", "old", "bridge"):
+    for one in (
+        "Source →",
+        "Target ↓",
+        "source → target, decoder.0",
+        "alte",
+        "Brücke",
+        "old",
+        "bridge",
+    ):
         assert one in found
     across = {t.get_text(): t.get_position()[1] for t in page.axes.texts}
     assert across["Brücke"] < across["old"] < across["bridge"]  # above the map; down beside it
@@ -43,10 +53,25 @@ def test_a_map_between_two_texts_has_the_source_across_and_the_target_down():
     )
 
 
-@pytest.mark.parametrize(("layer", "name"), [(0, "source"), (1, "target"), (2, "source → target")])
+@pytest.mark.parametrize(
+    ("layer", "name"), [(0, "source"), (1, "target, decoder.0"), (2, "source → target, decoder.0")]
+)
 def test_a_layer_says_whose_tokens_it_looks_at(layer, name):
     assert name in words(page_of("map", PAIR, layer, 0))
     assert name in words(page_of("wall", PAIR))
+
+
+@pytest.mark.parametrize("name, said", [
+    ("model.layers.2.self_attn", "layers.2"), ("model.layers.0.self_attn", ""),
+    ("encoder.blocks.1.0.attention", "encoder.blocks.1.0"), ("attention", ""),
+])  # fmt: skip
+def test_a_layer_that_a_hybrid_model_numbers_otherwise_has_its_name_beside_its_number(name, said):
+    capture = plain(["old", "low"])
+    layer = replace(capture.spec.layers[0], name=name)
+    capture = replace(capture, spec=replace(capture.spec, layers=(layer, *capture.spec.layers[1:])))
+    for kind in ("map", "wall", "links"):
+        found = " ".join(words(page_of(kind, capture, 0, 0)))
+        assert (said in found) and ("layers.0" not in found)
 
 
 def test_states_and_slots_are_named_on_the_axis():

@@ -141,6 +141,45 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
         open_model(path, activation="ymish")
 
 
+EIGHT = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 4}
+
+
+def test_a_head_of_differential_attention_is_both_its_softmaxes(folder, tmp_path):
+    import transformers
+
+    name = "DiffLlamaForCausalLM"
+    path, ids = folder("diffllama", name, **EIGHT), ids_of(TOKENS)
+    logits, maps = theirs(path, name, ids)
+    model, other = open_model(path), getattr(transformers, name).from_pretrained(path).eval()
+    assert [(one.heads, one.shared) for one in model.spec.layers] == [((0, 1, 2, 3), 2)] * 2
+    capture = captured(model, ids)
+    assert np.abs(capture.logits - logits).max() < 1e-5 * np.abs(logits).max()
+    for one, part, softmaxes in zip(capture.maps, other.model.layers, maps, strict=True):
+        at = part.self_attn
+        pairs = ((at.lambda_q1, at.lambda_k1), (at.lambda_q2, at.lambda_k2))
+        plus, minus = ((q * k).sum().exp().item() for q, k in pairs)
+        wanted = softmaxes[:4] - (plus - minus + at.lambda_init) * softmaxes[4:]
+        found = np.stack([one.read(head) for head in one.heads])
+        assert one.signed and wanted.min() < -0.1 and np.abs(found - wanted).max() < 1e-5
+    off = frozenset({HeadId(0, 1), HeadId(0, 2), HeadId(1, 0), HeadId(1, 3)})
+    masked = model.run(ids, off=off).logits
+    for heads, out in ((off, "smaller"), (off | {HeadId(0, 3)}, "uneven")):
+        proof = finish(tasks.prune(path, heads, tmp_path / out))
+        assert ("in transformers" in proof.opens) == (out == "smaller")
+    for layer, head in off:
+        part = other.model.layers[layer].self_attn
+        part.o_proj.weight.data[:, 16 * head : 16 * head + 16] = 0
+    again = getattr(transformers, name).from_pretrained(tmp_path / "smaller").eval()
+    for one in (other, again):
+        with torch.no_grad():
+            found = one(torch.as_tensor(ids)[None]).logits[0].numpy()
+        assert np.abs(found - masked).max() < 1e-5 * np.abs(masked).max()
+    finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
+    assert open_capture(tmp_path / "a.h5").maps[0].signed
+    with pytest.raises(HgvizError, match="difference of two softmaxes"):
+        open_model(path, activation="ymish").run(ids)
+
+
 @pytest.mark.parametrize("biased", [False, True])
 def test_numbers_that_no_rule_can_say_are_added_to_scores(biased):
     draw = torch.Generator().manual_seed(3)
@@ -370,7 +409,7 @@ def test_another_activation_weighs_in_place_of_softmax(folder, kind, name, activ
     ("mistral", "MistralForCausalLM"), ("qwen3_next", "Qwen3NextForCausalLM"),
     ("albert", "AlbertForMaskedLM"), ("opt", "OPTForCausalLM"), ("gemma2", "Gemma2ForCausalLM"),
     ("electra", "ElectraForSequenceClassification"), ("gpt_neox", "GPTNeoXForCausalLM"),
-    ("modernbert", "ModernBertForMaskedLM"),
+    ("modernbert", "ModernBertForMaskedLM"), ("diffllama", "DiffLlamaForCausalLM"),
     ("bloom", "BloomForCausalLM"), ("gptj", "GPTJForCausalLM"),  # whose weights are only watched
     ("xlnet", "XLNetForSequenceClassification"),
 ])  # fmt: skip
@@ -378,7 +417,7 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
     # experts know no float64, and some norms and turns are float32 whatever the model computes in
     watched = kind in ("bloom", "gptj", "xlnet")
     dtype = "float32" if watched or kind == "qwen3_next" else "float64"
-    exact = not watched and kind not in ("llama", "mistral", "gemma2", "modernbert")
+    exact = not watched and kind not in ("llama", "mistral", "gemma2", "modernbert", "diffllama")
     module = open_model(folder(kind, name), dtype=dtype).module
     apart = 1e-12 if dtype == "float64" else 1e-5
     tokens = Tokens(torch.as_tensor(np.stack([ids_of(9), ids_of(9, 4)])))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import ceil, log2
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, HeadId, HgvizError, Map, Prompt
+from hgviz.core import Capture, HeadId, HgvizError, Layer, Map, Prompt
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import LEAST, wrapped
 from hgviz.figures.paper.page import Page
@@ -107,11 +108,22 @@ def activation_of(capture: Capture, head: HeadId) -> str:
     return "" if name in ("", "softmax") else ACTIVATIONS[name].label
 
 
-def level_name(capture: Capture, layer: int) -> str:
-    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; "" if there is but one.
+def own_name(layer: Layer) -> str:
+    """What a model calls a layer that it numbers otherwise, as "layers.3" of the only layer that
+    attends in a hybrid model; "" where both numbers are one."""
+    parts = layer.name.split(".")
+    first = next((at for at, part in enumerate(parts) if part.isdecimal()), len(parts))
+    numbers = [*takewhile(str.isdecimal, parts[first:])]
+    if not numbers or numbers == [str(layer.index)]:
+        return ""
+    return ".".join(parts[:first] + numbers).removeprefix("model.")
 
-    source, target, or source → target where there are two texts; how many slots where there are,
-    or lie between.
+
+def level_name(capture: Capture, layer: int) -> str:
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; else own_name.
+
+    source, target, or source → target where there are two texts, with own_name; how many slots
+    where there are, or lie between.
     """
     one = capture.spec.layers[layer]
     levels = capture.spec.levels
@@ -119,12 +131,12 @@ def level_name(capture: Capture, layer: int) -> str:
     if isinstance(known, Mixed):
         return f"through {known.whole.shape[2]:,} slots"
     if len(levels) == 1:
-        return ""
+        return own_name(one)
     sides = [levels[one.key_level].sequence, levels[one.level].sequence]
     if "slots" in sides:
         return f"{len(capture.spans[one.key_level]):,} slots"
     if capture.spec.two_texts:
-        return " → ".join(dict.fromkeys(sides))
+        return ", ".join(filter(None, (" → ".join(dict.fromkeys(sides)), own_name(one))))
     if one.level == one.key_level:
         return levels[one.level].label
     return f"{levels[one.key_level].label} → {levels[one.level].label}"

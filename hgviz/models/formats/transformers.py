@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from hgviz.core import DUAL, Goal, HeadId, HgvizError, Layer, Role
 from hgviz.language import counted
-from hgviz.models import longformer
+from hgviz.models import differential, longformer
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
@@ -69,6 +69,7 @@ from hgviz.models.huggingface import (
     parts,
     quiet,
     table_of,
+    unchanged,
     unexchanged,
     unseen,
 )
@@ -764,7 +765,11 @@ def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[
         with quiet():
             before = made.config_class.from_dict(data)
         width = getattr(before, "head_dim", None) or config.d_head
-        wanted = {"num_attention_heads": heads, "num_key_value_heads": groups, "head_dim": width}
+        each = 2 if differential.parts(_outline(made, before)) else 1  # softmaxes of a head
+        wanted = {
+            "num_attention_heads": each * heads, "num_key_value_heads": each * groups,
+            "head_dim": width,
+        }  # fmt: skip
         for name, value in wanted.items():
             own = made.config_class.attribute_map.get(name, name)
             if own == name == "head_dim" or hasattr(before, own):
@@ -1059,7 +1064,7 @@ def _require_same(network: Transformers) -> None:
     with torch.inference_mode(), quiet():
         ours = network._logits(given, Running())
         net.set_attn_implementation("eager")
-        with longformer.unchanged(net):
+        with unchanged(net):
             theirs = network._logits(given, Running())
         net.set_attn_implementation(NAME)
     apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())
