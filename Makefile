@@ -1,6 +1,6 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
-# make golden what 215 command lines print and write, beside what they did before: a minute
+# make golden compares what 216 commands print and write with a recording: a minute
 # make mutants 120 small faults, each with the test that has to notice it
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
