@@ -25,6 +25,7 @@ from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.huggingface import THREAD, attention, mask
 from hgviz.models.measures.variants import variants_of
 from hgviz.store import open_capture
+from tests.closeness import apart
 from tests.models.zoo import write
 
 LAZY = [
@@ -110,12 +111,12 @@ def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
     written = ids_of(WRITTEN, 2) if model.spec.two_texts else None
     capture = captured(model, ids, written)
     logits, maps = theirs(path, name, ids, written)
-    assert np.abs(capture.logits - logits).max() < 1e-5
+    assert apart(capture.logits, logits) < 1e-5
     assert len(capture.maps) == len(maps)
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         assert isinstance(one, LazyMap) and one.verify_max_abs < 1e-5
         found = np.stack([one.read(head) for head in one.heads])
-        assert np.abs(found - theirs_).max() < 1e-5
+        assert apart(found, theirs_) < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "name"), DENSE, ids=lambda one: one)
@@ -124,17 +125,17 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
     model = open_model(path)
     logits, maps = theirs(path, name, ids)
     capture = captured(model, ids)
-    assert np.abs(capture.logits - logits).max() < 1e-6
+    assert apart(capture.logits, logits) < 1e-6
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         assert isinstance(one, DenseMap)
         found = np.stack([one.read(head) for head in one.heads])
-        assert np.abs(found - theirs_).max() < 1e-6
+        assert apart(found, theirs_) < 1e-6
     off = frozenset({HeadId(0, 1), HeadId(1, 2)})
     masked = model.run(ids, off=off).logits
     assert np.abs(masked - model.run(ids).logits).max() > 1e-3
     if all(model.config.outputs):
         finish(_written(path, off, tmp_path / "out"))
-        assert np.abs(open_model(tmp_path / "out").run(ids).logits - masked).max() < 1e-5
+        assert apart(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-5
     finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
     assert open_capture(tmp_path / "a.h5").complete
     with pytest.raises(HgvizError, match="cannot be exchanged"):
@@ -197,7 +198,7 @@ def test_numbers_that_no_rule_can_say_are_added_to_scores(biased):
     column = sinks.double()[:, None, None].expand(2, 4, 7, 1)
     weights = torch.cat([scores, column], -1).softmax(-1)[..., :-1]
     wanted = (weights @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
-    assert none is None and (found - wanted).abs().max() < 1e-5
+    assert none is None and apart(found, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -211,7 +212,7 @@ def test_padding_is_seen_by_nobody(folder, kind, name):
     keep[-6:] = False
     capture = captured(open_model(path), ids, attention_mask=keep)
     logits, maps = theirs(path, name, ids, keep=keep)
-    assert np.abs(capture.logits[keep] - logits[keep]).max() < 1e-5
+    assert apart(capture.logits[keep], logits[keep]) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
         assert np.abs(found - theirs_)[:, keep].max() < 1e-5
@@ -250,7 +251,7 @@ def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
         found, _ = attention(None, q, k, v, seen, **more)
         weights = scores.masked_fill(later, -1e30)
         wanted = weights.softmax(-1)[..., :7] @ v.double().repeat_interleave(2, 1)
-        assert (found - wanted.transpose(1, 2)).abs().max() < 1e-5
+        assert apart(found, wanted.transpose(1, 2)) < 1e-5
 
     bias = torch.randn(1, 4, 7, 7, generator=draw)
     weighed(scores + bias, position_bias=bias)
@@ -262,7 +263,7 @@ def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
     found, _ = attention(None, q, k, v, seen, s_aux=sinks)
     every = torch.cat([scores.masked_fill(later, -1e30), sinks.double()], -1).softmax(-1)
     wanted = (every[..., :7] @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
-    assert (found - wanted).abs().max() < 1e-5
+    assert apart(found, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name, others", [
@@ -283,10 +284,10 @@ def test_what_has_no_map_is_said_and_all_else_is_as_in_transformers(folder, kind
     logits, maps = theirs(path, name, ids, written)
     if others_maps := len(maps) - len(capture.maps):
         maps = maps[others_maps:]  # those of the encoder
-    assert np.abs(capture.logits - logits).max() < 1e-5
+    assert apart(capture.logits, logits) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
-        assert np.abs(found - theirs_).max() < 1e-5
+        assert apart(found, theirs_) < 1e-5
     facts = tasks.info(path)["unattending_blocks"]
     assert {one["name"]: one["made_of"] for one in facts} == others
     off = {HeadId(model.spec.layers[-1].index, 1)}
@@ -310,7 +311,7 @@ def test_where_an_answer_starts_and_where_it_ends_is_given_over_all_tokens(folde
     with torch.no_grad():
         out = other(torch.as_tensor(ids)[None])
     wanted = torch.stack([out.start_logits[0], out.end_logits[0]]).numpy()
-    assert np.abs(open_model(path).run(ids).logits - wanted).max() < 1e-5
+    assert apart(open_model(path).run(ids).logits, wanted) < 1e-5
 
 
 def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_path):
@@ -332,7 +333,7 @@ def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_pat
     stored = open_capture(tmp_path / "a.h5").maps[1]
     assert stored.factors.k.stored.shape[0] == 2 and stored.factors.rule.causal
     for head in range(4):
-        assert np.abs(stored.read(head) - capture.maps[1].read(head)).max() < 1e-6
+        assert apart(stored.read(head), capture.maps[1].read(head)) < 1e-6
     assert again.complete
 
 
@@ -480,12 +481,12 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
         else _written(path, off, tmp_path / "out")
     )
     assert found is None or found.difference < 1e-6
-    assert np.abs(open_model(tmp_path / "out").run(ids).logits - masked).max() < 1e-6
+    assert apart(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-6
     with torch.no_grad():
         other = getattr(transformers, name).from_pretrained(tmp_path / "out").eval()
         out = other(input_ids=torch.as_tensor(ids)[None])
     logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
-    assert np.abs(logits[0].numpy() - masked).max() < 1e-5
+    assert apart(logits[0].numpy(), masked) < 1e-5
 
 
 def _written(path, off, out):
