@@ -57,14 +57,14 @@ VERBS = (
 app = typer.Typer(
     name="hgviz",
     help="Look into transformer attention at every resolution.\n\n"
-    "Without a command, hgviz opens the window: hgviz [PATH]... on checkpoints, captures, "
-    "studies or a session. A file with the name of a command needs ./ before it.",
+    "hgviz [PATH]... opens the window, on the sample or on checkpoints, captures, "
+    "studies or a session. Write ./NAME for a file that has the name of a command.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_study = typer.Typer(help="Many runs that answer one question, from a study file (.toml).")
+_study = typer.Typer(help="Run many measurements that a study file (.toml) lists.")
 app.add_typer(_study, name="study")
 
 
@@ -144,10 +144,11 @@ def _tell_version(wanted: bool) -> None:
 def always(
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_tell_version, help="Say the version."),
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version."),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; may stand anywhere.")
+        bool,
+        typer.Option("--debug", help="Print the traceback of an error (anywhere in the line)."),
     ] = False,
 ) -> None:
     """The options of no verb; main takes --debug out, it stands here for the help."""

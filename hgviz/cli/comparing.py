@@ -103,7 +103,7 @@ def compare(
     scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
-    """Put two models, or two captures, beside each other.
+    """Compare two models or two captures.
 
     On a text, an image or a sound, or as captured: every head that both have, in numbers, and the
     logits. On --data: which is better, how sure that is, and the examples where they differ; of

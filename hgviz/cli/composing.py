@@ -44,7 +44,7 @@ def rollout(
         typer.Option("--flow", help="The largest flow to each token alone; needs --rows."),
     ] = False,
 ) -> None:
-    """Write all maps composed: how much of each token reaches each token."""
+    """Write the attention rollout: how much each input token contributes to each output token."""
     from hgviz import tasks
 
     if flow and rows is None:

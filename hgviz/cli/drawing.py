@@ -273,7 +273,7 @@ def figure(
         ),
     ] = None,
 ) -> None:
-    """Draw a figure for a paper; every kind ignores the options it does not use.
+    """Draw a figure for a paper; options that its kind does not use are ignored.
 
     Of a FIG.toml, several on a sheet. What a figure says of itself, in the Keywords of a PDF and
     the Description of an SVG or PNG, ends with the command that draws it again.

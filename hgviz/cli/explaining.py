@@ -106,7 +106,7 @@ def attribute(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Say where one answer of a model comes from, by captum's methods.
+    """Attribute one output of a model to its tokens, layers or heads, by captum.
 
     Attributions add up to the change of the answer between a text that says nothing and this one,
     up to the error that is told; more steps make it smaller.

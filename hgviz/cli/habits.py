@@ -64,7 +64,7 @@ def heads(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Say what every head is for: its role with the evidence, every metric, its best examples.
+    """Report the role of each head, its metrics and its best examples.
 
     Over all texts of a capture or of a corpus, or on one text. Every row of texts up to 8,192
     tokens is read, of longer ones rows spread evenly.

@@ -37,7 +37,7 @@ def demo(
         typer.Option(metavar="DIR", help="Do the same work off screen and leave it in DIR."),
     ] = None,
 ) -> int:
-    """Open the window on the sample; off screen into ./hgviz-demo where there is no display."""
+    """Open the sample in the window, or write it to ./hgviz-demo where there is no display."""
     window: Window = context.obj
     return window.demo(headless)
 
@@ -49,7 +49,7 @@ def info(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Say what a checkpoint, a capture or a study holds: its levels, layers and heads."""
+    """Show the levels, layers and heads of a checkpoint or capture, or what a study measured."""
     from hgviz import tasks
 
     facts = tasks.info(path)
@@ -85,7 +85,7 @@ def map_(
     ] = False,
     item: ItemNumber = 0,
 ) -> None:
-    """Write the weights of one head, queries down and keys across, in float32."""
+    """Write the attention map of one head as float32: rows are queries, columns are keys."""
     opened = open_item(source, item)
     if tokens:
         from hgviz import tasks
@@ -116,7 +116,7 @@ def logits(
     item: ItemNumber = 0,
     device: Device = "auto",
 ) -> None:
-    """Write what the model gave: logits, or the last hidden states where it has no head.
+    """Write a model's logits, or its last hidden states if it has no output layer.
 
     Of a capture, or of any checkpoint on a text, also of one that does not attend.
     """
@@ -153,7 +153,7 @@ def logits(
 
 
 def selftest(context: typer.Context) -> int:
-    """Prove that this installation works: model, capture, file, figure and window."""
+    """Check this installation: model, capture, file, figure and window."""
     window: Window = context.obj
     return window.selftest()
 

@@ -109,7 +109,7 @@ def capture(
     ] = "float32",
     scheduler: Scheduler = "",
 ) -> None:
-    """Run a model on one text, a pair or a source and its target; keep what every head attends.
+    """Run a model on a text, a pair, an image or a sound, and save the attention of every head.
 
     Give the text by --text, --text-file or --ids, an --image or --audio to models that read these,
     or many texts by --corpus. An interrupted capture
@@ -202,7 +202,7 @@ def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The checkpoint.")],
 ) -> None:
-    """Train a small model on texts or labelled rows; after a kill, the same command goes on."""
+    """Train a small model on texts or labelled rows; run it again to resume."""
     from hgviz import tasks
 
     kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
@@ -238,7 +238,7 @@ def convert(
         typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
     ] = None,
 ) -> None:
-    """Write any checkpoint as one folder, which gives the same logits bit for bit.
+    """Convert a checkpoint into one folder that gives the same logits, bit for bit.
 
     It is hgviz's own; of a model of transformers it is one that transformers opens too: one
     model.safetensors of shards, .bin files or old names, a tokenizer.json of vocabulary files, and
@@ -277,7 +277,7 @@ def evaluate(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Score a model with an interval of 95 %.
+    """Score a model on labelled data or a text, with a 95 % confidence interval.
 
     A classifier: accuracy, F1 and Matthews correlation on labelled rows, of images or sounds on
     rows with the names of their files. A language model: bits per byte; a masked one: how many of

@@ -77,7 +77,7 @@ def importance(
     scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
-    """Measure what every head is worth, and keep it in a study.
+    """Measure the importance of each head and save it in a study file.
 
     Another --method on the same model and data adds to the study; what is there is not measured
     again. A study that was interrupted is gone on with. Scores have intervals of 95 %.
@@ -156,7 +156,7 @@ def curve(
     scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
-    """Switch off ever more heads, the least needed first, and compare with random orders.
+    """Measure the pruning curve: the score as heads are switched off, and for random orders.
 
     The order is made from one half of the study's examples and measured on the other.
     """

@@ -79,7 +79,7 @@ def reach(
     alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how far every output of a model depends on the tokens it reads, by gradients.
+    """Measure by gradients which tokens each output of a model depends on.
 
     Of models that attend and of those that do not: whether any output sees a later token (exactly),
     how far back anything reaches, where it has faded, and beside it what bringing tokens together

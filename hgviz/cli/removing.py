@@ -63,7 +63,7 @@ def prune(
     labels: Labels = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a model without some of its heads, and prove that it is the model with them off.
+    """Remove heads from a model and check that its outputs are those of the masked model.
 
     The largest difference of logits from the masked model is at most 1e-5, or no folder is left;
     parameters, bytes and the time of a pass stand beside those of the whole model.

@@ -57,7 +57,7 @@ def collaborate(
     label_column: LabelColumn = "",
     as_json: AsJson = False,
 ) -> None:
-    """Write a model whose heads share their queries and keys and mix them, each in its own way.
+    """Write a model whose heads share one projection of queries and keys.
 
     At full width its logits are those of the model, or no folder is left; below, every layer's
     products of queries and keys are brought nearest by alternating least squares, and what that
@@ -123,7 +123,7 @@ def redundancy(
     alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say how much the heads of each layer repeat each other.
+    """Measure how similar the heads of each layer are.
 
     Of a checkpoint: how many dimensions hold 90, 95 and 99 % of what the heads compare tokens by,
     W_QK = W_Q^T W_K, of all that they have; and the cosines of these between heads. Of captures:

@@ -43,7 +43,7 @@ def run(
         bool, typer.Option("--again", help="Try cells once more that were given up.")
     ] = False,
 ) -> None:
-    """Run what is missing of a study file: models x data x activations x seeds x methods.
+    """Run what is missing of a study: models x data x activations x seeds x methods.
 
     Stopped or killed, the same command goes on; what is done is not computed again. A cell that
     fails three times is given up, and the others go on.
@@ -59,7 +59,7 @@ def run(
 
 
 def status(folder: Folder, as_json: AsJson = False) -> None:
-    """How the cells of a study stand: done, running, waiting, failed and why."""
+    """Show which runs of a study are done, running, waiting or failed, and why."""
     from hgviz import tasks
 
     sweep = tasks.sweep_at(folder)
@@ -76,7 +76,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what came out as one page: the answer, tables, figures, the command, the environment.
+    """Write the results of a study as one page: the answer, tables and figures.
 
     Several folders are read as one; of a cell that is done in two, the first one's numbers count.
     --json prints every number, with or without -o.
@@ -112,7 +112,7 @@ def merge(
         ),
     ] = False,
 ) -> None:
-    """Write several folders as one: parts that several machines ran, or studies of several files.
+    """Merge several study folders into one.
 
     Of a cell that is done in two folders, the first one's result is kept, and how far the other is
     from it said.
