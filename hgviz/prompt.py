@@ -87,6 +87,19 @@ class Prompt:
         return "letter" if whole and all(map(_is_letter, {*self.pieces})) else "token"
 
     @property
+    def last(self) -> int:
+        """The last position that is no padding, and no part of a sound that has ended before."""
+        count = len(self)
+        if self.attention_mask is not None and self.attention_mask.any():
+            return int(np.flatnonzero(self.attention_mask)[-1])
+        if self.signal is None or self.signal.picture is not None or self.signal.grid:
+            return count - 1
+        values = np.moveaxis(self.signal.values, np.argmax(self.signal.values.shape), 0)
+        values = values.reshape(len(values), -1)
+        ends = np.flatnonzero((values != values[-1:]).any(axis=1)).max(initial=-1) + 1
+        return ceil(count * (ends or len(values)) / len(values)) - 1
+
+    @property
     def digest(self) -> str:
         """A fingerprint of what the model was given."""
         parts = [np.asarray(self.ids, np.int64).tobytes()]
@@ -118,7 +131,7 @@ class Prompt:
         shared = (near[:, 0] < end) & (start < near[:, 1]) & (near[:, 0] >= 0)
         text = self.text[start:end]
         alone = shared.sum() == 1 and "\N{REPLACEMENT CHARACTER}" not in text
-        return text if alone else normalize("NFC", _reading(self.pieces[token]))
+        return text if alone else normalize("NFC", reading(self.pieces[token]))
 
     def words(self, start: int, end: int) -> str:
         """The characters that tokens start..end-1 stand for; of one token its label."""
@@ -192,7 +205,7 @@ def _is_letter(piece: str) -> bool:
     return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
 
 
-def _reading(piece: str) -> str:
+def reading(piece: str) -> str:
     """What a token reads by its name alone, without the marks of its tokenizer."""
     plain = re.sub(f"[{SPACES}]", " ", _BYTE.sub(r"<\1>", piece)).removesuffix("</w>")
     return plain.removeprefix("##") or piece
@@ -201,7 +214,7 @@ def _reading(piece: str) -> str:
 @cache
 def _spelled(piece: str) -> int:
     """How many bytes of UTF-8 a token spells by its name."""
-    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", _reading(piece))).encode())
+    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", reading(piece))).encode())
 
 
 def _byte_ends(text: str) -> Integers:

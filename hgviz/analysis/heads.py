@@ -233,10 +233,10 @@ def top_keys(
     for, None for the zeros of the causal shift. Keys without weight are left out.
     """
     known = capture.maps[selection.layer]
-    queries = len(capture.query_prompt(selection.layer))
-    if known is None or not queries:
+    prompt = capture.query_prompt(selection.layer)
+    if known is None or not len(prompt):
         return []
-    token = queries - 1 if selection.query is None else selection.query
+    token = prompt.last if selection.query is None else selection.query
     row = capture.row(selection.layer, token)
     weights = known.read(selection.head, (row, row + 1))[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:count]

@@ -361,7 +361,7 @@ def places_of(
     Errors: HgvizError for tokens that are not there.
     """
     last = len(queries.prompt) - 1
-    tokens = linking.queries or ((last if chosen.query is None else chosen.query),)
+    tokens = linking.queries or ((queries.prompt.last if chosen.query is None else chosen.query),)
     found: set[int] = set()
     for token in tokens:
         if not 0 <= token <= last:

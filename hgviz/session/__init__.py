@@ -20,6 +20,7 @@ from hgviz.core import (
     HeadId,
     ModelSpec,
     Off,
+    Prompt,
     Selection,
     Side,
 )
@@ -281,7 +282,7 @@ class Session:
             return None
         side = self.spec.levels[level].sequence
         found = self._tokens.get((side, "query"), self._tokens.get((side, "key")))
-        return _fresh_query(len(self.capture.prompt_of(level))) if found is None else found
+        return _fresh_query(self.capture.prompt_of(level)) if found is None else found
 
     def heads(self, level: int) -> tuple[HeadId, ...]:
         """The self-attention heads of a level, in order of computation."""
@@ -381,7 +382,7 @@ class Session:
 
     def _middle(self, layer: int) -> int | None:
         assert self.capture is not None
-        return _fresh_query(len(self.capture.query_prompt(layer)))
+        return _fresh_query(self.capture.query_prompt(layer))
 
     def _sides(self, layer: int) -> tuple[Side, Side] | None:
         """Which texts the queries and the keys of a layer come from."""
@@ -448,8 +449,8 @@ def _same_tokens(old: Capture | None, new: Capture) -> bool:
     return old is not None and old.spec == new.spec and array_equal(old.prompt.ids, new.prompt.ids)
 
 
-def _fresh_query(tokens: int) -> int | None:
-    return tokens * 3 // 5 if tokens else None
+def _fresh_query(prompt: Prompt) -> int | None:
+    return (prompt.last + 1) * 3 // 5 if len(prompt) else None
 
 
 def _token(token: int | None, tokens: int) -> int | None:

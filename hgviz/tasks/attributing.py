@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hgviz.core import Capture, HgvizError
+from hgviz.prompt import reading
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside
@@ -298,9 +299,9 @@ def asked_words(
 
 
 def said_by(model: Model, number: int) -> str:
-    """A token of a model by its id, in words."""
-    named = model.tokenizer.decode(np.array([number]))
-    return named.text or named.pieces[0]
+    """What a token of a model reads, by its id; its name where it is a special token."""
+    named = model.tokenizer.decode(np.array([number], np.int64))
+    return named.label(0) if named.spans[0, 0] >= 0 else reading(named.pieces[0])
 
 
 def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hgviz.core import Capture, HgvizError, Off, Step, Task
 from hgviz.examples import in_both
+from hgviz.tasks.attributing import said_by
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
@@ -86,7 +87,7 @@ def compare_answers(
     def name(answer: int) -> str:
         if one.asked == "pairs":
             return one.rows[answer].first.text  # type: ignore[union-attr]
-        return one.labels[answer] if one.labels else _token(a, answer)
+        return one.labels[answer] if one.labels else said_by(a, answer)
 
     return disagreement((one, other), (first, second), name, (frozenset(), off))
 
@@ -143,12 +144,6 @@ def answers_to(
         found.put(examples, batch, trials.whole(batch))
         seen += len(batch.rows)
     return found
-
-
-def _token(model: Model, number: int) -> str:
-    """What a token stands for; a byte that is no character, by its name."""
-    prompt = model.tokenizer.decode(np.array([number], np.int64))
-    return prompt.label(0)
 
 
 __all__ = ["answers_to", "compare", "compare_answers", "require_alike"]

@@ -45,7 +45,7 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> T
     if order not in ORDERS:
         raise HgvizError(f"there is no order {order!r}", f"there are {', '.join(ORDERS)}")
     prompt, keys = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
-    query = len(prompt) - 1 if chosen.query is None else token_in(prompt, chosen.query)
+    query = prompt.last if chosen.query is None else token_in(prompt, chosen.query)
     row = min(capture.row(chosen.layer, query), one.shape[1] - 1)
     found = yield from dissect(one, chosen.head, row)
     columns = _columns(found, order)

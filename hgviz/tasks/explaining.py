@@ -117,6 +117,6 @@ def question_of(
         return None
     if model_goal == "classes":
         return Question(int(np.argmax(logits)))
-    at = len(prompt) - 1 if position is None else min(position, len(prompt) - 1)
+    at = prompt.last if position is None else min(position, len(prompt) - 1)
     follows = model_goal == "next" and at + 1 < len(prompt)
     return Question(int(prompt.ids[at + 1]) if follows else int(np.argmax(logits[at])), at)

@@ -14,14 +14,17 @@ from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provena
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
 from hgviz.figures.files.rasters import INSIDE, png, smaller
-from hgviz.figures.kinds.matrix import zoom_of
+from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.paper import style
-from hgviz.maps import LazyMap
+from hgviz.figures.paper.frame import read_cells
+from hgviz.figures.words import tables
+from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from hgviz.palettes import colours, paint, place
 from hgviz.tasks.charting import pair_chart
 from tests import making
 from tests.figures.texts import SEA, plain
+from tests.gui.kinds import translator
 
 TOKENS = 8192
 ROWS = 512
@@ -119,7 +122,8 @@ def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
     capture = plain(["word"] * (count - 2), layers=1, heads=1)
     capture = replace(capture, maps=(replace(capture.maps[0], signed=signed),))
     for width in (*WIDTHS, "1.5in", "900pt"):
-        zoom = zoom_of(capture, HeadId(0, 0), points(width))
+        zoom, across = zooms_of(capture, HeadId(0, 0), points(width))
+        assert zoom == across
         if width in ("acl", "1.5in"):
             with style.dressed():
                 page = composed(Spec("map", width=width), capture)
@@ -131,10 +135,36 @@ def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
             assert cells > (right - left) / 72 * style.DOTS / 2.8 or zoom == 0
 
 
+def test_a_side_that_fits_is_not_reduced_with_the_other(tmp_path):
+    capture = translator("see " * 1500, "the old sea " * 2)
+    layer = next(one for one in capture.spec.layers if one.role == "cross")
+    one, head = capture.maps[layer.index], HeadId(layer.index, 0)
+    count = one.shape[1]
+    assert count < 12 and one.shape[2] > 1400
+    zoom, across = zooms_of(capture, head, points("acl"))
+    assert (zoom, across) == (0, 2)
+    whole, step = one.read(0), 1 << across
+    ends = range(0, whole.shape[1], step)
+    wanted = np.stack([whole[:, at : at + step].max(axis=1) for at in ends], axis=1)
+    np.testing.assert_array_equal(read_cells(one, 0, (zoom, across)), wanted)
+    np.testing.assert_array_equal(read_cells(DenseMap(one.read(0).T[None], (0,), False), 0, (2, 0)),
+                                  wanted.T)  # fmt: skip
+    spec = Spec("map", Selection(*head), width="acl")
+    with style.dressed():
+        page = composed(spec, capture)
+    assert page.notes == ["each cell is the largest of 1 × 4 weights"]
+    image = page.axes.images[0]
+    left, right, low, high = image.get_extent()
+    assert image.get_array().shape[0] == count and abs(high - low) >= 40
+    rows = list(tables.of_map(spec, Looked(capture)))[1:]
+    assert {row[1] == row[2] for row in rows} == {True} and len(rows) == wanted.size
+    assert {row[-1] for row in rows} == {"largest of 1 x 4"}
+
+
 def test_a_map_keeps_its_cells_where_there_are_dots_for_them():
     capture = plain(["word"] * 198, layers=1, heads=1)
-    assert {zoom_of(capture, HeadId(0, 0), points(width)) for width in WIDTHS} == {0}
-    assert zoom_of(long(64), HeadId(0, 0), 108.0) == 0
+    assert {zooms_of(capture, HeadId(0, 0), points(width)) for width in WIDTHS} == {(0, 0)}
+    assert zooms_of(long(64), HeadId(0, 0), 108.0) == (0, 0)
 
 
 def test_pairs_have_no_more_cells_than_dots():
@@ -161,8 +191,8 @@ def test_pairs_have_no_more_cells_than_dots():
 
 
 def test_a_poster_has_no_more_cells_than_a_page_could_hold(capture):
-    assert zoom_of(capture, HeadId(0, 0), 2880.0) == 3
-    assert zoom_of(long(64), HeadId(0, 0), 2880.0) == 0
+    assert zooms_of(capture, HeadId(0, 0), 2880.0) == (3, 3)
+    assert zooms_of(long(64), HeadId(0, 0), 2880.0) == (0, 0)
 
 
 def test_a_png_of_a_poster_has_fewer_dots():

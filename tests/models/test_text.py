@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from dataclasses import replace
 from unicodedata import normalize
 
 import numpy as np
@@ -34,6 +35,7 @@ from hgviz.models.texts.text import (
     require_room,
     tokenizer_of,
 )
+from hgviz.prompt import Signal, pictured
 from tests.models.folders import byte_level
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -165,6 +167,18 @@ def test_labels_and_bytes_are_what_each_token_reads(tokenizer, text, labels, cou
     assert found == [normalize("NFC", one) for one in labels]
     assert prompt.byte_counts() == pytest.approx(counts)
     assert sum(counts) == len(text.encode())
+
+
+def test_the_last_position_is_none_of_the_padding():
+    text = replace(Bytes().encode("abcd"), attention_mask=np.array([1, 1, 1, 0], bool))
+    assert (text.last, Bytes().encode("abcd").last) == (2, 3)
+    mel = np.random.default_rng(0).normal(size=(8, 300)).astype(np.float32)
+    assert pictured(Signal(mel, seconds=3.0), 150).last == 149
+    mel[:, 31:] = -1.5
+    for values in (mel, mel.T):
+        sound = pictured(Signal(values, seconds=3.0), 150)
+        assert sound.pieces[sound.last] == "0.30s"
+    assert pictured(Signal(np.zeros(400, np.float32), seconds=1.0), 40).last == 39
 
 
 def test_a_row_counts_the_bytes_after_its_first_token():

@@ -19,12 +19,13 @@ NEVER = np.iinfo(np.int64).max
 def seen_cells(
     capture: Capture,
     layer: int,
-    zoom: int = 0,
+    zoom: int | tuple[int, int] = 0,
     rows: tuple[int, int] | None = None,
     head: int | None = None,
 ) -> NDArray[np.bool_]:
-    """bool (rows, columns) in cells of 2^zoom: where any weight of a cell can be other than 0, of
-    a head, or of any of the layer."""
+    """bool (rows, columns) in cells of 2^zoom, or of 2^a rows and 2^b columns: where any weight of
+    a cell can be other than 0, of a head, or of any of the layer."""
+    zooms = (zoom, zoom) if isinstance(zoom, int) else zoom
     one = capture.spec.layers[layer]
     queries, keys = capture.query_spans(layer), capture.key_spans(layer)
     start, end = rows or (0, len(queries))
@@ -33,13 +34,13 @@ def seen_cells(
     last = np.maximum(queries[:, 1] - 1, -1)  # a null group looks at itself
     newest = np.where(real, last if one.causal else NEVER - 1, -2)[start:end]
     oldest = np.where(_padding(prompts[1], keys), NEVER, keys[:, 1] - 1 if one.causal else -1)
-    newest = _pooled(np.maximum, newest, zoom)
-    oldest = _pooled(np.minimum, np.maximum(oldest, -1), zoom)
+    newest = _pooled(np.maximum, newest, zooms[0])
+    oldest = _pooled(np.minimum, np.maximum(oldest, -1), zooms[1])
     seen: NDArray[np.bool_] = oldest[None, :] <= newest[:, None]
     if one.window is not None:
-        seen &= _same_window(seen.shape, one.window, one.role == "down", zoom, start)
+        seen &= _same_window(seen.shape, one.window, one.role == "down", zooms, start)
     if head is not None and (rule := _streamed(capture.maps[layer], head)) is not None:
-        seen &= _near(rule, seen.shape, len(keys), zoom, start)
+        seen &= _near(rule, seen.shape, len(keys), zooms, start)
     return seen
 
 
@@ -93,12 +94,12 @@ def _streamed(one: Map | None, head: int) -> Rule | None:
 
 
 def _near(
-    rule: Rule, shape: tuple[int, int], keys: int, zoom: int, start: int
+    rule: Rule, shape: tuple[int, int], keys: int, zooms: tuple[int, int], start: int
 ) -> NDArray[np.bool_]:
-    """Whether a cell of 2^zoom meets the first keys, by its first column, or the latest ones of its
+    """Whether a cell meets the first keys, by its first column, or the latest ones of its
     first row, by its last column."""
-    side = 1 << zoom
-    row, column = start + np.arange(shape[0]) * side, np.arange(shape[1]) * side
+    tall, side = (1 << zoom for zoom in zooms)
+    row, column = start + np.arange(shape[0]) * tall, np.arange(shape[1]) * side
     before = None if rule.keep is None else np.append(0, np.cumsum(rule.keep))
     last = np.minimum(column + side, keys) - 1
     met: NDArray[np.bool_] = rule.nears(row, column, before) | rule.nears(row, last, before)
@@ -106,15 +107,15 @@ def _near(
 
 
 def _same_window(
-    shape: tuple[int, int], window: int, down: bool, zoom: int, start: int
+    shape: tuple[int, int], window: int, down: bool, zooms: tuple[int, int], start: int
 ) -> NDArray[np.bool_]:
-    """Whether a cell of 2^zoom meets the windows: row g with columns g w .. g w + w - 1."""
-    side = 1 << zoom
-    row = start + np.arange(shape[0]) * side
+    """Whether a cell meets the windows: row g with columns g w .. g w + w - 1."""
+    tall, side = (1 << zoom for zoom in zooms)
+    row = start + np.arange(shape[0]) * tall
     column = np.arange(shape[1]) * side
     if down:
-        first, last = row * window, (row + side) * window - 1
+        first, last = row * window, (row + tall) * window - 1
     else:
-        first, last = row // window, (row + side - 1) // window
+        first, last = row // window, (row + tall - 1) // window
     met: NDArray[np.bool_] = (column[None] <= last[:, None]) & (column + side > first[:, None])
     return met

@@ -29,7 +29,7 @@ from hgviz.figures.kinds.stages import (
     strips_of,
 )
 from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.frame import heading, legend, level_name, signed_head, token_in
+from hgviz.figures.paper.frame import heading, legend, level_name, query_in, signed_head
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
@@ -44,8 +44,7 @@ WIDEST_NAME, LONGEST_WORD = 80.0, 46.0
 def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place all stages of a capture on the page."""
     capture, facts = looked.capture, looked.facts
-    last = len(capture.main) - 1
-    query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
+    query = query_in(capture.main, spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
     signed = any(signed_head(capture, *stage.head) for stage in stages)
     shades = shades_of(spec.display, signed, [stage.weights for stage in stages])

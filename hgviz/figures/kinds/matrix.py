@@ -14,6 +14,7 @@ from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.kinds import sums
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import (
+    Zooms,
     activation_of,
     footnotes,
     heading,
@@ -21,6 +22,7 @@ from hgviz.figures.paper.frame import (
     level_name,
     map_of,
     off_card,
+    read_cells,
     reduced,
     signed_head,
     token_in,
@@ -52,7 +54,7 @@ class Layout:
 
     text is the size of the labels; level says where those across lie that are written level. row
     and column are the selected cell's, None where none is selected. tall: the height of a cell, its
-    width unless so few rows would be no more than a line.
+    width unless so few rows or columns would be no more than a line.
     """
 
     x: float
@@ -92,8 +94,8 @@ def compose(
     chosen = spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     off = chosen.head_id in capture.off
-    zoom = 0 if off else zoom_of(capture, chosen.head_id, page.width)
-    weights = one.read(chosen.head, zoom=zoom)
+    zooms = (0, 0) if off else zooms_of(capture, chosen.head_id, page.width)
+    weights = read_cells(one, chosen.head, zooms)
     signed = signed_head(capture, chosen.layer, chosen.head)
     shades = shades_of(spec.display, signed, [weights])
     name = None if spec.title is not None else named
@@ -104,28 +106,28 @@ def compose(
     if off:
         off_card(page, at.x, at.y, *at.size)
     else:
-        seen = seen_cells(capture, chosen.layer, zoom, head=chosen.head)
-        _cells(page, at, shades.paint(weights, seen), zoom)
-        _unseen(page, at, seen, zoom)
+        seen = seen_cells(capture, chosen.layer, zooms, head=chosen.head)
+        _cells(page, at, shades.paint(weights, seen), zooms)
+        _unseen(page, at, seen, zooms)
         page.box(at.x, at.y, *at.size, edge=PAPER.line)
         upright_bar(page, shades, at.x + at.size[0] + beside + BAR_GAP, at.y, at.size[1])
     if beside:
-        found = sums.sums_of(one, chosen.head, zoom)
-        right, side = at.x + at.size[0] + sums.GAP, at.tall * (1 << zoom)
+        found = sums.sums_of(one, chosen.head, zooms[0])
+        right, side = at.x + at.size[0] + sums.GAP, at.tall * (1 << zooms[0])
         sums.bars(page, shades, found, right, at.y, side, at.y + at.size[1])
     _labels(page, at)
     _selected(page, at, _reach(capture, chosen.head_id, at))
     notes = [OFF if off else reason(capture, [chosen.head_id])]
-    if zoom:
-        notes.append(reduced(zoom))
-        page.notes.append(reduced(zoom))
+    if any(zooms):
+        notes.append(reduced(zooms))
+        page.notes.append(reduced(zooms))
     left, below = at.x - at.left, sums.BELOW if beside else 0.0
     end = legend(page, notes, left, at.y + at.size[1] + below + 6, page.width - left)
     page.close((footnotes(page, told, left, end) if told else end) + 2)
 
 
-def zoom_of(capture: Capture, head: HeadId, width: float) -> int:
-    """The zoom at which a map on a page so wide has no more cells than dots, whatever its labels.
+def zooms_of(capture: Capture, head: HeadId, width: float) -> Zooms:
+    """The zooms at which a map on a page so wide has no more cells than dots, whatever its labels.
 
     A raster with more would lose some of them, peaks too, wherever it is shown in dots.
     """
@@ -133,8 +135,24 @@ def zoom_of(capture: Capture, head: HeadId, width: float) -> int:
     around = max(_room(width, rows) + LABEL_GAP, LEAST_LEFT) + BAR_GAP + BAR
     if signed_head(capture, *head) and width >= sums.NARROWEST:
         around += sums.width_on(width) + sums.GAP
-    cell, most = min((width - around) / columns, TALLEST * width / rows), max(rows, columns)
-    return max(zoom_for(most, cell * most), ceil(log2(most / MOST)))
+    tall, wide = _sides(width, width - around, rows, columns)
+    least, most = min(tall, wide), max(rows, columns)
+    every = max(zoom_for(most, least * most), ceil(log2(most / MOST)))
+    down, across = (  # a side that is stretched may fit where the other does not
+        min(every, max(zoom_for(count, side * count), ceil(log2(count / MOST))))
+        if count < most and side > least
+        else every
+        for count, side in ((rows, tall), (columns, wide))
+    )
+    return down, across
+
+
+def _sides(width: float, room: float, rows: int, columns: int) -> tuple[float, float]:
+    """How high and how wide a cell is on a page so wide, with so much room for all columns: a
+    square, unless few rows or columns would be no more than a line."""
+    cell = min(room / columns, LARGEST_CELL, TALLEST * width / rows)
+    tall, wide = (max(cell, min(LARGEST_CELL, LOWEST / count)) for count in (rows, columns))
+    return tall, min(wide, room / columns)
 
 
 def _title(page: Page, spec: Spec, capture: Capture, facts: Facts) -> float:
@@ -163,8 +181,7 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     left = room = _room(page.width, rows)
     right = BAR_GAP + bar
     for again in range(4):  # labels depend on the size of a cell, and that on the room they leave
-        cell = min((page.width - left - right) / columns, LARGEST_CELL, TALLEST * page.width / rows)
-        tall = max(cell, min(LARGEST_CELL, LOWEST / rows))
+        tall, cell = _sides(page.width, page.width - left - right, rows, columns)
         text = size_for(min(cell, tall))
         down = axis_marks(prompts[0], spans[0], tall, text, room, row, null[0])
         across = axis_marks(prompts[1], spans[1], cell, text, room, column, null[1])
@@ -200,15 +217,15 @@ def _widest(marks: list[Mark], size: float) -> float:
     return max((style.extent(one.words, size, one.bold) for one in marks), default=0.0)
 
 
-def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zoom: int) -> None:
+def _cells(page: Page, at: Layout, rgb: NDArray[np.uint8], zooms: Zooms) -> None:
     """The raster; its last cells may reach beyond the matrix: only the part inside shows."""
-    wide, high = at.cell * (1 << zoom), at.tall * (1 << zoom)
+    high, wide = at.tall * (1 << zooms[0]), at.cell * (1 << zooms[1])
     page.image(rgb, at.x, at.y, rgb.shape[1] * wide, rgb.shape[0] * high, cut=at.size)
 
 
-def _unseen(page: Page, at: Layout, seen: NDArray[np.bool_], zoom: int) -> None:
+def _unseen(page: Page, at: Layout, seen: NDArray[np.bool_], zooms: Zooms) -> None:
     if not seen.all():
-        sides = at.cell * (1 << zoom), at.tall * (1 << zoom)
+        sides = at.cell * (1 << zooms[1]), at.tall * (1 << zooms[0])
         page.hatch(at.x, at.y, *at.size, boxes_of(~seen, at.x, at.y, sides))
 
 

@@ -18,7 +18,7 @@ from hgviz.figures.content.laboratory import Plots, Three
 from hgviz.figures.content.profiles import Profile
 from hgviz.figures.kinds import curve, image, plots, profile, scores
 from hgviz.figures.kinds.stages import stage_of, stages_of
-from hgviz.figures.paper.frame import map_of, token_in
+from hgviz.figures.paper.frame import map_of, query_in
 from hgviz.figures.spec import Spec
 
 WEIGHTS, DIFFERENCES = "weights", "differences"
@@ -60,8 +60,8 @@ def of_wall(_: Spec, looked: Looked) -> Reach:
 
 def of_levels(spec: Spec, looked: Looked) -> Reach:
     """The weights of the rows that are shown."""
-    capture, query = looked.capture, spec.selection.query
-    query = token_in(capture.main, len(capture.main) - 1 if query is None else query)
+    capture = looked.capture
+    query = query_in(capture.main, spec.selection.query)
     stages = (stage_of(spec, capture, looked.facts, layers, query) for layers in stages_of(capture))
     return {WEIGHTS: _ends(one.weights for one in stages)}
 

@@ -86,8 +86,8 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
         )
     notes = list(chart.notes)
     if chart.zoom:
-        notes.append(reduced(chart.zoom))
-        page.notes.append(reduced(chart.zoom))
+        notes.append(reduced((chart.zoom, chart.zoom)))
+        page.notes.append(notes[-1])
     page.close(footnotes(page, notes, 0.0 if columns == 2 else grid.left, end) + 5)
 
 

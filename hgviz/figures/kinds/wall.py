@@ -13,11 +13,13 @@ from hgviz.figures.content import Looked
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import (
+    Zooms,
     heading,
     legend,
     level_name,
     map_of,
     off_card,
+    read_cells,
     reduced,
     signed_head,
     zoom_for,
@@ -37,14 +39,14 @@ QUANTILE = 0.995
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A layer's place: rank of its finer level, top, size of its maps, zoom they are read at."""
+    """A layer's place: rank of its finer level, top, size of its maps, zooms they are read at."""
 
     layer: int
     rank: int
     y: float
     width: float
     height: float
-    zoom: int
+    zooms: Zooms
 
 
 def compose(page: Page, spec: Spec, looked: Looked) -> None:
@@ -90,8 +92,8 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
             notes.append("blue and red: weights below and above 0")
     if capture.off:
         notes.append("hatched and framed: switched off")
-    if zoom := max(row.zoom for row in rows):
-        page.notes.append(f"{reduced(zoom)}, or of fewer")
+    if any(zooms := max((row.zooms for row in rows), key=sum)):
+        page.notes.append(f"{reduced(zooms)}, or of fewer")
     page.close(legend(page, notes, 0, bottom, page.width, hatched=False) + 2)
 
 
@@ -124,9 +126,11 @@ def _rows(
             near = group == before or layer.role == "cross"
             y += min(GAP, 0.1 * side) if near else min(GROUP_GAP, 0.3 * side)
             y += 0 if _stack(capture, rows[-1].layer) == _stack(capture, layer.index) else apart
-        zoom = zoom_for(max(queries, keys), longest, page)
+        every = zoom_for(max(queries, keys), longest, page)
         width, height = max(width, THINNEST), max(height, THINNEST)
-        rows.append(Row(layer.index, rank, y, width, height, zoom))
+        sides = (queries, height), (keys, width)
+        down, across = (min(every, zoom_for(*one, page)) for one in sides)
+        rows.append(Row(layer.index, rank, y, width, height, (down, across)))
         y, before = y + rows[-1].height, group
     return rows
 
@@ -208,7 +212,7 @@ def _paint(
     """Paint every map; gives the colours that all of them share, if they do."""
     off = capture.off
     tiles: dict[HeadId, Floats] = {
-        HeadId(row.layer, head): maps[row.layer].read(head, zoom=row.zoom)
+        HeadId(row.layer, head): read_cells(maps[row.layer], head, row.zooms)
         for row in rows
         for head in maps[row.layer].heads
         if HeadId(row.layer, head) not in off
@@ -228,7 +232,7 @@ def _paint(
             if tile is None:
                 off_card(page, x, row.y, *box)
                 continue
-            seen = seen_cells(capture, row.layer, row.zoom, head=head)
+            seen = seen_cells(capture, row.layer, row.zooms, head=head)
             shades = shared or _own(spec, kinds[here], tile)
             page.image(shades.paint(tile, seen), x, row.y, *_whole(one, tile, row), cut=box)
             page.box(x, row.y, *box, edge=PAPER.line, line=0.3)
@@ -238,8 +242,8 @@ def _paint(
 def _whole(one: Map, tile: Floats, row: Row) -> tuple[float, float]:
     """The size of a raster whose last cells may reach beyond the matrix."""
     return (
-        row.width * (tile.shape[1] << row.zoom) / one.shape[2],
-        row.height * (tile.shape[0] << row.zoom) / one.shape[1],
+        row.width * (tile.shape[1] << row.zooms[1]) / one.shape[2],
+        row.height * (tile.shape[0] << row.zooms[0]) / one.shape[1],
     )
 
 

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 from itertools import takewhile
 from math import ceil, log2
 
+import numpy as np
+
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, HeadId, HgvizError, Layer, Map, Prompt
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Layer, Map, Prompt
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import LEAST, wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import POINTS
-from hgviz.maps import Mixed
+from hgviz.maps import Mixed, pool
 from hgviz.palettes import PAPER
 
 TITLE_LINES, TITLE_LEADING = 3, 10.0
 SWATCH = 12.0
+Zooms = tuple[int, int]  # a cell of a map is 2^a rows and 2^b columns of weights
 
 
 def map_of(capture: Capture, layer: int, head: int) -> Map:
@@ -57,6 +60,11 @@ def token_in(prompt: Prompt, token: int) -> int:
     return token
 
 
+def query_in(prompt: Prompt, query: int | None) -> int:
+    """The chosen query, the last one where none is. Errors as token_in."""
+    return token_in(prompt, prompt.last if query is None else query)
+
+
 def signed_head(capture: Capture, layer: int, head: int) -> bool:
     """Whether weights of a head can be negative; heads of one layer may differ in that."""
     found = map_of(capture, layer, head)
@@ -73,9 +81,22 @@ def zoom_for(positions: int, room: float, page: float = 0.0) -> int:
     return max(0, ceil(log2(max(positions, 1) / dots)))
 
 
-def reduced(zoom: int) -> str:
+def read_cells(one: Map, head: int, zooms: Zooms) -> Floats:
+    """Weights of a head (rows / 2^a, columns / 2^b), of each cell the largest; zooms: a and b."""
+    rows, columns = zooms
+    more = abs(rows - columns)
+    weights = one.read(head, zoom=min(zooms))
+    if not more:
+        return weights
+    lines = weights if rows < columns else weights.T
+    found = np.concatenate([pool(line[None], more, signed=one.signed) for line in lines])
+    return found if rows < columns else found.T
+
+
+def reduced(zooms: Zooms) -> str:
     """What a reduced map must say."""
-    return f"each cell is the largest of {1 << zoom:,} × {1 << zoom:,} weights"
+    rows, columns = (1 << zoom for zoom in zooms)
+    return f"each cell is the largest of {rows:,} × {columns:,} weights"
 
 
 def heading(page: Page, bold: str, plain: str) -> float:

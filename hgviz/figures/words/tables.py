@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,9 +20,9 @@ from hgviz.figures.content.charts import Row
 from hgviz.figures.content.laboratory import Edge, Three
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.kinds.image import overlays, query_of
-from hgviz.figures.kinds.matrix import zoom_of
+from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.kinds.stages import stage_of, stages_of
-from hgviz.figures.paper.frame import map_of, token_in
+from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points
 from hgviz.maps.links import Links, Side, linked
 
@@ -77,9 +77,9 @@ def of_map(spec: Spec, looked: Looked) -> Iterator[Row]:
     capture, chosen = looked.capture, spec.selection
     one = map_of(capture, chosen.layer, chosen.head)
     _require_tokens(spec, capture)
-    zoom = reduction(one.shape[1:], zoom_of(capture, chosen.head_id, points(spec.width)), 1, MOST)
+    zooms = reduction(one.shape[1:], zooms_of(capture, chosen.head_id, points(spec.width)))
     yield CELLS
-    yield from _weights(capture, chosen.head_id, str(chosen.head_id), zoom)
+    yield from _weights(capture, chosen.head_id, str(chosen.head_id), zooms)
 
 
 def of_image(spec: Spec, looked: Looked) -> Iterator[Row]:
@@ -101,9 +101,9 @@ def of_rollout(spec: Spec, looked: Looked) -> Iterator[Row]:
     """The one map of a composed capture."""
     capture = looked.capture
     shape = map_of(capture, 0, 0).shape[1:]
-    zoom = reduction(shape, zoom_of(capture, HeadId(0, 0), points(spec.width)), 1, MOST)
+    zooms = reduction(shape, zooms_of(capture, HeadId(0, 0), points(spec.width)))
     yield CELLS
-    yield from _weights(capture, HeadId(0, 0), "all", zoom)
+    yield from _weights(capture, HeadId(0, 0), "all", zooms)
 
 
 def of_wall(spec: Spec, looked: Looked) -> Iterator[Row]:
@@ -112,20 +112,21 @@ def of_wall(spec: Spec, looked: Looked) -> Iterator[Row]:
     layers = [one for one in capture.spec.layers if one.heads]
     maps = [map_of(capture, one.index, one.heads[0]) for one in layers]
     zoom = 0
-    while sum(len(one.heads) * cells(one.shape[1:], zoom) for one in maps) > MOST_OF_WALL:
+    while (
+        sum(len(one.heads) * prod(cells(one.shape[1:], (zoom,) * 2)) for one in maps) > MOST_OF_WALL
+    ):
         zoom += 1
     yield CELLS
     for layer, one in zip(layers, maps, strict=True):
         for head in one.heads:
             here = HeadId(layer.index, head)
-            yield from _weights(capture, here, str(here), zoom)
+            yield from _weights(capture, here, str(here), (zoom, zoom))
 
 
 def of_levels(spec: Spec, looked: Looked) -> Iterator[Row]:
     """The row of the selected token in every stage, a line for each position it may look at."""
     capture, facts = looked.capture, looked.facts
-    last = len(capture.main) - 1
-    query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
+    query = query_in(capture.main, spec.selection.query)
     yield STRIPS
     for number, layers in enumerate(stages_of(capture)):
         stage = stage_of(spec, capture, facts, layers, query)
@@ -165,7 +166,7 @@ def of_three(_: Spec, chart: Three) -> Iterator[Row]:
     """Both weights and their difference, in the cells that both maps have on one grid."""
     rows = side(chart.rows_.prompt, _spans(chart.rows_), chart.zoom)
     columns = side(chart.columns.prompt, _spans(chart.columns), chart.zoom)
-    how = reduced(chart.zoom)
+    how = reduced((chart.zoom, chart.zoom))
     yield THREE
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
@@ -254,36 +255,37 @@ def names_of(links: Links) -> list[str]:
     return [f"{links.fuse} of {', '.join(map(str, links.heads))}"]
 
 
-def reduction(shape: tuple[int, ...], zoom: int, maps: int, most: int) -> int:
-    """The zoom, or the least above it, at which so many maps have at most so many cells."""
-    while maps * cells(shape, zoom) > most:
-        zoom += 1
-    return zoom
+def reduction(shape: tuple[int, ...], zooms: Zooms) -> Zooms:
+    """The zooms, or the least above them, at which a map has at most MOST cells."""
+    while prod(found := cells(shape, zooms)) > MOST:
+        zooms = zooms[0] + (found[0] >= found[1]), zooms[1] + (found[1] >= found[0])
+    return zooms
 
 
-def cells(shape: tuple[int, ...], zoom: int) -> int:
-    """How many cells a map has."""
-    rows, columns = (-(-size >> zoom) for size in shape)
-    return rows * columns
+def cells(shape: tuple[int, ...], zooms: Zooms) -> tuple[int, int]:
+    """How many rows and columns of cells a map has."""
+    rows, columns = (-(-size >> zoom) for size, zoom in zip(shape, zooms, strict=True))
+    return rows, columns
 
 
-def reduced(zoom: int) -> str:
+def reduced(zooms: Zooms) -> str:
     """What a cell is of the weights it stands for, "" where that is one."""
-    return f"largest of {1 << zoom} x {1 << zoom}" if zoom else ""
+    rows, columns = (1 << zoom for zoom in zooms)
+    return f"largest of {rows} x {columns}" if any(zooms) else ""
 
 
-def _weights(capture: Capture, head: HeadId, name: str, zoom: int) -> Iterator[Row]:
+def _weights(capture: Capture, head: HeadId, name: str, zooms: Zooms) -> Iterator[Row]:
     """A line for each cell of a head's map; one alone where the head is off."""
     one = map_of(capture, *head)
     if head in capture.off:
         yield (name, *[""] * 11, OFF, "")
         return
     layer = head.layer
-    rows = side(capture.query_prompt(layer), capture.query_spans(layer), zoom)
-    columns = side(capture.key_prompt(layer), capture.key_spans(layer), zoom)
-    found: Floats = one.read(head.head, zoom=zoom)
-    seen: NDArray[np.bool_] = seen_cells(capture, layer, zoom, head=head.head)
-    how = reduced(zoom)
+    rows = side(capture.query_prompt(layer), capture.query_spans(layer), zooms[0])
+    columns = side(capture.key_prompt(layer), capture.key_spans(layer), zooms[1])
+    found: Floats = read_cells(one, head.head, zooms)
+    seen: NDArray[np.bool_] = seen_cells(capture, layer, zooms, head=head.head)
+    how = reduced(zooms)
     for row, weights, there in zip(rows, found.tolist(), seen.tolist(), strict=True):
         for column, weight, shown in zip(columns, weights, there, strict=True):
             yield (name, *row, *column, weight, SEEN if shown else UNSEEN, how)

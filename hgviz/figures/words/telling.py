@@ -7,10 +7,17 @@ import numpy as np
 from hgviz.core import Capture, HeadId, finish
 from hgviz.figures.content import Facts, Looked
 from hgviz.figures.kinds.image import image_of, overlays, query_of
-from hgviz.figures.kinds.matrix import zoom_of
+from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.kinds.rollout import STANDS_FOR
 from hgviz.figures.kinds.stages import Stage, stage_of, stages_of
-from hgviz.figures.paper.frame import activation_of, level_name, map_of, signed_head, token_in
+from hgviz.figures.paper.frame import (
+    activation_of,
+    level_name,
+    map_of,
+    query_in,
+    signed_head,
+    token_in,
+)
 from hgviz.figures.spec import Spec, points
 from hgviz.figures.words import spoken
 from hgviz.figures.words.peaks import LARGE, Peak, Peaks, peaks_of, row_peaks
@@ -103,8 +110,7 @@ def of_wall(_: Spec, looked: Looked) -> str:
 def of_levels(spec: Spec, looked: Looked) -> str:
     """Where one token looks, in every stage."""
     capture, facts = looked.capture, looked.facts
-    last = len(capture.main) - 1
-    query = token_in(capture.main, last if spec.selection.query is None else spec.selection.query)
+    query = query_in(capture.main, spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
     asked = spoken.tokens_of(capture.main, query, query + 1)
     whole = f"Where {capture.main.unit} {asked} looks in {counted(len(stages), 'stage')}"
@@ -156,12 +162,12 @@ def _of_weights(spec: Spec, capture: Capture, head: HeadId) -> list[str]:
     if head in capture.off:
         return ["It is switched off, so that no weight is shown"]
     found = peaks_of(capture, head)
-    zoom = zoom_of(capture, head, points(spec.width))
+    rows, columns = (1 << zoom for zoom in zooms_of(capture, head, points(spec.width)))
     return [
         _peaks(capture, head.layer, found),
         _gathering(capture, head.layer, found),
         _marked(spec, capture, head),
-        f"Each cell is the largest of {1 << zoom:,} × {1 << zoom:,} weights" if zoom else "",
+        f"Each cell is the largest of {rows:,} × {columns:,} weights" if rows * columns > 1 else "",
     ]
 
 

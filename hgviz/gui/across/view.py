@@ -199,7 +199,7 @@ class AcrossView(View):
         assert session.capture is not None
         capture, chosen = session.capture, session.selection
         if capture.query_prompt(chosen.layer) is not capture.main or chosen.query is None:
-            return len(capture.main) - 1
+            return capture.main.last
         return min(chosen.query, len(capture.main) - 1)
 
     def _export(self) -> None:

@@ -11,7 +11,7 @@ from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution, Question
 from hgviz.core import Capture, Step, Task
 from hgviz.gui.language import tr
-from hgviz.gui.views import naming, sayings, words
+from hgviz.gui.views import naming, sayings, verdict, words
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -57,7 +57,7 @@ def asked(session: Session) -> Question | None:
     return replace(found, number=chosen.number) if fits else found
 
 
-def choices(capture: Capture, question: Question) -> tuple[Choice, ...]:
+def choices(capture: Capture, question: Question, model: Model | None = None) -> tuple[Choice, ...]:
     """The classes; or the token that follows and those that the model finds likeliest there."""
     spec, logits = capture.spec, capture.logits
     assert logits is not None
@@ -76,15 +76,15 @@ def choices(capture: Capture, question: Question) -> tuple[Choice, ...]:
         best = [follows, *best[:-1]]
     found = []
     for number in best:
-        answer = f"{said(capture, number)} {sayings.share(float(shares[number]))}"
+        answer = f"{said(capture, number, model)} {sayings.share(float(shares[number]))}"
         if spec.goal == "next" and number == follows:
             answer = tr("{answer}, which follows", answer=answer)
         found.append(Choice(number, answer))
     return tuple(found)
 
 
-def said(capture: Capture, number: int) -> str:
-    """A token by its id, as far as the text or its bytes tell."""
+def said(capture: Capture, number: int, model: Model | None = None) -> str:
+    """A token by its id, as far as the text, its bytes or the tokenizer of its model tell."""
     there = np.flatnonzero(capture.main.ids == number)
     if len(there):
         return naming.quoted(naming.name(capture.main, int(there[0])))
@@ -92,6 +92,8 @@ def said(capture: Capture, number: int) -> str:
         if number < 128:
             return naming.quoted(naming.shown(chr(number)))
         return tr("byte {n}", n=number)
+    if text := verdict.spoken(capture, model, number):
+        return naming.quoted(naming.shown(text))
     return tr("token {n:,}", n=number)
 
 

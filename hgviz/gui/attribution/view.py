@@ -48,6 +48,7 @@ from hgviz.gui.views.grid import Words as Texts
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
+    from hgviz.models.model import Model
     from hgviz.session import Session, Work
 
 STEPS = (32, 64, 128, 256, 512)
@@ -205,12 +206,14 @@ class AttributionView(View):
         found = session.explained
         there = found is not None and found.of(capture)
         return self._told(
-            capture, question, found if there else None, session.selection.head_id,
+            session.model, capture, question, found if there else None,
+            session.selection.head_id,
             None if self.rows.choice == "all" else session.selection.query,
         )  # fmt: skip
 
     def _told(
         self,
+        model: Model | None,
         capture: Capture,
         question: Question,
         found: Attribution | None,
@@ -218,7 +221,7 @@ class AttributionView(View):
         query: int | None,
     ) -> Task[Told]:
         yield Step(0, 1)
-        told = Told(capture, question, choices(capture, question), found)
+        told = Told(capture, question, choices(capture, question, model), found)
         if found is None or found.slopes is None:
             return told
         layer = capture.spec.layers[head.layer]

@@ -78,12 +78,13 @@ class FollowView(View):
         self._followed = capture
         level = capture.spec.layers[session.selection.layer].level
         token, prompt = session.selection.query, capture.prompt_of(level)
-        token = len(prompt) - 1 if token is None else token
+        token = prompt.last if token is None else token
         choice: Chosen = self.choice.choice  # type: ignore[assignment]
         wish = Wish(
             session.selection, session.opened, session.facts, choice, self.arcs.currentData()
         )
-        return follow(capture, stages(capture.spec, level), token, wish, verdict.namer(capture))
+        name_of = verdict.namer(capture, session.model)
+        return follow(capture, stages(capture.spec, level), token, wish, name_of)
 
     def draw(self, result: Trace) -> None:
         """Lay it out and paint it."""

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz import tasks
 from hgviz.core import Capture, Prompt
 from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.naming import shown
 
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+
 MOST = 4  # answers that are listed
+COMPARED = 8  # tokens of a capture that a tokenizer has to read in the same way
 BLANKS = {" ": "space", "\n": "line end", "\t": "tab"}
 
 
@@ -74,20 +80,32 @@ def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     return found
 
 
-def namer(capture: Capture) -> Callable[[int], str]:
-    """How a token of the vocabulary is called: as the text has it, or as a byte."""
+def namer(capture: Capture, model: Model | None = None) -> Callable[[int], str]:
+    """How a token of the vocabulary is called: as the text has it, as a byte, or as the tokenizer
+    of its model has it."""
     prompts = [one for one in (capture.prompt, capture.target) if one is not None]
     known = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
     by_byte = capture.spec.vocabulary <= 256 and _of_bytes(capture.main)
 
     def name_of(token: int) -> str:
         text = known.get(token, chr(token) if by_byte and token < 128 else "")
+        text = text or ("" if by_byte else spoken(capture, model, token))
         if text in BLANKS:
             return tr(BLANKS[text])
         byte = tr("byte {number}", number=token) if by_byte else f"#{token}"
         return shown(text, 12) or byte
 
     return name_of
+
+
+def spoken(capture: Capture, model: Model | None, token: int) -> str:
+    """What a token reads by the tokenizer of a model, "" without one that reads as the capture
+    does."""
+    ids = capture.main.ids[:COMPARED]
+    if model is None or model.tokenizer.decode(ids).pieces != capture.main.pieces[:COMPARED]:
+        return ""
+    text = tasks.said_by(model, token)
+    return "" if text == str(token) else text
 
 
 def _of_bytes(prompt: Prompt) -> bool:

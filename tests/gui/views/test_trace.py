@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, Step, finish
+from hgviz.gui.attribution.asking import said
+from hgviz.gui.views import verdict
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Wish, follow, quoted
+from hgviz.models.texts.text import Bytes, Pieces
+from tests.gui.kinds import gpt2
 from tests.making import make_capture
+from tests.models.folders import byte_level
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
 WISH = Wish(Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {})
@@ -149,3 +155,18 @@ def test_signed_weights_keep_their_sign():
     for look in found.looks:
         sizes = [abs(weight) for _, weight in look.top]
         assert sizes == sorted(sizes, reverse=True)
+
+
+def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_path):
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    model = SimpleNamespace(tokenizer=Pieces(tmp_path / "tokenizer.json", 300))
+    capture = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
+    number, space = (model.tokenizer.id_of(one) for one in ("z", "Ġ"))
+    assert (verdict.namer(capture)(number), said(capture, number)) == (
+        f"#{number}",
+        f"token {number}",
+    )
+    assert (verdict.namer(capture, model)(number), said(capture, number, model)) == ("z", "“z”")
+    assert verdict.namer(capture, model)(space) == "space"
+    other = replace(capture, prompt=Bytes().encode("the cat"))
+    assert verdict.namer(other, model)(number) == f"#{number}"  # of another tokenizer
