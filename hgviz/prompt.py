@@ -50,6 +50,7 @@ class Prompt:
 
     spans (tokens, 2): half-open character offsets into text, (-1, -1) for special tokens, empty for
     a token that reads none of its characters. attention_mask: True where a token is real.
+    position_ids: the position of each token, None where the model counts them.
     states (tokens, width): an encoder's states, given in place of a text; ids are then 0.
     boundaries: True where a token closes a segment, whatever a model that reads segments thinks;
     None: it finds them itself. signal: a picture or a sound, whose patches or frames stand for
@@ -65,6 +66,7 @@ class Prompt:
     states: Floats | None = None
     boundaries: NDArray[np.bool_] | None = None
     signal: Signal | None = None
+    position_ids: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -105,6 +107,8 @@ class Prompt:
         parts = [np.asarray(self.ids, np.int64).tobytes()]
         for extra in (self.attention_mask, self.token_type_ids):
             parts.append(b"" if extra is None else np.asarray(extra, np.int64).tobytes())
+        if self.position_ids is not None:
+            parts.append(b"positions" + np.asarray(self.position_ids, np.int64).tobytes())
         if self.states is not None:
             parts.append(np.asarray(self.states, np.float32).tobytes())
         if self.boundaries is not None:

@@ -54,8 +54,8 @@ def capture(
         typer.Option(
             metavar="F.json",
             help='{"input_ids": [...]}, and where they apply "attention_mask", "token_type_ids", '
-            '"decoder_input_ids", "decoder_attention_mask", "encoder_hidden_states", '
-            '"encoder_attention_mask", "boundaries".',
+            '"position_ids", "decoder_input_ids", "decoder_attention_mask", '
+            '"encoder_hidden_states", "encoder_attention_mask", "boundaries".',
         ),
     ] = None,
     image: Image = None,

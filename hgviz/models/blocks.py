@@ -53,6 +53,7 @@ class Tokens:
     embedded (B, n, d): token embeddings in place of those of ids, which then only count.
     boundaries (B, n): what closes a segment, in place of what a model of segments finds itself.
     signal (B, ...): pictures or sounds in place of ids, which then only count.
+    positions (B, n): the position of each token, in place of those that the model counts.
     """
 
     ids: Tensor | None = None
@@ -63,6 +64,7 @@ class Tokens:
     embedded: Tensor | None = None
     boundaries: Tensor | None = None
     signal: Tensor | None = None
+    positions: Tensor | None = None
 
 
 @dataclass(slots=True)

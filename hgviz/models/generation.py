@@ -184,6 +184,10 @@ def _require_no_padding(prompt: Prompt) -> None:
             f"{int((~prompt.attention_mask).sum()):,} of its tokens are masked",
             "Leave them and the attention_mask out",
         )
+    if prompt.position_ids is not None:
+        raise HgvizError(
+            "a text with position_ids cannot be gone on with", "", "Leave the position_ids out"
+        )
 
 
 __all__ = ["Writing", "chosen", "require_writer"]

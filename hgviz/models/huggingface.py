@@ -18,6 +18,7 @@ import contextlib
 import inspect
 import os
 import queue
+import re
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -57,6 +58,7 @@ from hgviz.models.weighing import alike, per_head, scored, weigh
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
+MOST_PLACES = 1 << 24  # positions that may be given where no table bounds them
 SAMPLES = 8000  # of a sound of the short pass
 THREAD = "hgviz: layers of a pass"
 RESCALED = ("dynamic", "longrope")  # rotary angles of early tokens that depend on later ones
@@ -229,7 +231,10 @@ def attention(
         if others is not None:
             context = others.over(context, context, None, query.shape[-1] ** -0.5)[1]
         return _laid_out(context, computed), None
-    call = _call(query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before)
+    call = _call(
+        query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before,
+        zeros=type(module).__name__ == longformer.MODULE,
+    )  # fmt: skip
     if others is not None:
         call = replace(call, added=others.seen, others=others)
     if difference is not None:
@@ -385,8 +390,10 @@ def _call(
     position_bias: Tensor | None,
     sinks: Tensor | None,
     before: int = 0,
+    zeros: bool = False,
 ) -> Call:
-    """before: how many keys stand before these, and as many queries."""
+    """before: how many keys stand before these, and as many queries. zeros: rows that see no key
+    are 0."""
     heads, queries, keys = q.shape[1], q.shape[2], before + k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
     found: MaskRule | None = MaskRule()
@@ -415,9 +422,12 @@ def _call(
     if band is not None:  # as wide as the text at most
         band = min(band[0], keys), min(band[1], keys)
         band = None if found.causal and band[0] >= keys else (band[0], 0) if found.causal else band
+    # masks of transformers are large negative numbers: a row that sees no key has the mean of all,
+    # unless a sink takes it, or the model's own code sets it to 0
+    uniform = keep is not None and sinks is None and not zeros
     rule = Rule(
         scale, ("softmax",) * heads, (None,) * heads, causal=found.causal, band=band,
-        chunk=found.chunk, softcap=softcap,
+        chunk=found.chunk, softcap=softcap, empty_rows="uniform" if uniform else "zeros",
         sinks=None if sinks is None or each is not None
         else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
@@ -765,6 +775,43 @@ class Transformers(Network):
         told = cast(Any, self.net.config)
         return told.text_config.pad_token_id if self.config.family.startswith("siglip") else None
 
+    @property
+    def most_positions(self) -> int | None:
+        """The number of positions that position_ids may name; None where it takes none."""
+        tables = [one.num_embeddings for one in position_tables(self.net)]
+        return min(tables, default=MOST_PLACES) if "position_ids" in self.takes else None
+
+    @property
+    def counts_padding(self) -> bool:
+        """Whether padding has positions in a learned table, and positions cannot be given."""
+        return "position_ids" not in self.takes and bool(position_tables(self.net))
+
+    @cached_property
+    def first_position(self) -> int | None:
+        """The position of a text's first token in a learned table, of a model that counts padding
+        as well; None where padding is not counted, or positions cannot be given."""
+        if "position_ids" not in self.takes or self.config.form in PAIRED:
+            return None
+        seen: list[Tensor] = []
+        hooks = [
+            one.register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+            for one in position_tables(self.net)
+        ]
+        if not hooks:
+            return None
+        ids = self.example(SOURCE, 1).ids
+        assert ids is not None
+        mask = torch.ones_like(ids)
+        mask[:, 0] = 0
+        try:
+            with torch.inference_mode(), _pass(Running()), _unlogged():
+                self.net(input_ids=ids, attention_mask=mask)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        lines = (one.flatten().tolist() for one in seen)
+        return next((one[0] for one in lines if one == [*range(one[0], one[0] + SOURCE)]), None)
+
     @cached_property
     def takes(self) -> Collection[str]:
         """The names of what the model can be given."""
@@ -776,7 +823,9 @@ class Transformers(Network):
             return rule
         names = self.config.layers[index].activations
         norms = norms_of(names, self.config.norms)
-        return replace(rule, activations=names, norms=norms, top_k=self.config.top_k)
+        return replace(
+            rule, activations=names, norms=norms, top_k=self.config.top_k, empty_rows="zeros"
+        )
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
@@ -834,6 +883,15 @@ class Transformers(Network):
             given |= {"input_ids": tokens.ids, "inputs_embeds": None}
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
+        if tokens.positions is not None:
+            given["position_ids"] = tokens.positions
+            if tokens.keep is None:  # else texts would end wherever positions do not count up
+                given["attention_mask"] = torch.ones_like(tokens.positions)
+        elif texts[""] is tokens and tokens.keep is not None and not tokens.keep[:, 0].all():
+            first = 0 if self.config.form == "decoder" else self.first_position
+            if first is not None and "position_ids" in self.takes:
+                counted = tokens.keep.long().cumsum(-1) - 1  # as generate() does
+                given["position_ids"] = counted.clamp(min=0) + first
         if self.config.family == longformer.FAMILY:
             one, told = texts[""], self.net.config
             of = one.embedded if one.ids is None else one.ids
@@ -909,6 +967,14 @@ def table_of(net: nn.Module) -> nn.Embedding:
         if isinstance(one, nn.Embedding):
             return one
     raise unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
+
+
+def position_tables(net: nn.Module) -> list[nn.Embedding]:
+    """The tables of learned positions of a model."""
+    return [
+        one for name, one in net.named_modules()
+        if isinstance(one, nn.Embedding) and re.search("pos|wpe", name.rpartition(".")[2])
+    ]  # fmt: skip
 
 
 def _output(out: Any) -> Tensor:

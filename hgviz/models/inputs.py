@@ -76,6 +76,22 @@ def token_types(
     return kinds
 
 
+def positions_of(
+    spec: ModelSpec, position_ids: Any, shape: tuple[int, ...], limit: int | None
+) -> Integers:
+    """Positions of the ids' shape, below the limit where there is one. Errors: HgvizError."""
+    if limit is None:
+        require_none({"position_ids": position_ids}, spec.family)
+    places = _integers(position_ids, "position_ids")
+    if places.shape != shape or places.min() < 0 or places.max() >= (limit or 0):
+        raise HgvizError(
+            "the position_ids do not fit the ids",
+            f"it needs one from 0 to {(limit or 0) - 1:,} for each: ids {shape}, "
+            f"positions {places.shape}",
+        )
+    return places
+
+
 def encoder_states(spec: ModelSpec, states: Any) -> NDArray[Any]:
     """States (m, width) or (batch, m, width), finite. Errors: HgvizError."""
     found = np.asarray(states)

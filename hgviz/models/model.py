@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from hgviz.core import (
     readonly,
     slots,
 )
+from hgviz.errors import HgvizWarning
 from hgviz.models.attention import Tap
 from hgviz.models.blocks import Network, Pass, Steps, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
@@ -38,6 +40,7 @@ from hgviz.models.inputs import (
     encoder_states,
     ids_and_mask,
     mask_of,
+    positions_of,
     require_none,
     token_types,
 )
@@ -166,18 +169,43 @@ class Model:
         attention_mask: Any = None,
         token_type_ids: Any = None,
         boundaries: Any = None,
+        position_ids: Any = None,
     ) -> Prompt:
-        """The prompt of ids (n,), with as much text as they stand for. Errors as run."""
+        """The prompt of ids (n,), with as much text as they stand for. Errors as run.
+
+        Warns where they begin with padding and the model has learned positions.
+        """
         found, mask = ids_and_mask(self.spec, ids, attention_mask)
         if found.ndim != 1:
             raise HgvizError("a prompt is one text", f"these ids have the shape {found.shape}")
         kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
+        if position_ids is not None:
+            limit = getattr(self.module, "most_positions", None)
+            position_ids = readonly(positions_of(self.spec, position_ids, found.shape, limit))
+        elif mask is not None and mask.any() and not mask[0]:
+            self._warn_of_padding()
         prompt = replace(
             self.tokenizer.decode(found),
             attention_mask=None if mask is None else readonly(mask),
             token_type_ids=None if kinds is None else readonly(kinds),
+            position_ids=position_ids,
         )
         return prompt if boundaries is None else self.cut(prompt, boundaries)
+
+    def _warn_of_padding(self) -> None:
+        """Say where positions count from in a text that begins with padding."""
+        if getattr(self.module, "first_position", None) is not None:
+            warnings.warn(
+                "Positions count from the first real token, as transformers' generate() does; "
+                'give "position_ids" to count otherwise.', HgvizWarning, stacklevel=3,
+            )  # fmt: skip
+        elif getattr(self.module, "counts_padding", False) or (
+            getattr(self.config, "positions", "none") in ("learned", "sinusoidal")
+        ):
+            warnings.warn(
+                "Positions count from the first token, padding included; leave the padding out to "
+                "count from the first real token.", HgvizWarning, stacklevel=3,
+            )  # fmt: skip
 
     def cut(self, prompt: Prompt, boundaries: Any) -> Prompt:
         """A prompt whose segments end where boundaries (n,) are 1, whatever the model thinks.
@@ -365,7 +393,10 @@ class Model:
             values = torch.tensor(prompt.signal.values, device=self.device, dtype=self._float)
             return Tokens(self._tensor(prompt.ids), signal=values[None])
         ends = prompt.boundaries if self.shortens else None  # those of a text of another model
-        return self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
+        found = self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
+        if prompt.position_ids is None or not hasattr(self.module, "most_positions"):
+            return found
+        return replace(found, positions=self._tensor(prompt.position_ids))
 
     def _tokens(
         self, ids: Any, attention_mask: Any, token_type_ids: Any, boundaries: Any = None

@@ -83,9 +83,9 @@ class Processor:
         if signal.picture is not None:
             with contextlib.suppress(HgvizError):  # without a processor as it is
                 values = self._of_picture(signal.picture)
-        same = values.shape == signal.values.shape
-        if same and float(np.abs(values - signal.values).max()) <= ROUNDED:
-            values = signal.values
+            read = signal.values[:, : values.shape[1], : values.shape[2]]
+            if values.shape == read.shape and float(np.abs(values - read).max()) <= ROUNDED:
+                values = signal.values
         return self.of_values(values, prompt.text, signal.seconds)
 
     def _of_picture(self, picture: NDArray[np.uint8]) -> Floats:
@@ -99,8 +99,8 @@ class Processor:
     def _named(self, signal: Signal, path: Path) -> Prompt:
         with _fits(path, self.network.config.family):
             positions = self.network.positions(torch.tensor(signal.values)[None])
-        found = pictured(replace(signal, grid=self._grid(signal.values, positions)), positions)
-        return replace(found, text=path.name)
+        signal = self._in_patches(signal, positions)
+        return replace(pictured(signal, positions), text=path.name)
 
     @cached_property
     def _made(self) -> Any:
@@ -149,14 +149,20 @@ class Processor:
         picture = np.clip(255 * coloured + 0.5, 0, 255).astype(np.uint8)
         return Signal(values, np.ascontiguousarray(picture.transpose(1, 2, 0)))
 
-    def _grid(self, values: Floats, positions: int) -> tuple[int, int] | None:
-        """Rows and columns of the patches that are the last positions; None for any others."""
+    def _in_patches(self, signal: Signal, positions: int) -> Signal:
+        """The signal with its grid of patches, and the picture cut to the pixels that they read;
+        the same signal where the last positions are no grid of patches."""
         side = stated_of(self.network.net.config, "patch_size")
         if self.network.config.modality != "image" or side is None:
-            return None
-        tall, wide = (side, side) if isinstance(side, int) else tuple(side)[-2:]
-        rows, columns = values.shape[1] // int(tall), values.shape[2] // int(wide)
-        return (rows, columns) if 0 <= positions - rows * columns <= MOST_ADDED else None
+            return signal
+        tall, wide = map(int, (side, side) if isinstance(side, int) else tuple(side)[-2:])
+        rows, columns = signal.values.shape[1] // tall, signal.values.shape[2] // wide
+        if not 0 <= positions - rows * columns <= MOST_ADDED:
+            return signal
+        picture = signal.picture
+        if picture is not None:
+            picture = np.ascontiguousarray(picture[: rows * tall, : columns * wide])
+        return replace(signal, grid=(rows, columns), picture=picture)
 
 
 def _require_bounded(data: Mapping[str, Any], where: str) -> None:

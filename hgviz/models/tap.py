@@ -243,7 +243,8 @@ def filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tens
     """Rows without keys as the packages compute them that mask by a large negative number."""
     columns = torch.arange(proof.shape[-1], device=proof.device)
     empty = ~visible(rule, rows, columns, keep)[0].any(-1, keepdim=True)
-    whole = visible(replace(rule, causal=False), rows, columns, None)[0].to(proof.dtype)
+    every = replace(rule, causal=False, band=None, chunk=None, near=())
+    whole = visible(every, rows, columns, None)[0].to(proof.dtype)
     return torch.where(empty, whole / whole.sum(-1, keepdim=True), proof)
 
 

@@ -88,6 +88,7 @@ def _write_prompt(group: h5py.Group, prompt: Prompt) -> None:
     store(group, "spans", np.asarray(prompt.spans, "<i8").reshape(-1, 2))
     optional = {
         "attention_mask": "u1", "token_type_ids": "<i8", "states": "<f4", "boundaries": "u1",
+        "position_ids": "<i8",
     }  # fmt: skip
     for name, dtype in optional.items():
         if (values := getattr(prompt, name)) is not None:

@@ -217,8 +217,8 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
     good = isinstance(pieces, list) and all(isinstance(one, str) for one in pieces)
     require(good and len(pieces) == sizes["tokens"], "it does not name every token")
     spans = _spans(values["spans"], len(content))
-    optional = ("attention_mask", "token_type_ids", "states", "boundaries")
-    mask, types, states, ends = (values[one] for one in optional)
+    optional = ("attention_mask", "token_type_ids", "states", "boundaries", "position_ids")
+    mask, types, states, ends, places = (values[one] for one in optional)
     return Prompt(
         text=content,
         ids=readonly(values["ids"]),
@@ -229,6 +229,7 @@ def read_prompt(file: h5py.File, name: str = "prompt") -> Prompt:
         states=None if states is None else readonly(states),
         boundaries=None if ends is None else readonly(ends, bool),
         signal=_signal(group, sizes["tokens"]),
+        position_ids=None if places is None else readonly(places),
     )
 
 

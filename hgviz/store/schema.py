@@ -19,6 +19,7 @@ refuses a higher major version and ignores names it does not know.
     /prompt/spans     (tokens, 2) int64: half-open character offsets into text, -1 -1 for none
     /prompt/attention_mask   (tokens,) uint8, optional
     /prompt/token_type_ids   (tokens,) int64, optional
+    /prompt/position_ids     (tokens,) int64, optional: those given in place of the model's own
     /prompt/states    (tokens, width) float32, optional: an encoder's states in place of a text
     /prompt/boundaries       (tokens,) uint8, since 1.5, optional: 1 where a token closes a segment
     /prompt/signal    float32, since 1.6, optional: a picture (channels, height, width) or a sound,
@@ -158,6 +159,7 @@ PROMPT: dict[str, Row] = {
     "spans": (("tokens", "two"), ("i8",), True),
     "attention_mask": (("tokens",), ("u1",), False),
     "token_type_ids": (("tokens",), ("i8",), False),
+    "position_ids": (("tokens",), ("i8",), False),
     "states": (("tokens", "width"), ("f4",), False),
     "boundaries": (("tokens",), ("u1",), False),
 }

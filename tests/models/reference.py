@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import numpy as np
 import torch
 
@@ -67,6 +69,9 @@ def answer(model, ids, mask=None, types=None, states=None, states_mask=None, map
         "encoder_attention_mask": states_mask,
     }  # fmt: skip
     given = {name: torch.as_tensor(one).long() for name, one in given.items() if one is not None}
+    takes = signature(model.forward).parameters
+    if mask is not None and "position_ids" in takes:  # as generate() counts: from the first token
+        given["position_ids"] = (given["attention_mask"].cumsum(-1) - 1).clamp(min=0)
     if states is not None:
         given["encoder_hidden_states"] = torch.as_tensor(states).to(kind)
     out = model(**given, output_attentions=maps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.formats.readers import recognises
 from tests.closeness import apart
-from tests.models import reference
+from tests.models import reference, zoo
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoint import Evil, configured, refusal
 
@@ -308,6 +309,54 @@ def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(f
 )
 def test_a_config_of_bert_is_checked(tmp_path, changes, words):
     assert words in str(refusal(configured(write_bert(tmp_path / "theirs"), **changes)))
+
+
+@pytest.mark.parametrize(("kind", "name", "field"), [
+    ("gpt2", "GPT2LMHeadModel", "n_positions"), ("gptj", "GPTJForCausalLM", "n_positions"),
+    ("llama", "LlamaForCausalLM", "max_position_embeddings"),
+    ("m2m_100", "M2M100ForConditionalGeneration", "max_position_embeddings"),
+    ("whisper", "WhisperForConditionalGeneration", "max_source_positions"),
+    ("canine", "CanineModel", "max_position_embeddings"),
+    ("distilbert", "DistilBertModel", "max_position_embeddings"),
+])  # fmt: skip
+def test_sizes_that_no_tensor_shows_are_refused_before_anything_is_made(
+    tmp_path, monkeypatch, kind, name, field
+):
+    from hgviz.models.formats import transformers
+
+    zoo.write(tmp_path, kind, name)
+    monkeypatch.setattr(transformers, "_outline", None)
+    error = refusal(configured(tmp_path, **{field: 10**9}))
+    assert f"{field} is 1,000,000,000" in error.why
+    assert error.do == f"Correct {field} in {tmp_path.name}/config.json"
+
+
+def test_each_type_of_model_refuses_positions_of_a_billion():
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    from hgviz.models.formats import transformers
+
+    def fields(part):
+        for key, value in part.items():
+            if isinstance(value, dict):
+                yield from fields(value)
+            elif type(value) is int and ("position" in str(key) or key == "n_ctx"):
+                yield part, key
+
+    tried = 0
+    for kind in CONFIG_MAPPING:
+        if kind in ("gemma4_assistant", "nougat"):  # which have no configuration of their own
+            continue
+        with transformers.quiet():
+            data = CONFIG_MAPPING[kind]().to_dict()
+        known = {*transformers._keys(data)}
+        for part, key in [*fields(data)]:
+            before, part[key] = part[key], 10**9
+            with pytest.raises(HgvizError, match=f"{key} is 1,000,000,000"):
+                transformers._require_sizes(data, known, Path("m/config.json"))
+            part[key], tried = before, tried + 1
+        transformers._require_sizes(data, known, Path("m/config.json"))  # as it is, it is read
+    assert tried > 600
 
 
 @pytest.mark.parametrize("name", ["RobertaModel", "RobertaForMaskedLM", "XLMRobertaModel"])

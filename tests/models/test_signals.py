@@ -160,6 +160,25 @@ def test_what_is_seen_of_a_picture_is_the_picture(folder, picture):
     assert shown.shape == (32, 32, 3) and np.abs(shown.astype(int) - wanted).max() <= 1
 
 
+def test_the_picture_ends_where_the_pixels_end_that_patches_read(tmp_path):
+    """Of a picture that is no multiple of the patch, the model reads no pixel beyond."""
+    path = write(tmp_path / "m", "dinov2", "Dinov2Model", **SMALL)
+    settings = {"image_processor_type": "BitImageProcessor", "do_rescale": True}
+    settings |= dict.fromkeys(("do_resize", "do_center_crop", "do_normalize"), False)
+    (path / "preprocessor_config.json").write_text(json.dumps(settings))
+    pixels = np.random.default_rng(0).integers(0, 256, (29, 37, 3), np.uint8)  # patches of 8
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    model = open_model(path)
+    prompt = model.from_signal(tmp_path / "a.png")
+    values = torch.tensor(prompt.signal.values[None], requires_grad=True)
+    model.module.net.embeddings(values)[:, 1:].square().sum().backward()
+    down, across = (values.grad[0].abs().sum(axes) > 0 for axes in ((0, 2), (0, 1)))
+    assert prompt.signal.grid == (3, 4)
+    assert np.array_equal(prompt.signal.picture, pixels[: int(down.sum()), : int(across.sum())])
+    assert prompt.signal.values.shape == (3, 29, 37)
+    assert model.again(prompt).digest == prompt.digest
+
+
 @pytest.mark.parametrize(("kind", "name", "changes"), SOUNDS, ids=lambda one: str(one))
 def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name, changes):
     path = folder(kind, name, changes)

@@ -24,6 +24,7 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.huggingface import THREAD, attention, mask
 from hgviz.models.measures.variants import variants_of
+from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
 from tests.closeness import apart
 from tests.models.zoo import write
@@ -212,11 +213,74 @@ def test_padding_is_seen_by_nobody(folder, kind, name):
     keep[-6:] = False
     capture = captured(open_model(path), ids, attention_mask=keep)
     logits, maps = theirs(path, name, ids, keep=keep)
-    assert apart(capture.logits[keep], logits[keep]) < 1e-5
+    assert apart(capture.logits, logits) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
-        assert np.abs(found - theirs_)[:, keep].max() < 1e-5
-        assert not found[:, :, ~keep].any()
+        assert np.abs(found - theirs_).max() < 1e-5
+        assert not found[:, keep][:, :, ~keep].any()
+
+
+@pytest.mark.parametrize(("kind", "name"), [
+    ("t5", "T5ForConditionalGeneration"), ("bart", "BartForConditionalGeneration"),
+    ("gemma2", "Gemma2ForCausalLM"), ("gpt_oss", "GptOssForCausalLM"),
+])  # fmt: skip
+@pytest.mark.parametrize("real", [0, 3])
+def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, name, real):
+    """The mean over all keys, where nothing but a sink takes it."""
+    path, ids, keep = folder(kind, name), ids_of(9), np.arange(9) >= 9 - real
+    model, written = open_model(path), None
+    if model.spec.two_texts:
+        written = ids_of(4, 2)
+    prompt, target = model.from_ids(ids, keep), None if written is None else model.from_ids(written)
+    finish(tasks.capture(model, prompt, out=tmp_path / "a.h5", target=target))
+    capture = open_capture(tmp_path / "a.h5")
+    logits, maps = theirs(path, name, ids, written, keep)
+    assert apart(capture.logits, logits) < 1e-5
+    for one, theirs_ in zip(capture.maps, maps, strict=True):
+        found = np.stack([one.read(head) for head in one.heads])
+        assert one.verify_max_abs < 1e-5 and np.abs(found - theirs_).max() < 1e-5
+
+
+@pytest.mark.parametrize(("kind", "name", "warns"), [
+    ("gpt2", "GPT2LMHeadModel", 1), ("gpt_neo", "GPTNeoForCausalLM", 1),
+    ("gpt_bigcode", "GPTBigCodeForCausalLM", 1), ("bert", "BertForMaskedLM", 1),
+    ("opt", "OPTForCausalLM", 0), ("xglm", "XGLMForCausalLM", 0), ("llama", "LlamaForCausalLM", 0),
+])  # fmt: skip
+def test_positions_of_left_padded_ids_count_from_the_first_real_token(folder, kind, name, warns):
+    model, ids = open_model(folder(kind, name)), ids_of(9)
+    padded, keep = np.concatenate([[5, 5, 5], ids]), np.arange(12) >= 3
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        prompt = model.from_ids(padded, keep)
+    assert [str(one.message)[:41] for one in said] == warns * [
+        "Positions count from the first real token"
+    ]
+    capture, alone = finish(tasks.capture(model, prompt)), captured(model, ids)
+    assert apart(capture.logits[3:], alone.logits) < 1e-5
+    for one, other in zip(capture.maps, alone.maps, strict=True):
+        assert np.abs(one.read(1)[3:, 3:] - other.read(1)).max() < 1e-5
+
+
+def test_positions_that_are_given_are_those_that_the_model_reads(folder, tmp_path):
+    import transformers
+
+    path, ids, places = folder("gpt2", "GPT2LMHeadModel"), ids_of(9), np.arange(9)[::-1] + 7
+    model = open_model(path)
+    file = tmp_path / "ids.json"
+    file.write_text(json.dumps({"input_ids": ids.tolist(), "position_ids": places.tolist()}))
+    prompt, _ = from_file(model, file)
+    finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
+    capture = open_capture(tmp_path / "a.h5")
+    assert capture.prompt.digest == prompt.digest != model.from_ids(ids).digest
+    theirs_ = transformers.GPT2LMHeadModel.from_pretrained(path).eval()
+    with torch.no_grad():
+        given = torch.as_tensor(places.copy())[None]
+        out = theirs_(input_ids=torch.as_tensor(ids)[None], position_ids=given)
+    assert apart(capture.logits, out.logits[0].numpy()) < 1e-5
+    with pytest.raises(HgvizError, match="one from 0 to 63 for each"):
+        model.from_ids(ids, position_ids=places + 60)
+    with pytest.raises(HgvizError, match="does not take position_ids"):
+        open_model(folder("t5", "T5ForConditionalGeneration")).from_ids(ids, position_ids=places)
 
 
 @pytest.mark.parametrize("kind, name", [

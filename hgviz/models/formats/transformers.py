@@ -13,6 +13,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
 from inspect import signature
@@ -76,12 +77,14 @@ from hgviz.models.huggingface import (
 
 FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
-MOST_PARTS = 1024  # layers, heads or experts that a model may have besides one for each tensor
+MOST_PARTS = 2**14  # layers, heads or experts that a model may have besides one for each tensor
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
 GROUPS = ("num_key_value_heads", "num_kv_heads")
 MOST_LABELS = 100_000
-COUNTS = "(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
+MOST_SIZE = 2**24  # positions, frames, windows: the most of any model known are 10,485,760
+SHOWN = "theta|base|seed|token|_id$|_index$|vocab|hidden|intermediate"  # by tensors, or no sizes
+COUNTS = "^(?!.*vocab).*(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
 BUFFERS = (
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
     "num_batches_tracked", "relative_position_index",
@@ -249,6 +252,8 @@ def read(path: Path) -> Checkpoint:
         outline = _outline(made, stated)
     except Exception as error:
         raise _unbuilt(where, error) from None
+    tables = sum(one.nbytes for one in outline.buffers())
+    require_room(f"the model of {shown(where)}", tables, "Open it on a machine with more")
     entry = converted(data.get(ENTRY, {}), Entry, shown(where))
     kept = entry.layers or _pruned(outline, whole, shown(where))
     alone = _fitting(outline, where, weights, held, kept)
@@ -676,11 +681,42 @@ def _stated(
         raise _unfit(
             where, weights, f"num_labels is {labels:,}, and up to {MOST_LABELS:,} are read"
         )
+    known: Collection[str] = ()
+    with quiet(), suppress(Exception):  # some types have no configuration without arguments
+        known = {*_keys(CONFIG_MAPPING[kind]().to_dict())}
+    _require_sizes(data, known, where)
     try:
         with quiet():
             return CONFIG_MAPPING[kind].from_dict(_numbered(data))
     except Exception as error:
         raise _unbuilt(where, error) from None
+
+
+def _keys(data: Any) -> Iterator[str]:
+    """The keys of a config.json and of its parts."""
+    for key, value in data.items() if isinstance(data, Mapping) else ():
+        yield str(key)
+        yield from _keys(value)
+
+
+def _require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) -> None:
+    """Check sizes that no tensor shows, such as max_position_embeddings, before tables, masks or
+    loops of that size are made. Raises HgvizError naming the first that no model has.
+
+    known: the keys that the type of model reads, and some that it may read by other names.
+    """
+    for key, value in data.items():
+        if isinstance(value, dict):
+            _require_sizes(value, known, where)
+        sizes = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
+        if max(sizes, default=0) <= MOST_SIZE or re.search(SHOWN, key):
+            continue
+        if key in known or re.search("position|n_ctx", key):
+            raise HgvizError(
+                f"{shown(where)} describes a model that is too large",
+                f"{plain(key)} is {max(sizes):,}, and up to {MOST_SIZE:,} are read",
+                f"Correct {plain(key)} in {shown(where)}",
+            )
 
 
 def _numbered(data: Any) -> Any:

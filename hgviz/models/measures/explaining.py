@@ -253,7 +253,7 @@ def _read(
     if answer.position is None or target is not None or not causal:
         return prompt, target
     stop = answer.position + 1
-    mask, kinds = prompt.attention_mask, prompt.token_type_ids
+    mask, kinds, places = prompt.attention_mask, prompt.token_type_ids, prompt.position_ids
     cut = replace(
         prompt,
         ids=prompt.ids[:stop],
@@ -261,6 +261,7 @@ def _read(
         spans=prompt.spans[:stop],
         attention_mask=None if mask is None else mask[:stop],
         token_type_ids=None if kinds is None else kinds[:stop],
+        position_ids=None if places is None else places[:stop],
         boundaries=None if prompt.boundaries is None else prompt.boundaries[:stop],
     )
     return cut, None

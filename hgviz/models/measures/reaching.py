@@ -100,7 +100,9 @@ def _copied(model: Model, given: Tokens, copies: int, leaves: list[Tensor]) -> T
         return Tokens(keep=keep, states=leaves[-1])
     assert given.ids is not None
     leaves.append(_leaf(model.module.table(given.ids), copies))
-    found = Tokens(given.ids.expand(repeat), keep, kinds, embedded=leaves[-1])
+    places = None if given.positions is None else given.positions.expand(repeat)
+    ids = given.ids.expand(repeat)
+    found = Tokens(ids, keep, kinds, embedded=leaves[-1], positions=places)
     if given.source is None:
         return found
     return replace(found, source=_copied(model, given.source, copies, leaves))

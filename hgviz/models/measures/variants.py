@@ -352,5 +352,5 @@ def times_of(tokens: Tokens, times: int) -> Tokens:
     return replace(
         tokens, ids=of(tokens.ids), keep=of(tokens.keep), segments=of(tokens.segments),
         states=of(tokens.states), source=source, boundaries=of(tokens.boundaries),
-        signal=of(tokens.signal),
+        signal=of(tokens.signal), positions=of(tokens.positions),
     )  # fmt: skip

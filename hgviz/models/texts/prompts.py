@@ -116,7 +116,11 @@ def from_file(model: Model, path: str | Path) -> Given:
     }
     require_none(foreign, model.spec.family)
     own = model.from_ids(
-        given.input_ids, given.attention_mask, given.token_type_ids, given.boundaries
+        given.input_ids,
+        given.attention_mask,
+        given.token_type_ids,
+        given.boundaries,
+        given.position_ids,
     )
     if model.takes_states:
         return _states(model, given), own

@@ -276,14 +276,15 @@ _Bit = Literal[0, 1]
 class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One sequence as --ids gives it, and what else a model may take with it.
 
-    Token ids, 1 for each real token, token types; the decoder's ids where input_ids are an
-    encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
+    Token ids, 1 for each real token, token types, positions; the decoder's ids where input_ids are
+    an encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
     boundaries, 1 for each token that closes a segment.
     """
 
     input_ids: list[_Id]
     attention_mask: list[_Bit] | None = None
     token_type_ids: list[_Id] | None = None
+    position_ids: list[_Id] | None = None
     decoder_input_ids: list[_Id] | None = None
     decoder_attention_mask: list[_Bit] | None = None
     encoder_hidden_states: list[list[float]] | None = None
@@ -294,6 +295,7 @@ class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _BESIDE = (  # each has one entry for each entry of another
     ("attention_mask", "input_ids"),
     ("token_type_ids", "input_ids"),
+    ("position_ids", "input_ids"),
     ("decoder_attention_mask", "decoder_input_ids"),
     ("encoder_attention_mask", "encoder_hidden_states"),
     ("boundaries", "input_ids"),
