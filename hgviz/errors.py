@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+LISTED = 8  # labels that an error names
 _OPENINGS = (
     "a", "all", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
     "several", "the", "there", "these", "this", "training", "unknown",
@@ -31,6 +32,24 @@ class HgvizError(Exception):
     def __str__(self) -> str:
         parts = (_ended(part) for part in (self.what, self.why, self.do) if part)
         return " ".join(" ".join(parts).split())
+
+
+class LabelError(HgvizError):
+    """Labels of data that name no class of a model.
+
+    labels: as the data has them; classes: as the model calls them; likely: the class of each label
+    where names or order suggest one, else empty.
+    """
+
+    def __init__(
+        self, what: str, labels: Sequence[str], classes: Sequence[str], likely: Mapping[str, str]
+    ) -> None:
+        known = ", ".join(f"'{one}'" for one in classes[:LISTED])
+        known += f" and {len(classes) - LISTED:,} more" if len(classes) > LISTED else ""
+        named = ",".join(f"{one[:20]}={likely.get(one, 'CLASS')}" for one in labels[:LISTED])
+        why, do = f"the model knows {known}", f"Say which class each label is: --labels {named}"
+        super().__init__(what, why, do)
+        self.labels, self.classes, self.likely = tuple(labels), tuple(classes), dict(likely)
 
 
 class HgvizWarning(UserWarning):

@@ -92,7 +92,8 @@ class Examples:
     order: in which it is looked at, drawn once, so that every beginning is a fair sample. cut: how
     many texts are longer than the model reads, of which it sees the beginning. among: how many
     there were where these are a sample, drawn with SEED; 0 where they are all. even: whether those
-    side by side have to be of one length, for models that read padding.
+    side by side have to be of one length, for models that read padding. note: what is said of how
+    their classes were found.
     """
 
     asked: Asked
@@ -102,6 +103,7 @@ class Examples:
     cut: int = 0
     among: int = 0
     even: bool = False
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -143,7 +145,8 @@ class Examples:
         place[chosen] = np.arange(len(chosen))
         order = place[self.order]
         some = tuple(self.rows[row] for row in chosen)
-        return Examples(self.asked, some, order[order != NOTHING], self.labels, even=self.even)
+        chosen = order[order != NOTHING]
+        return Examples(self.asked, some, chosen, self.labels, even=self.even, note=self.note)
 
     def sample(self, most: int) -> Examples:
         """At most so many of them, the first in order."""

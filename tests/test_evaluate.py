@@ -71,6 +71,21 @@ def by_hand(folder, path, off=frozenset()):
     return found
 
 
+def test_class_ids_are_read_as_the_names_are_and_said(run, tmp_path):
+    folder, path = classifier(tmp_path / "model"), rows(tmp_path)
+    named = json.loads(run("evaluate", folder, "--data", path, "--json")[1])
+    text = path.read_text().replace("\tno", "\t0").replace("\tyes", "\t1")
+    path.write_text(text)
+    code, out, err = run("evaluate", folder, "--data", path, "--json")
+    assert (code, json.loads(out)) == (0, named)
+    assert err.splitlines()[-1] == "Labels are class ids: 0 is no, 1 is yes."
+    path.write_text(text.replace("\t1", "\t2").replace("\t0", "\t1"))
+    code, out, err = run("evaluate", folder, "--data", path)
+    assert (code, out) == (1, "") and "--labels 1=no,2=yes" in err
+    again = run("evaluate", folder, "--data", path, "--labels", "1=no,2=yes", "--json")[1]
+    assert json.loads(again) == named
+
+
 def test_a_classifier_is_scored_as_by_hand(tmp_path):
     folder, path = classifier(tmp_path / "model"), rows(tmp_path)
     off = frozenset({HeadId(0, 1)})

@@ -73,10 +73,12 @@ class Commands(
             session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time
         )
         self.explaining = Explaining(session, lanes, self.working)
-        self.pruning = Pruning(session, lanes, self.working, self.show_error)
+        self.pruning = Pruning(session, lanes, self.working, self.show_error, self.assign_labels)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
         self.tuning = Tuning(window, session, lanes, self.working, self.compare_trained)
-        self.removing = Removing(window, session, lanes, self.working, self.open_path)
+        self.removing = Removing(
+            window, session, lanes, self.working, self.open_path, self.pruning.labels
+        )
         self.sessions = Sessions(self)
         self.watching = Watching(session, lanes, self.sees_sweep)
         self.running = Running(session, lanes, self.working, self.show_error, self.watching.look)

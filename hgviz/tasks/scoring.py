@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from hgviz.core import (
     Streaming,
     Task,
 )
+from hgviz.errors import LISTED, HgvizWarning
 from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_, require_causal
 
@@ -128,6 +130,8 @@ def examples_from(
     a model that needs a second text.
     """
     found = _read(model, data, text_column, label_column, labels)
+    if found.note:
+        warnings.warn(found.note, HgvizWarning, stacklevel=2)
     return replace(found, even=getattr(model.config, "even", False))
 
 
@@ -176,7 +180,10 @@ def _read(
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels, labels)
-        return examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
+        scored = examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
+        ids = rows.class_ids(spec.labels, labels).items()
+        said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
+        return replace(scored, note=f"Labels are class ids: {said}." if ids else "")
     if spec.goal == "tags":
         tagged = labelled.read_tagged(data, text_column, label_column)
         prompts, marked = labelled.tags_of(tagged, spec.labels, encode, labels)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,8 +146,7 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
 def test_a_question_without_an_answer_wants_the_first_token():
     from hgviz.models.texts.text import Pieces
 
-    file = Pieces.__new__(Pieces)
-    file._name, file._tokenizer, file.spells = "a", tokenizer(), False
+    file = Pieces(Path("a"), 100, tokenizer().to_str().encode())
     prompts, ends = ends_of(
         [Question("who ?", "she did it", -1, -1), Question("who ?", "she did it", 4, 7)],
         file.encode,
@@ -243,7 +243,7 @@ def test_images_are_scored_by_a_table_of_their_files(tmp_path):
     trials = finish(tasks.trials_of(model, data, labels=names))
     study = finish(tasks.importance(trials, {"gradient", "loss_change", "change"}))
     assert (importance(study, "michel").score > 0).all()
-    with pytest.raises(HgvizError, match=r"Say which one it is, such as --labels dog=LABEL_0"):
+    with pytest.raises(HgvizError, match="--labels cat=CLASS,dog=CLASS"):
         finish(tasks.evaluate(model, data))
     with pytest.raises(HgvizError, match="the model has no label 'LABEL_7'"):
         finish(tasks.evaluate(model, data, labels={"dog": "LABEL_7"}))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
+from hgviz.errors import LabelError
 from hgviz.models.texts.labelled import MOST_LINE, read_rows
 
 PAIRS = [("it 's good", "1"), ('it is "not" good', "0"), ("so, so", "0"), ("fine", "1")]
@@ -149,6 +150,31 @@ def test_a_label_the_model_never_learnt_is_named_with_its_place(tmp_path):
     rows = read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\nb\tmaybe\n"))
     with pytest.raises(HgvizError, match="line 3, column label: the label 'maybe' is unknown"):
         rows.numbers(("0", "1"))
+
+
+def test_whole_numbers_below_the_number_of_classes_are_their_ids(tmp_path):
+    rows = read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\nb\t0\nc\tnegative\n"))
+    assert rows.numbers(("negative", "positive")) == [1, 0, 0]
+    assert rows.class_ids(("negative", "positive")) == {"0": 0, "1": 1}
+    assert rows.numbers(("negative", "positive"), {"1": "negative", "0": "positive"}) == [0, 1, 0]
+    for known in (("1", "2", "negative"), ("negative",)):  # names that are numbers, and too few
+        with pytest.raises(LabelError):
+            rows.numbers(known)
+
+
+@pytest.mark.parametrize("labels, known, named", [
+    ("12", ("negative", "positive"), "1=negative,2=positive"),
+    (("pos", "neg"), ("negative", "positive"), "neg=negative,pos=positive"),
+    (("Yes", "No"), ("no", "yes"), "No=no,Yes=yes"),
+    (("good", "bad"), ("negative", "positive"), "bad=CLASS,good=CLASS"),
+    ("023", ("negative", "positive"), "0=CLASS,2=CLASS,3=CLASS"),
+])  # fmt: skip
+def test_unknown_labels_are_assigned_the_right_way_round(tmp_path, labels, known, named):
+    lines = "".join(f"a\t{one}\n" for one in labels)
+    rows = read_rows(write(tmp_path, "a.tsv", f"sentence\tlabel\n{lines}"))
+    with pytest.raises(LabelError, match=f"--labels {named}") as error:
+        rows.numbers(known)
+    assert error.value.labels == tuple(sorted(labels)) and error.value.classes == known
 
 
 def test_one_class_is_too_few_to_learn(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QFileDialog
 
 from hgviz import tasks
+from hgviz.errors import LabelError
 from hgviz.gui import opening
 from hgviz.gui.asking import TEXTS, ask_for, ask_where
 from hgviz.gui.dialogs import ErrorDialog
@@ -74,6 +75,18 @@ class PruneCommands:
         self._remember(path)
         self.pruning.use(path)
         self.session.put(mode="prune")
+
+    def assign_labels(self, data: str, error: LabelError) -> None:
+        """Ask which class each label of a file is, and score the model on it."""
+        from hgviz.gui.prune.assigning import LabelsDialog
+
+        def use(labels: dict[str, str]) -> None:
+            self.pruning.labels[self.session.checkpoint, data] = labels
+            self.use_data(data)
+
+        dialog = LabelsDialog(self.window, opening.name_of(data), error)
+        dialog.chosen.connect(self.answered("choose_data", use))
+        dialog.open()
 
     def bundled_data(self) -> None:
         """Score the model on the reviews that come with the program."""

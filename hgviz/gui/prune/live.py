@@ -91,7 +91,7 @@ class LiveView(View):
         self.stop.setFixedWidth(92)
         self.stop.clicked.connect(self._stop)
         self.told = Words(factor=0.92, kind="secondary")
-        self.sample = [Words(factor=0.92, kind="secondary") for _ in range(2)]
+        self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
         self.chart = ChartWidget(tr("How the score grew"))
         big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
         for one in (big, near, bar):
@@ -168,8 +168,9 @@ class LiveView(View):
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
         self.chart.show_chart(chart_of(result, tr("{noun}s evaluated", noun=tr(noun))))
-        for line, sampled in zip(self.sample, sample_words(result), strict=True):
-            line.say(sampled)
+        note = result.examples.note if result is not None else ""
+        for line, said in zip(self.sample, (*sample_words(result), note), strict=True):
+            line.say(said)
         found = result.paired if result else None
         if result is None or found is None or not result.seen:
             self.value.setText("–")

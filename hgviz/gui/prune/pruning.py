@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from hgviz import settings
 from hgviz.analysis.orders import Key
 from hgviz.analysis.trial import Trial, Variant
 from hgviz.core import NO_STREAMING, Capture, Off, Step, Streaming
+from hgviz.errors import LabelError
 from hgviz.gui import opening
 from hgviz.gui.language import tr
 from hgviz.gui.prune import trying
@@ -34,10 +35,20 @@ LONG = (MEASURE, CURVE, TIMES)
 
 class Pruning:
     """Keeps session.trial true to the heads that are off or stream, in the engine lane; the newest
-    set of heads wins."""
+    set of heads wins. ask_labels: asks which classes the labels of a file are, where the model does
+    not know them."""
 
-    def __init__(self, session: Session, lanes: Lanes, working: Working, on_error: OnError) -> None:
+    def __init__(
+        self,
+        session: Session,
+        lanes: Lanes,
+        working: Working,
+        on_error: OnError,
+        ask_labels: Callable[[str, LabelError], None],
+    ) -> None:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
+        self._ask_labels = ask_labels
+        self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
         self.trials: Trials | None = None
         self.urgent = trying.Urgent()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
@@ -184,9 +195,10 @@ class Pruning:
                 settings.load().device,
                 data,
                 session.study,
+                self.labels.get((session.checkpoint, data)),
             ),
             on_done=partial(self._ready, scored),
-            on_error=self._unreadable,
+            on_error=partial(self._unreadable, data),
             bound=True,
         )
 
@@ -235,9 +247,13 @@ class Pruning:
         study = self.session.study
         return study if study is not None and self._is_of(study) else None
 
-    def _unreadable(self, error: BaseException) -> None:
+    def _unreadable(self, data: str, error: BaseException) -> None:
         self.session.put(data="", trial=None)
-        self.on_error(error)
+        self.labels.pop((self.session.checkpoint, data), None)
+        if isinstance(error, LabelError):
+            self._ask_labels(data, error)
+        else:
+            self.on_error(error)
 
     def forget(self) -> None:
         """Try and measure nothing any more."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ STOPPED = "Stopped: nothing was written"
 @dataclass(frozen=True, slots=True)
 class Removal:
     """Heads to remove from a checkpoint: in which form, made up for how, proved on what ("": the
-    reviews that come with hgviz), and written where."""
+    reviews that come with hgviz), with which class of each label, and written where."""
 
     checkpoint: str
     spec: ModelSpec
@@ -42,6 +42,7 @@ class Removal:
     form: Form = "smaller"
     compensate: Compensation = "none"
     out: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def empty(self) -> tuple[int, ...]:
@@ -59,13 +60,21 @@ class Removal:
         words += ["--form", self.form] * (self.form != "smaller")
         words += ["--compensate", self.compensate] * (self.compensate != "none")
         words += ["--data", self.data] * bool(self.data)
+        named_ = ",".join(f"{label}={name}" for label, name in self.labels.items())
+        words += ["--labels", named_] * bool(self.labels)
         return shlex.join([*words, "-o", self.out])
 
     def task(self) -> Task[Proof]:
         """What does it."""
         data = self.data or None
         return tasks.prune(
-            self.checkpoint, self.off, self.out, self.form, self.compensate, data=data
+            self.checkpoint,
+            self.off,
+            self.out,
+            self.form,
+            self.compensate,
+            data=data,
+            labels=self.labels or None,
         )
 
 
@@ -105,9 +114,10 @@ class Removing:
         lanes: Lanes,
         working: Working,
         open_path: Callable[[str], None],
+        labels: Mapping[tuple[str, str], Mapping[str, str]],
     ) -> None:
         self.window, self.session, self.lanes, self.working = window, session, lanes, working
-        self._open_path = open_path
+        self._open_path, self._labels = open_path, labels
         self.dialog: RemoveDialog | None = None
         self._out = ""
 
@@ -120,7 +130,10 @@ class Removing:
             assert session.spec is not None
             name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
             out = str(free(Path(settings.load().folder or Path.home()) / name))
-            wish = Removal(session.checkpoint, session.spec, session.off, session.data, out=out)
+            labels = self._labels.get((session.checkpoint, session.data), {})
+            wish = Removal(
+                session.checkpoint, session.spec, session.off, session.data, out=out, labels=labels
+            )
             self.dialog = RemoveDialog(self.window, wish)
             self.dialog.wanted.connect(self._start)
             self.dialog.stopped.connect(self.stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -67,11 +67,17 @@ def _nothing() -> Task[None]:
 
 
 def prepare(
-    model: Model | None, checkpoint: str, device: str, data: str, study: Study | None = None
+    model: Model | None,
+    checkpoint: str,
+    device: str,
+    data: str,
+    study: Study | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Task[Trials]:
     """A model ready to be tried on a file, loaded first where it is not open yet.
 
-    study: one that is open; where the file has the examples it was made of, those are tried.
+    labels: the model's class of each label of the file. study: one that is open; where the file has
+    the examples it was made of, those are tried.
     """
     if model is None:
         if not checkpoint:
@@ -81,7 +87,7 @@ def prepare(
             )  # fmt: skip
         model = yield from tasks.load(checkpoint, device)
     yield Step(0, 1, f"reading {Path(data).name}")
-    examples = tasks.examples_from(model, data)
+    examples = tasks.examples_from(model, data, labels=labels)
     measured = None if study is None else examples.sample(len(study))
     if measured is None or study is None or measured.digest != study.data_digest:
         most = EXAMPLES.get(examples.asked)

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Prompt
+from hgviz.errors import LabelError
 from hgviz.examples import NOTHING
 from hgviz.models.formats.readers import line_of, path_errors, shown
 
@@ -54,21 +55,31 @@ class Rows:
         return tuple(sorted(set(self.labels), key=_ordered(self.labels)))
 
     def numbers(self, known: Sequence[str], names: Mapping[str, str] | None = None) -> list[int]:
-        """The number of each row's class among the known ones, as numbers_of has it.
+        """The number of each row's class among the known ones, as numbers_of or class_ids has it.
 
-        Errors: HgvizError for the first label that is unknown.
+        Errors: LabelError for the first label that is unknown.
         """
-        number = numbers_of(known, names)
+        number = numbers_of(known, names) | self.class_ids(known, names)
         found = [number.get(label, -1) for label in self.labels]
         if -1 in found:
             row = found.index(-1)
-            raise HgvizError(
-                f"{self._at(row)} the label {_short(self.labels[row])} is unknown",
-                f"the model knows {listed(known)}",
-                "Say which one it is, such as --labels "
-                f"{self.labels[row][:20]}={known[0] if known else 'LABEL_0'}, or correct the file",
-            )
+            what = f"{self._at(row)} the label {_short(self.labels[row])} is unknown"
+            raise unknown_label(what, self._unnamed(known, names), known)
         return found
+
+    def class_ids(
+        self, known: Sequence[str], names: Mapping[str, str] | None = None
+    ) -> dict[str, int]:
+        """The classes of labels that are whole numbers below the number of classes, where these
+        have names that are no numbers; empty where another label has no class."""
+        unnamed, ids = self._unnamed(known, names), {str(i): i for i in range(len(known))}
+        if not unnamed or not ids.keys() >= {*unnamed} or any(one.isdecimal() for one in known):
+            return {}
+        return {label: ids[label] for label in unnamed}
+
+    def _unnamed(self, known: Sequence[str], names: Mapping[str, str] | None) -> list[str]:
+        number = numbers_of(known, names)
+        return [label for label in self.classes if label not in number]
 
     def require_classes(self) -> None:
         """Errors: HgvizError where there is only one class to learn."""
@@ -98,6 +109,24 @@ def numbers_of(known: Sequence[str], names: Mapping[str, str] | None = None) -> 
             )  # fmt: skip
         number[one] = number[other]
     return number
+
+
+def unknown_label(what: str, labels: Sequence[str], known: Sequence[str]) -> LabelError:
+    """The error for labels that name no known class, with the likeliest class of each: the one
+    whose name begins alike, or, of as many whole numbers as there are classes, in their order."""
+    likely: dict[str, str] = {}
+    for label in labels:
+        alike = [one for one in known if _begin_alike(label.lower(), one.lower())]
+        likely |= {label: alike[0]} if len(alike) == 1 else {}
+    if len({*likely.values()}) < len(labels):
+        ordered = all(label.lstrip("-").isdecimal() for label in labels)
+        likely = dict(zip(labels, known, strict=False)) if ordered else {}
+        likely = likely if len(labels) == len(known) else {}
+    return LabelError(what, labels, known, likely)
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +175,15 @@ def tags_of(
     """Prompts of texts, and for each token the number of its class: the first token of a word has
     that of its word, others have NOTHING. A tag may be the number of a class itself.
 
-    Errors: HgvizError for the first tag that is unknown.
+    Errors: LabelError for the first tag that is unknown.
     """
     number = {str(i): i for i in range(len(known))} | numbers_of(known, names)
     prompts, marked = [], []
     for line, words, tags in zip(tagged.lines, tagged.words, tagged.tags, strict=True):
         if unknown := [tag for tag in tags if tag not in number]:
-            raise HgvizError(
-                f"{tagged.name}, line {line:,}: the tag {_short(unknown[0])} is unknown",
-                f"the model knows {listed(known)}",
-                f"Say which one it is, such as --labels {unknown[0][:20]}={known[0]}",
-            )
+            what = f"{tagged.name}, line {line:,}: the tag {_short(unknown[0])} is unknown"
+            every = {tag for some in tagged.tags for tag in some if tag not in number}
+            raise unknown_label(what, sorted(every), known)
         prompts.append(encode(" ".join(words)))
         starts, at = {}, 0
         for word, tag in zip(words, tags, strict=True):

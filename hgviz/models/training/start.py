@@ -20,7 +20,7 @@ from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.formats.readers import read
 from hgviz.models.huggingface import Transformers
-from hgviz.models.texts.labelled import Rows
+from hgviz.models.texts.labelled import Rows, numbers_of
 from hgviz.models.texts.text import tokenizer_file
 from hgviz.models.training import transformers
 from hgviz.models.training.batches import Epochs, Windows
@@ -210,11 +210,8 @@ def _labels(config: Config, goal: str, keys: dict[str, Any], data: Material) -> 
     if "labels" in keys:
         return tuple(map(str, keys["labels"]))
     own: tuple[str, ...] = getattr(config, "labels", ())
-    try:
-        data.train.numbers(own)
-    except HgvizError:
-        return data.train.classes
-    return own
+    known = numbers_of(own)
+    return own if all(label in known for label in data.train.classes) else data.train.classes
 
 
 def _checkpoints_coder(found: Checkpoint, config: Config) -> Coder:

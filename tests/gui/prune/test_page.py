@@ -15,6 +15,7 @@ from hgviz.figures import FIGURES
 from hgviz.gui.exporting.offers import drawn_of
 from hgviz.gui.plots import Points
 from hgviz.gui.prune import trying
+from hgviz.gui.prune.assigning import LabelsDialog
 from hgviz.resources import resource
 from tests.gui.showing import colour_at
 
@@ -291,7 +292,7 @@ def test_masks_are_kept_compared_and_returned_to(scored, until):
 @needs_sample
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("", "bad"), ("sentence\tlabel\nfine\tneither\n", "neither"), ("sentence\tlabel\n", "bad")],
+    [("", "bad"), ("sentence\tlabel\nfine\n", "line 2"), ("sentence\tlabel\n", "bad")],
 )
 def test_bad_data_is_refused_in_three_lines(program, until, errors, tmp_path, content, says):
     path = tmp_path / "bad.tsv"
@@ -304,6 +305,32 @@ def test_bad_data_is_refused_in_three_lines(program, until, errors, tmp_path, co
     assert error.what and says in f"{error.what} {error.why}"
     assert "Traceback" not in str(error)
     assert program.session.data == "" and program.session.trial is None
+
+
+@needs_sample
+def test_labels_that_the_model_does_not_know_are_assigned(program, until, tmp_path):
+    path, model = tmp_path / "few.tsv", finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    path.write_text("sentence\tlabel\n" + "A fine film.\tgood\nA dull film.\tbad\n" * 2, "utf-8")
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(lambda: program.frame.findChildren(LabelsDialog))
+    (dialog,) = program.frame.findChildren(LabelsDialog)
+    assert [*dialog.lists] == ["bad", "good"] and not dialog.go.isEnabled()
+    for name, which in (("bad", "negative"), ("good", "positive")):
+        dialog.lists[name].setCurrentText(which)
+    dialog.go.click()
+    until(lambda: program.session.trial is not None and program.session.trial.done)
+    wanted = [row.wanted[0] for row in program.session.trial.examples.rows]
+    assert [model.spec.labels[one] for one in wanted] == ["positive", "negative"] * 2
+    program.commands.pruning.switch(frozenset({HeadId(0, 0)}))
+    program.commands.removing.ask()
+    command = program.commands.removing.dialog.wish.command
+    assert "--labels bad=negative,good=positive" in command
+    program.commands.removing.dialog.finish()
+    path.write_text("sentence\tlabel\nA fine film.\t1\nA dull film.\t0\n", "utf-8")
+    program.commands.pruning.labels.clear()
+    program.commands.use_data(str(path))
+    until(lambda: "class ids" in program.prune.live.sample[2].full)
 
 
 @needs_sample
