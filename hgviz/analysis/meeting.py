@@ -94,6 +94,11 @@ class Meeting:
         return self.rows.same and self.columns.same
 
     @property
+    def off(self) -> tuple[bool, bool]:
+        """Whether the head is switched off in A and in B."""
+        return self.head in self.a.off, self.other in self.b.off
+
+    @property
     def sides(self) -> tuple[tuple[Capture, HeadId], tuple[Capture, HeadId]]:
         """A and its head, B and its own."""
         return (self.a, self.head), (self.b, self.other)

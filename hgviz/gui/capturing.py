@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hgviz import settings, tasks
 from hgviz.core import Capture, Selection, Step, Task
 from hgviz.gui import opening
+from hgviz.gui.language import tr
 from hgviz.gui.panels.jobs import KEEPS_TEXTS, keeps_words, layer_words
 from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
@@ -38,11 +39,23 @@ def _after_the_picture(task: Task[T]) -> Task[T]:
     return (yield from task)
 
 
+def _nothing() -> None:
+    """Nothing follows."""
+
+
+def _shortened(wish: opening.Wish, asked: opening.Wish, model: Model) -> str:
+    """What a model does not read of what was asked for."""
+    if len(wish.text) < len(asked.text):
+        most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
+        return tr("The text was cut: this model reads {most}", most=most)
+    return tr("The second text was left out or cut: this model does not read all of it")
+
+
 class Capturing:
     """Puts captures of session.text into the session, layer by layer.
 
     open_path: opens a file, as the person at the window would. ask: asks whether to go on with what
-    takes long.
+    takes long, and does one thing or another. say: says something in the status bar.
     """
 
     def __init__(
@@ -52,10 +65,12 @@ class Capturing:
         working: Working,
         opened_before: dict[str, str],
         open_path: Callable[[str], None],
-        ask: Callable[[tasks.Estimate, Callable[[], None]], None],
+        ask: Callable[[tasks.Estimate, Callable[[], None], Callable[[], None]], None],
+        say: Callable[[str], None],
     ) -> None:
         self.session, self.lanes, self.working = session, lanes, working
         self._opened_before, self._open_path, self._ask = opened_before, open_path, ask
+        self._say = say
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
         self._newest: opening.Written | None = None
@@ -75,12 +90,15 @@ class Capturing:
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it.
 
-        Ids and boundaries are of what the checkpoint at hand reads, and go with no other.
+        Ids and boundaries are of what the checkpoint at hand reads, and go with no other; neither
+        does the text beside an image or a sound.
         """
-        title = f"Opening {opening.name_of(path)}"
-        wish = self._wish(path, activation=activation, boundaries=self.session.boundaries)
-        if path != self.session.checkpoint:
-            wish = replace(wish, ids="", boundaries="")
+        session, title = self.session, f"Opening {opening.name_of(path)}"
+        wish = self._wish(path, activation=activation, boundaries=session.boundaries, fits=True)
+        if path != session.checkpoint:
+            beside = session.spec is not None and session.spec.modality != "text"
+            second = "" if beside else wish.second
+            wish = replace(wish, second=second, ids="", boundaries="")
         self._start(wish, None, title, on_error)
 
     def start_again(
@@ -90,7 +108,7 @@ class Capturing:
 
         fields: those of a Wish, such as off and boundaries.
         """
-        wish = replace(self._wish(path), **fields)
+        wish = replace(self._wish(path, fits=True), **fields)
         self._start(wish, None, f"Opening {opening.name_of(path)}", on_error, then)
 
     def settle_on(self, chosen: Selection) -> None:
@@ -191,34 +209,47 @@ class Capturing:
             title,
             opening.capture_text(wish, model),
             on_step=partial(self._part, wish),
-            on_done=partial(self._done, then),
-            on_error=partial(self._not_read, wish, on_error or self.working.on_error, again),
+            on_done=partial(self._done, wish, then),
+            on_error=partial(self._not_read, wish, on_error or self.working.on_error, again, then),
             keeps=keeps_words(0),
             bound=True,
         )
 
     def _not_read(
-        self, wish: opening.Wish, on_error: OnError, again: Again, error: BaseException
+        self,
+        wish: opening.Wish,
+        on_error: OnError,
+        again: Again,
+        then: Callable[[], None] | None,
+        error: BaseException,
     ) -> None:
         """Ids that were not captured are not what the next capture is of."""
         if wish.ids != self._ids and self.session.ids == wish.ids:
             self.session.put(ids=self._ids)
-        self._failed(on_error, again, error)
+        self._failed(on_error, again, error, then or _nothing)
 
-    def _failed(self, on_error: OnError, again: Again, error: BaseException) -> None:
-        """A model that cannot read the text is open all the same; then the text can be changed."""
+    def _failed(
+        self,
+        on_error: OnError,
+        again: Again,
+        error: BaseException,
+        refused: Callable[[], None] = _nothing,
+    ) -> None:
+        """A model that cannot read the text is open all the same; then the text can be changed.
+        refused: what is done where nobody wants what takes long."""
         if isinstance(error, opening.UnreadError):
             self._open(error.wish, error.model)
         if isinstance(error, opening.UnreadError) and error.is_waiting:
             return  # the panes say what it reads
         if isinstance(error, opening.LongError):
-            self._ask(error.estimate, partial(again, replace(error.wish, agreed=True)))
+            agreed = partial(again, replace(error.wish, agreed=True))
+            self._ask(error.estimate, agreed, refused)
         else:
             on_error(error)
 
     def _open(self, wish: opening.Wish, model: Model) -> None:
         """A model that showed no capture: one of another goes."""
-        self.session.put(model=model, **self._opened(wish))
+        self.session.put(model=model, text=wish.text, second=wish.second, **self._opened(wish))
 
     def _opened(self, wish: opening.Wish) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
@@ -244,11 +275,16 @@ class Capturing:
             self._take(step.value, **self._opened(wish))
 
     def _done(
-        self, then: Callable[[], None] | None, result: tuple[opening.Wish, Model, Capture]
+        self,
+        asked: opening.Wish,
+        then: Callable[[], None] | None,
+        result: tuple[opening.Wish, Model, Capture],
     ) -> None:
         wish, model, capture = result
         self._take(capture, model=model, **self._opened(wish))
         self._ids = wish.ids
+        if asked.fits and (wish.text, wish.second) != (asked.text, asked.second):
+            self._say(_shortened(wish, asked, model))
         self.measure()
         if then is not None:
             then()

@@ -38,7 +38,7 @@ from hgviz.gui.sweeps.commands import SweepCommands
 from hgviz.gui.sweeps.running import RUN, Running
 from hgviz.gui.sweeps.watching import Watching
 from hgviz.gui.views.base import View
-from hgviz.gui.working import Working
+from hgviz.gui.working import GOING, Working
 from hgviz.resources import resource
 from hgviz.session import Session, step_item
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.window import Window
+
+LOOKING = ("inspect", "follow", "compare")  # pages that show a capture
 
 
 class Commands(
@@ -70,8 +72,9 @@ class Commands(
         self.opened_before = Opened(self.recent.add)
         self.working = Working(session, lanes, self.show_error)
         self.capturing = Capturing(
-            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time
-        )
+            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time,
+            self.say,
+        )  # fmt: skip
         self.explaining = Explaining(session, lanes, self.working)
         self.pruning = Pruning(session, lanes, self.working, self.show_error, self.assign_labels)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
@@ -85,6 +88,8 @@ class Commands(
         self.prompting = Prompting(
             window, session, self.capturing, self.run, self.answered, self._remember
         )
+        self._recaptured: tuple[object, object] = (None, None)
+        session.changed.connect(self._heard)
 
     def run(self, name: str) -> None:
         """Do an action by its name; where it cannot be done, say why."""
@@ -122,6 +127,22 @@ class Commands(
         self.at_hand = view
         self.run(name)
         self.at_hand = None
+
+    def _heard(self, name: str) -> None:
+        """Heads that were switched off are off in what is looked at next: a text that is captured
+        in a moment is captured again, once."""
+        session = self.session
+        if name not in ("mode", "off", "streaming", "work") or not session.outdated:
+            return
+        a, before, variant = session.capture, self._recaptured, session.variant
+        busy = any(one.state in GOING for one in session.work)
+        b_is_off = session.other is not None and session.other.kind == "off"
+        in_file = a.path and a.path != str(resource(opening.FIRST))
+        chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
+        again = before[0] is a.maps and before[1] == variant
+        if session.mode in LOOKING and not (busy or chosen or again) and opening.is_quick(a):
+            self._recaptured = a.maps, variant
+            self.capturing.start(session.checkpoint)
 
     def say(self, words: str) -> None:
         """Say something in the status bar."""
@@ -362,12 +383,15 @@ class Commands(
 
     # --- errors and files -------------------------------------------------------------------------
 
-    def _ask_for_time(self, estimate: tasks.Estimate, go_on: Callable[[], None]) -> None:
+    def _ask_for_time(
+        self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
+    ) -> None:
         """Ask whether a capture that takes long is to begin."""
         from hgviz.gui.composing import LongDialog
 
         dialog = LongDialog(self.window, estimate)
         dialog.agreed.connect(go_on)
+        dialog.refused.connect(refused)
         dialog.open()
 
     def show_error(self, error: BaseException) -> None:

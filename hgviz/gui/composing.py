@@ -16,7 +16,7 @@ from hgviz.gui import theme
 from hgviz.gui.asking import READ
 from hgviz.gui.controls import Button, Picker, label
 from hgviz.gui.language import tr
-from hgviz.gui.opening import reads_text
+from hgviz.gui.opening import reads_pairs, reads_text
 from hgviz.gui.overlay import Overlay, ctrl_return
 from hgviz.gui.views.words import counted
 
@@ -49,8 +49,7 @@ class Reads:
             return cls(text=False)
         if model.spec.two_texts:
             return cls(second="Target", needed=True)
-        pairs = getattr(model.config, "segments", 0) > 1
-        return cls(second="Second text (optional)" if pairs else "")
+        return cls(second="Second text (optional)" if reads_pairs(model) else "")
 
 
 class TextField(QPlainTextEdit):
@@ -211,9 +210,11 @@ class TextDialog(Overlay):
 
 
 class LongDialog(Overlay):
-    """Says what a capture will take before it begins. agreed: begin it all the same."""
+    """Says what a capture will take before it begins. agreed: begin it all the same; refused: it
+    was closed otherwise."""
 
     agreed = Signal()
+    refused = Signal()
     wide = 480
 
     def __init__(self, over: QWidget, estimate: Estimate) -> None:
@@ -230,6 +231,7 @@ class LongDialog(Overlay):
         self.body.addWidget(said)
         self.agree = Button(tr("Capture all the same"), "capture")
         self.agree.clicked.connect(self._agree)
+        self.closed.connect(self.refused)
         self.default = Button(tr("Cancel"), kind="filled")
         self.default.clicked.connect(self.finish)
         row = QHBoxLayout()
@@ -240,6 +242,7 @@ class LongDialog(Overlay):
         self.body.addLayout(row)
 
     def _agree(self) -> None:
+        self.closed.disconnect(self.refused)
         self.finish()
         self.agreed.emit()
 

@@ -72,6 +72,14 @@ class ErrorDialog(Overlay):
         buttons.addWidget(close)
         self.body.addLayout(buttons)
 
+    def open(self) -> None:
+        """Show it, once the one that is shown already was closed."""
+        for one in self.parentWidget().findChildren(ErrorDialog):
+            if one is not self and one.isVisible():
+                one.closed.connect(self.open)
+                return
+        super().open()
+
     def _add_details(self) -> None:
         self._fold = Button(tr("Details"), "chevron-right", kind="link")
         self._fold.clicked.connect(self._unfold)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -91,9 +91,14 @@ def look(path: str, item: int = 0) -> Task[Found]:
     if Path(path) == resource(FIRST):
         return Found(path, capture, selection=CHOSEN, opened=CLEAREST)
     yield Step(1, 3, "measuring heads")
-    if max(map(len, capture.spans)) > AT_ONCE or not capture.complete:
+    if not is_quick(capture) or not capture.complete:
         return Found(path, capture)
     return replace((yield from measure(capture)), path=path)
+
+
+def is_quick(capture: Capture) -> bool:
+    """Whether a capture is so short that all of it is a matter of a moment."""
+    return max(map(len, capture.spans)) <= AT_ONCE
 
 
 def measure(capture: Capture) -> Task[Found]:
@@ -119,7 +124,8 @@ class Wish:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
     activation: what its attention is exchanged for, "" for its own. boundaries: as in a session.
-    agreed: somebody was told that it takes long.
+    agreed: somebody was told that it takes long. fits: the texts are of a model that was open
+    before, and are cut to what this one reads.
     """
 
     path: str
@@ -132,6 +138,7 @@ class Wish:
     activation: str = ""
     boundaries: Ends | str = ""
     agreed: bool = False
+    fits: bool = False
 
 
 class UnreadError(HgvizError):
@@ -169,6 +176,7 @@ def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Cap
     if model is None:
         model = yield from load(wish)
     yield Step(0, 1, "reading the text")
+    wish = _fitted(wish, model) if wish.fits else wish
     prompt, target = yield from _read(wish, model)
     captured = yield from tasks.capture(
         model, prompt, off=wish.off, target=target, streaming=wish.streaming
@@ -278,6 +286,52 @@ def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
     return tasks.prompt_from(model, wish.text, pair=pair, target=target, boundaries=ways)
+
+
+def reads_pairs(model: Model) -> bool:
+    """Whether a model reads two texts as one input."""
+    return getattr(model.config, "segments", 0) > 1 or model.spec.goal == "ends"
+
+
+def _fitted(wish: Wish, model: Model) -> Wish:
+    """A wish for texts of another model, as this one reads them: of a pair the first where it reads
+    no pairs, and as much as it has positions for."""
+    most = model.spec.max_positions
+    if wish.ids or model.takes_states or not reads_text(model):
+        return wish
+    two = model.spec.two_texts
+    second = wish.second if two or reads_pairs(model) else ""
+    if most is None:
+        return replace(wish, second=second)
+    if two:
+        second = _beginning(model.encode_target, second, most)
+        encode = model.encode if second else model.encode_target  # the decoder may read it, too
+        return replace(wish, text=_beginning(encode, wish.text, most), second=second)
+    second = _beginning(model.encode, second, most)
+    text = _beginning(lambda one: model.encode(one, second or None), wish.text, most)
+    if second and not text:  # no room beside the second
+        return replace(wish, text=_beginning(model.encode, wish.text, most), second="")
+    return replace(wish, text=text, second=second)
+
+
+def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
+    """The longest beginning of a text that has at most so many tokens."""
+
+    def fits(size: int) -> bool:
+        try:
+            return len(encode(text[:size])) <= most
+        except HgvizError:  # such as no tokens at all
+            return True
+
+    fit, size = 0, min(len(text), most)
+    while fits(size):
+        if size == len(text):
+            return text
+        fit, size = size, min(len(text), 2 * size)
+    while size - fit > 1:
+        middle = (fit + size) // 2
+        fit, size = (middle, size) if fits(middle) else (fit, middle)
+    return text[:fit]
 
 
 def reads_text(model: Model) -> bool:

@@ -55,9 +55,9 @@ class Overlay(QWidget):
         self.show()
         self.raise_()
         self.place()
-        first = self.default or next(iter(self._stops()), None)
-        if first is not None and not self.isAncestorOf(QApplication.focusWidget() or self):
-            first.setFocus(Qt.FocusReason.PopupFocusReason)
+        self._app.focusChanged.connect(self._keep_keyboard)
+        if not self.isAncestorOf(QApplication.focusWidget() or self):
+            self._take_keyboard()
 
     def offer(self, default: QPushButton) -> None:
         """End the card with the button that does it, and Cancel."""
@@ -81,6 +81,7 @@ class Overlay(QWidget):
     def leave(self) -> None:
         """Hide, to be opened again, and give the keyboard back to where it was."""
         self.parentWidget().removeEventFilter(self)
+        self._app.focusChanged.disconnect(self._keep_keyboard)
         self.hide()
         before = self._before  # which may be gone by now, with the dialog that it was part of
         if before is not None and isValid(before) and before.isVisible():
@@ -100,11 +101,37 @@ class Overlay(QWidget):
         self.card.setGeometry((self.width() - wide) // 2, top, wide, high)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the window's size."""
-        if watched is self.parentWidget() and event.type() == QEvent.Type.Resize:
+        """Follow the window's size, and have the keys that nobody in the window has."""
+        if watched is not self.parentWidget():
+            return False
+        if event.type() == QEvent.Type.Resize:
             self.setGeometry(self.parentWidget().rect())
             self.place()
+        elif event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
+            QApplication.sendEvent(self, event)
+            return True
         return False
+
+    @property
+    def _app(self) -> QApplication:
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        return app
+
+    def _keep_keyboard(self, _: QWidget | None, now: QWidget | None) -> None:
+        """Take the keyboard back from what lies beneath: the window gives it there once it is
+        active again after a file dialog."""
+        above = now
+        while above is not None and not isinstance(above, Overlay):
+            above = above.parentWidget()
+        window = self.window()
+        if now is not None and above is None and now is not window and now.window() is window:
+            self._take_keyboard()
+
+    def _take_keyboard(self) -> None:
+        first = self.default or next(iter(self._stops()), None)
+        if first is not None:
+            first.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def event(self, event: QEvent) -> bool:
         """Keep the window's shortcuts away while it is open, and its own keys once it is not."""

@@ -66,15 +66,22 @@ class Difference(Tiled):
     2^zoom is the largest of these by magnitude, of two equal ones the positive: every weight is
     read for it, since the largest of A and of B may lie in different places. both: which rows and
     which columns stand for something in A and in B, None for all; elsewhere there is no difference.
+    off: whether the heads are switched off in A and in B, where they weigh nothing then.
     """
 
     def __init__(
-        self, a: Map, b: Map, heads: Mapping[int, int], both: tuple[Bools, Bools] | None = None
+        self,
+        a: Map,
+        b: Map,
+        heads: Mapping[int, int],
+        both: tuple[Bools, Bools] | None = None,
+        off: tuple[bool, bool] = (False, False),
     ) -> None:
         if a.shape[1:] != b.shape[1:]:
             raise ValueError(f"no cell of {a.shape[1:]} is the same as one of {b.shape[1:]}")
         super().__init__((len(heads), *a.shape[1:]), tuple(heads), signed=True)
         self.a, self.b, self._pairs, self._both = a, b, tuple(heads.items()), both
+        self.off = off
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """Tile (i, j) of A less that of B."""
@@ -87,7 +94,7 @@ class Difference(Tiled):
         self, a: Floats, b: Floats, rows: tuple[int, int], columns: tuple[int, int]
     ) -> Floats:
         """The difference of two blocks of weights; 0 where only one side has anything."""
-        found: Floats = a - b
+        found = self.less(a, b)
         if self._both is not None:
             down, across = (
                 one[slice(*ends)] for one, ends in zip(self._both, (rows, columns), strict=True)
@@ -95,6 +102,11 @@ class Difference(Tiled):
             found[~down] = 0
             found[:, ~across] = 0
         return found
+
+    def less(self, a: Floats, b: Floats) -> Floats:
+        """Weights of A less those of B, of a head that is off 0."""
+        a, b = (0 * one if off else one for one, off in zip((a, b), self.off, strict=True))
+        return a - b
 
 
 # --- a map on other cells -------------------------------------------------------------------------

@@ -57,6 +57,10 @@ OF_MODEL: dict[str, Any] = {
     "opened": {}, "hover": None, "ids": "", "beside": None, "question": None, "explained": None,
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
+# what was measured of a model, and what is changed of it: both come back with it
+MEASURED = (
+    "study", "unsaved", "trial", "masks", "data", "score", "per", "off", "streaming", "history",
+)  # fmt: skip
 
 Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
@@ -105,6 +109,7 @@ class Session:
     it scored there without those heads, so far; study: what was measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them, per head,
     or per parameter or FLOP that goes with one. masks: sets kept by name.
+    measured: the fields MEASURED of the models that were open before, by digest.
     recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
 
     sweep: many runs as they stood when they were looked at last, by whomever they are run;
@@ -116,6 +121,7 @@ class Session:
 
     def __init__(self) -> None:
         self.models = 0
+        self.measured: dict[str, dict[str, Any]] = {}
         self.model: Model | None = None
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
@@ -161,7 +167,7 @@ class Session:
     @property
     def stale(self) -> bool:
         """Whether the text was edited since the capture on screen."""
-        return self.capture is not None and texts_of(self.capture) != (self.text, self.second)
+        return self.capture is not None and self._texts(self.capture) != (self.text, self.second)
 
     @property
     def cutting(self) -> bool:
@@ -178,6 +184,15 @@ class Session:
     def variant(self) -> Variant:
         """What is changed of the model's heads: those that are off, and those that stream."""
         return self.off, self.streaming
+
+    @property
+    def outdated(self) -> bool:
+        """Whether heads are off or stream otherwise than in the capture on screen, of a text that
+        the checkpoint at hand can capture again."""
+        a = self.capture
+        if a is None or not self.checkpoint or not a.complete or a.items or self.stale:
+            return False
+        return (a.off, a.streaming) != self.variant and not self.cutting and self.written is None
 
     @property
     def looked_at(self) -> Selection:
@@ -227,12 +242,15 @@ class Session:
         if self.capture is None and self.model is not None and "spec" not in fields:
             self.spec = self.model.spec
         old = before["spec"]
-        if old is not None and (self.spec is None or not _same_model(old, self.spec)):
+        another = old is not None and (self.spec is None or not _same_model(old, self.spec))
+        if another:
             self._forget_model(before, fields)
         elif old is None and self.capture is not None:
             for name in ("off", "streaming"):
                 if name not in fields:
                     setattr(self, name, getattr(self.capture, name))
+        if another or old is None:
+            self._restore_measured(fields)
         self.selection = self._clamped(self.selection)
         self._remember()
         if given is not None:
@@ -293,6 +311,11 @@ class Session:
             for head in layer.heads
         )
 
+    def _texts(self, capture: Capture) -> tuple[str, str]:
+        """The texts of a capture; beside an image or a sound, the last text that was read stays."""
+        text, second = texts_of(capture)
+        return (text if capture.prompt.signal is None else self.text), second
+
     def _fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields, and without the model or the capture at hand where one of another comes."""
         capture, model = fields.get("capture"), fields.get("model")
@@ -306,9 +329,15 @@ class Session:
         return fields
 
     def _forget_model(self, before: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-        """Another model: nothing that was found of the one before holds. Where it is the same
-        checkpoint with another activation, undo has the same heads off or streaming."""
+        """Another model: nothing that was found of the one before holds; what was measured of it is
+        kept until it comes back. Where it is the same checkpoint with another activation, undo has
+        the same heads off or streaming."""
         self.models += 1
+        if before["spec"].digest:
+            kept = {name: before[name] for name in MEASURED}
+            kept["name"] = before["spec"].name
+            kept["history"] = without(before["history"], "boundaries")
+            self.measured[before["spec"].digest] = kept
         blank = OF_MODEL | {"off": frozenset(), "streaming": NO_STREAMING}
         if self.capture is not None:
             blank |= {"off": self.capture.off, "streaming": self.capture.streaming}
@@ -328,6 +357,16 @@ class Session:
             if name not in fields:
                 setattr(self, name, value)
         self.unsaved = fields.get("unsaved", False)
+
+    def _restore_measured(self, fields: Mapping[str, Any]) -> None:
+        """Bring back what was measured of a model that was open before. A capture with heads off
+        says itself which are."""
+        kept = self.measured.pop(self.spec.digest, {}) if self.spec is not None else {}
+        own = {*fields, *(("unsaved", "trial") if "study" in fields else ())}
+        if self.capture is not None and (self.capture.off or self.capture.streaming.heads):
+            own |= {"off", "streaming"}
+        for name in kept.keys() & {*MEASURED} - own:
+            setattr(self, name, kept[name])
 
     def _take_capture(self, old: Capture | None, fields: Mapping[str, Any]) -> None:
         new = self.capture
@@ -351,7 +390,7 @@ class Session:
         if "spec" not in fields:
             self.spec = new.spec
         if "text" not in fields and "second" not in fields:
-            self.text, self.second = texts_of(new)
+            self.text, self.second = self._texts(new)
         if "opened" not in fields and (old is None or old.spec != new.spec):
             self.opened = {}
         if self.grew:

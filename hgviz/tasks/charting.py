@@ -209,7 +209,7 @@ def pair_chart(
     if not meeting.same:
         laid = [Projected(one, rows.a, columns.a), Projected(two, rows.b, columns.b)]
     zoom = max(0, int(np.ceil(np.log2(max(meeting.shape) / MOST))))
-    apart = Difference(laid[0], laid[1], {head.head: other.head})
+    apart = Difference(laid[0], laid[1], {head.head: other.head}, off=meeting.off)
     maps = (
         laid[0].read(head.head, zoom=zoom),
         laid[1].read(other.head, zoom=zoom),
@@ -221,11 +221,15 @@ def pair_chart(
     said = [given or side.spec.name for given, side in zip(names, (a, b), strict=True)]
     signed = signed_head(a, head.layer, head.head) or signed_head(b, other.layer, other.head)
     title = f"Head {head}" if head == other else f"Head {head} of A, {other} of B"
-    unlike = () if meeting.same else ("Hatched: what only one of the two has.",)
+    notes: tuple[str, ...] = () if meeting.same else ("Hatched: what only one of the two has.",)
+    notes += tuple(
+        f"Head {number} is off in {side}: it counts as 0 in A - B."
+        for side, number, off in zip("AB", (head, other), meeting.off, strict=True) if off
+    )  # fmt: skip
     return Three(
         maps, (seen[0], seen[1], both), meeting.shape, zoom, signed,
         _labels(a.query_prompt(head.layer), rows), _labels(a.key_prompt(head.layer), columns),
-        (said[0], said[1]), title, notes=unlike, about=_about(a, b, head, other),
+        (said[0], said[1]), title, notes=notes, about=_about(a, b, head, other),
     )  # fmt: skip
 
 

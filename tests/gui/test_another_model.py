@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from hgviz.core import HeadId
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.keeping.closing import losses
 from hgviz.gui.looks import LOOKS
 from hgviz.session.other import Other
 from hgviz.store import write_capture
@@ -212,6 +213,31 @@ def test_the_same_checkpoint_again_keeps_what_was_measured_of_it(measured, model
     session.put(mode="prune")
     turn(0.2)
     _as_before(measured, "LiveView", "CurveView", "prune.heads.HeadsView")
+
+
+def test_what_was_measured_comes_back_with_its_model(measured, models, until):
+    session = measured.session
+    names = ("study", "unsaved", "masks", "data", "score", "per", "off", "history")
+    kept = {name: getattr(session, name) for name in names}
+    digest = session.trial.examples.digest
+    opens(measured, models / "beech", until)
+    assert session.study is None and not session.data
+    lost = "What was measured of the heads of amaryllis is not saved."
+    assert lost in losses(session, measured.commands.working, True)
+    opens(measured, models / "amaryllis", until)
+    until(lambda: session.trial is not None and session.trial.done)
+    assert {name: getattr(session, name) for name in names} == kept
+    assert session.trial.examples.digest == digest and session.trial.off == OFF
+    assert lost not in losses(session, measured.commands.working, True)
+    measured.commands.sessions.open_together({"model": str(models / "beech")}, "inspect")
+    turn(0.2)
+    until(lambda: quiet(measured))
+    measured.commands.sessions.open_together({"model": str(models / "amaryllis")}, "inspect")
+    turn(0.2)
+    until(lambda: quiet(measured) and session.trial is not None and session.trial.done)
+    assert {name: getattr(session, name) for name in ("study", "masks", "data", "off")} == {
+        name: kept[name] for name in ("study", "masks", "data", "off")
+    }
 
 
 def _as_before(program, *names):

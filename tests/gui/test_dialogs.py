@@ -6,6 +6,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
+    QFileDialog,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
@@ -72,6 +73,24 @@ def test_a_dialog_closes_though_what_had_the_keyboard_before_is_gone(program):
     QCoreApplication.sendPostedEvents(field, QEvent.Type.DeferredDelete)
     dialog.default.click()
     assert not dialog.isVisible()
+
+
+def test_an_error_keeps_the_keyboard_and_waits_for_the_one_before(program):
+    """After a file dialog the window is active again later than the error is there."""
+    one, two, three = (ErrorDialog(program.frame, ERROR) for _ in range(3))
+    for each in (one, two, three):
+        each.open()
+    program.frame.toolbar.models.setFocus()
+    assert one.isAncestorOf(QApplication.focusWidget()) and not two.isVisible()
+    mode = program.session.mode
+    for key in (Qt.Key.Key_2, Qt.Key.Key_O):
+        QTest.keyClick(program.frame, key, Qt.KeyboardModifier.ControlModifier)
+    assert program.session.mode == mode and not program.frame.findChildren(QFileDialog)
+    for shown, more in ((one, two), (two, three)):
+        QTest.keyClick(program.frame, Qt.Key.Key_Escape)
+        assert not shown.isVisible() and more.isVisible()
+    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+    assert not three.isVisible()
 
 
 def test_details_are_folded_and_can_be_copied(program):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from hgviz import palettes
+from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.looks import LOOKS
 from tests.making import make_capture
+from tests.models.building import write_transformer
 from tests.models.zoo import write
 from tests.pictures import make_image_capture
 
@@ -171,3 +174,44 @@ def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path
         assert asked.text == "" and "--text" not in asked.command
         finish(asked.task())
         assert ("do not cut it alike" in out.read_text()) == (name == "c")
+
+
+def test_what_one_model_read_is_not_forced_on_the_next(program, tmp_path, qtbot):
+    session, commands = program.session, program.commands
+    folders = {name: tmp_path / name for name in ("vit", "both", "short")}
+    import transformers
+
+    write(folders["vit"], "vit", "ViTForImageClassification", image_size=32, patch_size=8)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(folders["vit"])
+    keys = {"dtype": torch.float32, "vocab_size": 256, "max_positions": 80}
+    write_transformer(folders["both"], form="encoder-decoder", **keys)
+    write_transformer(folders["short"], form="decoder", **keys | {"max_positions": 16})
+    Image.new("RGB", (40, 40)).save(tmp_path / "face.png")
+    text = "The bell rang, and the sand ran down."
+
+    def opens(name):
+        commands.open_path(str(folders[name]))
+        qtbot.waitUntil(
+            lambda: session.checkpoint == str(folders[name]) and session.model is not None,
+            timeout=20000,
+        )
+
+    def reads(words):
+        qtbot.waitUntil(lambda: session.capture and session.capture.main.text == words,
+                        timeout=20000)  # fmt: skip
+        assert not program.frame.findChildren(ErrorDialog)
+
+    session.put(text=text)
+    opens("vit")
+    commands.open_path(str(tmp_path / "face.png"))
+    reads("face.png")
+    assert session.text == text and not session.stale
+    opens("both")
+    reads(text)
+    commands.prompting.capture_text(text, "Die Glocke.")
+    qtbot.waitUntil(lambda: session.capture.target.text == "Die Glocke.", timeout=20000)
+    opens("short")
+    reads(text[:16])
+    assert "was cut: this model reads 16 bytes" in program.frame.chosen_words.full
+    assert (session.text, session.second) == (text[:16], "")

@@ -166,7 +166,8 @@ class Compared:
         edges = self.meeting.rows, self.meeting.columns
         both = None if self.meeting.same else (edges[0].both, edges[1].both)
         rule = a.rule if same else Either(a.rule, b.rule, *edges)
-        return Source(Difference(*maps, {a.head: b.head}, both), a.head, rule)
+        less = Difference(*maps, {a.head: b.head}, both, self.meeting.off)
+        return Source(less, a.head, rule)
 
     def saw(self, tiles: Tiles, key: Key) -> bool:
         """A tile has come; whether weights of A or B are larger than was known."""

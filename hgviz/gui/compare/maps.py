@@ -54,7 +54,7 @@ class CompareView(MapsView):
     icon: ClassVar[str] = "compare"
     ghost = Ghost
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "beside", "selection", "hover", "display", "facts", "off",
+        "capture", "beside", "selection", "hover", "display", "facts",
     )  # fmt: skip
     empty = NOTHING
     empty_actions: tuple[tuple[str, str], ...] = ASK
@@ -217,7 +217,7 @@ class CompareView(MapsView):
         masses = compared.masses or (None, None, None)
         scenes = []
         for source, (rows, columns), mass, off in zip(
-            compared.sources, names, masses, self._off(compared, session), strict=True
+            compared.sources, names, masses, self._off(compared), strict=True
         ):
             about_zero = compared.signed or source.signed
             limits = palettes.limits_of(*peak, about_zero)
@@ -243,11 +243,10 @@ class CompareView(MapsView):
         self.trio.panes[2].hidden_words = done
         self.trio.panes[2].update()
 
-    def _off(self, compared: Compared, session: Session) -> tuple[bool, bool, bool]:
-        """Whether the head is switched off in A and in B; a difference is never."""
-        met = compared.meeting
-        a = met.head in met.a.off or met.head in session.off
-        return a, met.other in met.b.off, False
+    def _off(self, compared: Compared) -> tuple[bool, bool, bool]:
+        """Whether the head is switched off in A, in B, and in both."""
+        a, b = compared.meeting.off
+        return a, b, a and b
 
     def _entitle(self) -> None:
         assert self._compared is not None and self.session is not None

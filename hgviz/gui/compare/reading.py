@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from string import Template
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from hgviz.gui.views import naming, words
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.sight import seen
 from hgviz.gui.views.tiles import Source
+
+if TYPE_CHECKING:
+    from hgviz.maps import Difference
 
 NAMES = ("A", "B")
 CARD = Template('<span style="$big">$value</span>$note')
@@ -73,7 +77,8 @@ def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read,
             write = words.with_sign if source.signed else words.weight
             found.append(Read(cell, write(float(weight), 3)))
     if all(there) and _seen(compared.sources[2], row, column):
-        found.append(Read(cell, words.with_sign(float(a - b), 3)))
+        less = cast("Difference", compared.sources[2].map).less(a, b)
+        found.append(Read(cell, words.with_sign(float(less), 3)))
     else:
         found.append(Read(cell, "–", tr("nothing to compare")))
     shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]

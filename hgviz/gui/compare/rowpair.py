@@ -21,8 +21,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """The row of one side: weights (cells,), and which cells it could look at; seen is False where
-    the side has nothing, which there (cells,) tells apart from what it may not see."""
+    """The row of one side: weights (cells,), 0 where the head is off, and which cells it could look
+    at; seen is False where the side has nothing, which there (cells,) tells apart from what it may
+    not see."""
 
     weights: Floats
     seen: Bools
@@ -112,7 +113,7 @@ def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -
     positions = rows.positions[rows.offsets[row] : rows.offsets[row + 1]]
     ends = np.array([[int(positions[0]), int(positions[-1]) + 1]])
     block = whole.read(head.head, (int(ends[0, 0]), int(ends[0, 1])))[positions - positions[0]]
-    weights = laid(block, columns)
+    weights = laid(0 * block if head in capture.off else block, columns)
     every = np.arange(whole.shape[2])
     inside = seen(rule_of(capture, head), ends, np.stack([every, every + 1], 1))[0]
     there, some = columns.there, np.zeros(len(columns), bool)

@@ -15,7 +15,7 @@ from hgviz.core import Capture, HeadId, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.compare import offers
 from hgviz.gui.compare.comparing import BESIDE
-from hgviz.gui.compare.told import Told, activation_of, elided, model_of, sides_of
+from hgviz.gui.compare.told import Told, activation_of, model_of, sides_of
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.language import tr
 from hgviz.gui.views import naming
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hgviz.session import Session, Work
 
-MOST = 180  # px of a button at most
+MOST = 240  # px of a button at most
 CHEVRON = 14  # px
 
 
@@ -294,9 +294,10 @@ class Sides(View):
 
 def _about(session: Session, capture: Capture, said: str) -> str:
     """What is not said of a side yet: its model, its activation, or what it was opened from."""
-    known = (model_of(session, capture), activation_of(capture))
+    if said != model_of(session, capture, short=True):
+        return model_of(session, capture)
     other = tr("capture") if capture.path else tr("checkpoint")
-    return next((one for one in known if elided(one) != said), other)
+    return activation_of(capture) or other
 
 
 def said_of(work: Work) -> str:

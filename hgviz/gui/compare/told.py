@@ -51,9 +51,14 @@ def sides_of(session: Session) -> Told:
     return Told(note=found.note) if found.a == found.b else found
 
 
-def model_of(session: Session, capture: Capture) -> str:
-    """What people call the model of a capture; one that the study at hand trained by its place."""
-    return trained_as(session.sweep, capture.spec.name) or name_of(capture.spec.name)
+def model_of(session: Session, capture: Capture, short: bool = False) -> str:
+    """What people call the model of a capture, one that the study at hand trained by its place,
+    and how many of its heads are off."""
+    name = trained_as(session.sweep, capture.spec.name) or name_of(capture.spec.name)
+    name = elided(name) if short else name
+    if not capture.off:
+        return name
+    return tr("{name} without {heads}", name=name, heads=counted(len(capture.off), "head"))
 
 
 def head_of_b(session: Session) -> HeadId | None:
@@ -85,7 +90,7 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
             return Told(here, there, tr("One checkpoint, the same on both sides."))
         said = "One checkpoint, its {here} exchanged for {there}, not trained again."
         return Told(here, there, tr(said, here=here, there=there))
-    names = elided(model_of(session, a)), elided(model_of(session, b))
+    names = model_of(session, a, short=True), model_of(session, b, short=True)
     if names[0] == names[1] and here != there:
         names = here, there
     texts = a.main.text == b.main.text if a.main.text or b.main.text else len(a.main) == len(b.main)

@@ -28,6 +28,11 @@ def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, .
     found = []
     if session.study is not None and session.unsaved:
         found.append(tr("What was measured of the heads is not saved."))
+    for kept in session.measured.values():
+        study = kept["study"]
+        if kept["unsaved"] or (kept["masks"] and study is None):
+            name = study.spec.name if study is not None else kept["name"]
+            found.append(tr("What was measured of the heads of {name} is not saved.", name=name))
     for one in session.work:
         goes = one.state in GOING and not working.lasts(one.key)
         if goes and (one.key not in AGAIN or one.title == "Writing"):

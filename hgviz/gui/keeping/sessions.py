@@ -225,17 +225,24 @@ class Restoring:
         )
 
     def _without_picture(self, error: BaseException) -> None:
+        """Say why there is none; a model that is open has its heads off all the same."""
         self.commands.show_error(error)
-        self._study()
+        self.paths.pop("ids", "")
+        (self._study if self.session.model is None else self._picture_there)()
 
     def _picture_there(self) -> None:
         """What is chosen in it and how it is shown; then the study and the data."""
         session, chosen, shown = self.session, self.wanted.chosen, self.wanted.shown
+        off, streaming = self._off(self.wanted.off), self._streaming()
+        if not (self.file or off or streaming.heads):  # what was off when it was open before
+            off, streaming = session.variant
+        masks = tuple(map(self._mask, self.wanted.masks))
+        names = {one.name for one in masks}
         session.put(
             ids=self.paths.get("ids", ""),
-            off=self._off(self.wanted.off),
-            streaming=self._streaming(),
-            masks=tuple(map(self._mask, self.wanted.masks)),
+            off=off,
+            streaming=streaming,
+            masks=(*masks, *(one for one in session.masks if one.name not in names)),
             display=Display(
                 shown.palette if shown.palette in PALETTES else session.display.palette,
                 shown.limits, shown.scale, shown.shared,

@@ -32,16 +32,22 @@ class ShadeBar(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A narrow bar has its unit beneath."""
-        self.setFixedHeight(HIGH + (0 if self.width() > NARROW else 16))
+        self._fit()
+
+    def _fit(self) -> None:
+        lines = (self.width() <= NARROW) + bool(self.shades.part)
+        self.setFixedHeight(HIGH + 16 * lines)
 
     def show_shades(self, shades: Shades) -> None:
         """Another scale."""
         self.shades = shades
+        self._fit()
         self.setToolTip(tip(shades.told))
         self.setAccessibleName(
             tr(
                 "Colours: {low} is harmful, {high} needed; {unit}",
-                low=written(-shades.limit), high=written(shades.limit), unit=shades.unit,
+                low=written(-shades.limit), high=written(shades.limit),
+                unit=", ".join(filter(None, (shades.unit, shades.part))),
             )
             if shades.label else tr("Colours: nothing is measured yet")
         )  # fmt: skip
@@ -109,5 +115,6 @@ class ShadeBar(QWidget):
         else:
             top = 22
         room = self.width() - 12 - end - 12
+        painter.drawText(QRectF(16, top + 17, self.width() - 28, 18), LEFT, one.part)
         said = painter.fontMetrics().elidedText(one.unit, Qt.TextElideMode.ElideRight, round(room))
         painter.drawText(QRectF(end + 12, top, room, 18), LEFT, said)

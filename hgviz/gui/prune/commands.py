@@ -106,7 +106,9 @@ class PruneCommands:
             name for names, *_ in CHOICES for name in names
             if study is not None and getattr(study, name) is not None
         )  # fmt: skip
-        dialog = MeasureDialog(self.window, there)
+        trial = self.session.trial
+        states = trial is not None and trial.examples.asked == "states"
+        dialog = MeasureDialog(self.window, there, states)
         dialog.chosen.connect(self.answered("measure_heads", self.pruning.measure))
         dialog.open()
 

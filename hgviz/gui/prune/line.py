@@ -187,12 +187,14 @@ def allowed_words(line: Line) -> str:
 
 
 def picture_words(line: Line) -> str:
-    """The picture in words."""
-    whole, bare = (100 * float(line.curve.values[at]) for at in (0, -1))
-    return " · ".join((
-        tr("whole model {whole:.1f} % right, without heads {bare:.1f} %", whole=whole, bare=bare),
-        allowed_words(line),
-    ))  # fmt: skip
+    """The picture in words; a curve that is being drawn, or was stopped, as far as it is."""
+    one = line.curve
+    whole, last = (100 * float(one.values[at]) for at in (0, -1))
+    said = "whole model {whole:.1f} % right, without heads {last:.1f} %"
+    if one.removed[-1] < len(one.order):
+        said = "whole model {whole:.1f} % right, with {n:,} heads off {last:.1f} %, so far"
+    said = tr(said, whole=whole, last=last, n=int(one.removed[-1]))
+    return f"{said} · {allowed_words(line)}"
 
 
 def point_words(line: Line, at: int) -> str:

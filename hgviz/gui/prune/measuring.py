@@ -19,6 +19,11 @@ CHOICES = (
     (("alone",), "Loss change with one head alone in its layer", "half a scoring a head", False),
     (("shapley",), "Shapley values, 20 random orders", "20 scorings a head", False),
 )  # fmt: skip
+GRADIENTS = {"gradient", "token_gradient"}
+NO_GRADIENTS = (
+    "Gradient scores are undefined for this model. It gives hidden states, and how far they are "
+    "from those with all heads on has no gradient where all heads are on."
+)
 HOW = (
     "The quickest comes first, and colours the wall while the rest is on its way. Stop keeps what "
     "is measured."
@@ -26,17 +31,21 @@ HOW = (
 
 
 class MeasureDialog(Overlay):
-    """Which scores to measure; what is there is kept. chosen: arrays, whether to draw the curve."""
+    """Which scores to measure; what is there is kept. chosen: arrays, whether to draw the curve.
+
+    states: whether the model gives hidden states alone, which have no gradients.
+    """
 
     chosen = Signal(object, bool)
     wide = 620
 
-    def __init__(self, over: QWidget, there: frozenset[str]) -> None:
+    def __init__(self, over: QWidget, there: frozenset[str], states: bool = False) -> None:
         super().__init__(over)
         self.body.addWidget(label(tr("Measure what every head is worth"), factor=1.15, weight=600))
-        said = label(tr(HOW), kind="secondary")
-        said.setWordWrap(True)
-        self.body.addWidget(said)
+        for words in (HOW, NO_GRADIENTS) if states else (HOW,):
+            said = label(tr(words), kind="secondary")
+            said.setWordWrap(True)
+            self.body.addWidget(said)
         grid = QGridLayout()
         grid.setColumnStretch(0, 1)
         grid.setHorizontalSpacing(16)
@@ -46,9 +55,11 @@ class MeasureDialog(Overlay):
             box = Check(tr(words))
             box.setToolTip(tip(explained_all(names)))
             known = set(names) <= there
-            box.setChecked(first or known)
+            undefined = states and not GRADIENTS.isdisjoint(names)
+            box.setChecked((first or known) and not undefined)
+            box.setEnabled(not undefined)
             grid.addWidget(box, row, 0)
-            told = tr("measured") if known else tr(cost)
+            told = tr("undefined here" if undefined else "measured" if known else cost)
             box.setAccessibleDescription(f"{told}\n{explained_all(names)}")
             grid.addWidget(label(told, factor=0.92, kind="secondary"), row, 1)
             box.toggled.connect(self._fit)

@@ -16,6 +16,7 @@ from hgviz.errors import LabelError
 from hgviz.gui import opening
 from hgviz.gui.language import tr
 from hgviz.gui.prune import trying
+from hgviz.gui.working import GOING
 from hgviz.session import Session, undoing
 from hgviz.study import Mask, Study
 
@@ -270,10 +271,20 @@ class Pruning:
     def _heard(self, name: str) -> None:
         if name == "models":
             self.forget()
+        if name == "model":
+            self._read_again()
         trial = self.session.trial
         tried = trial is not None and trial.variant == self.session.variant
         if name in ("off", "streaming") and self.trials is not None and not tried:
             self._try()
+
+    def _read_again(self) -> None:
+        """Read the data of a model that came back: its heads can be tried and measured again."""
+        session, trial, study = self.session, self.session.trial, self.session.study
+        reads = any(one.key == DATA and one.state in GOING for one in session.work)
+        if session.model is not None and session.data and self.trials is None and not reads:
+            measured = "" if study is None else study.data_digest
+            self.use(session.data, trial.examples.digest if trial is not None else measured)
 
     def _try(self) -> None:
         """Try what is off now, at once and before whatever else is measured."""
@@ -343,9 +354,7 @@ class Pruning:
     @property
     def measuring(self) -> bool:
         """Whether heads are being measured, or a curve, or timed."""
-        return any(
-            one.key in LONG and one.state in ("waiting", "running") for one in self.session.work
-        )
+        return any(one.key in LONG and one.state in GOING for one in self.session.work)
 
     def measure(self, needs: frozenset[str], curve: bool = False) -> None:
         """Measure all heads; what is measured already shows while the rest is on its way."""

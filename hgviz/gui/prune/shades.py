@@ -12,9 +12,11 @@ from PySide6.QtGui import QColor
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance
 from hgviz.analysis.orders import Key, saved_alone
-from hgviz.core import HeadId, ModelSpec, Step, Task
+from hgviz.core import HeadId, Integers, ModelSpec, Step, Task
+from hgviz.examples import EACH
 from hgviz.gui.language import tr
 from hgviz.gui.prune.explained import explained
+from hgviz.gui.views.words import counted
 from hgviz.study import Study
 
 EXPONENT = 0.7  # of the colour: small scores stay visible
@@ -38,24 +40,27 @@ SAVED = {
 @dataclass(frozen=True, slots=True)
 class Shade:
     """A head's score. value: in the unit of the wall, NaN where it is not measured; zero: whether
-    its interval includes 0."""
+    its interval includes 0; part: on how much of the data, "" for all of it."""
 
     value: float
     low: float
     high: float
     zero: bool
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Shades:
     """The scores of all heads under one colour scale, symmetric about 0 up to limit; label, unit
-    and told, which explains the score, in the language of the window."""
+    part, on how much of the data the numbers are, and told, which explains the score, in the
+    language of the window."""
 
     label: str = ""
     unit: str = ""
     limit: float = 1.0
     heads: Mapping[HeadId, Shade] = field(default_factory=dict)
     told: str = ""
+    part: str = ""
 
     def colour(self, head: HeadId, dark: bool) -> QColor | None:
         """The colour of a cell, None where nothing was measured."""
@@ -80,9 +85,9 @@ class Shades:
             "value": written(one.value), "low": written(one.low), "high": written(one.high),
             "unit": self.unit,
         }  # fmt: skip
-        if one.zero:
-            return tr("{value} ({low} to {high}) {unit}: may be nothing", **parts)
-        return tr("{value} ({low} to {high}) {unit}", **parts)
+        said = "{value} ({low} to {high}) {unit}"
+        said = "{value} ({low} to {high}) {unit}: may be nothing" if one.zero else said
+        return ", ".join(filter(None, (tr(said, **parts), one.part)))
 
 
 def colour(part: float, dark: bool) -> QColor:
@@ -148,14 +153,38 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
     )
     if saved is not None:
         unit = tr(SAVED[per], unit=unit)
+    seen, total, noun = _seen(study, one)
     heads = {
         head: Shade(
             float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
-            bool(ends[0][at] <= 0 <= ends[1][at]),
+            bool(ends[0][at] <= 0 <= ends[1][at]), _part(seen[at : at + 1], total, noun),
         )
         for at, head in enumerate(study.heads)
     }  # fmt: skip
-    return Shades(tr(one.label), unit, max(most * scale, 1e-12), heads, explained(method))
+    part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
+    return Shades(tr(one.label), unit, max(most * scale, 1e-12), heads, explained(method), part)
+
+
+def _seen(study: Study, method: Method) -> tuple[Integers, int, str]:
+    """(H,): on how many examples, or random orders, each head is measured; how many there are; and
+    what they are called."""
+    values = getattr(study, method.needs, None)
+    if values is None:  # learned by training
+        return np.zeros(len(study.heads), int), 0, ""
+    noun = place_noun("classes", study.spec) if study.asked in EACH else "window"
+    if len(values) == len(study.wanted):
+        values = values[study.places[:-1]]
+    noun = "order" if method.needs == "shapley" else noun
+    return (~np.isnan(values)).sum(0), len(values), noun
+
+
+def _part(seen: Integers, total: int, noun: str) -> str:
+    """on 96 of 872 texts, on 64 to 96 of 872 texts; "" where all heads are measured on all."""
+    if not len(seen) or seen.min() == total:
+        return ""
+    least, most = (f"{number:,}" for number in (seen.min(), seen.max()))
+    some = least if least == most else tr("{low} to {high}", low=least, high=most)
+    return tr("on {some} of {all}", some=some, all=counted(total, noun))
 
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:

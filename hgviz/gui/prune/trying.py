@@ -167,7 +167,10 @@ def save(study: Study, path: str) -> Task[str]:
 
 
 def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
-    """A study that grows, each time as a new object; after every step what is urgent."""
+    """A study that grows, each time as a new object; after every step what is urgent. A step may
+    be skipped where many come, so what is done of that comes again with steps that have no study.
+    """
+    tried: Trial | None = None
     with closing(task):
         while True:
             try:
@@ -175,8 +178,10 @@ def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
             except StopIteration as end:
                 found: Study = end.value
                 return found
-            yield replace(step, value=replace(step.value)) if step.value is not None else step
+            yield replace(step, value=tried if step.value is None else replace(step.value))
             for other in urgent.steps():  # how far it is with the study is what is told
+                if isinstance(other.value, Trial) and other.value.done:
+                    tried = other.value
                 yield replace(step, value=other.value)
 
 

@@ -18,6 +18,7 @@ from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Choice as Chosen
 from hgviz.gui.views.trace import Trace, Wish, follow
 from hgviz.gui.views.walk import Trail
+from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -98,7 +99,10 @@ class FollowView(View):
         self._letter.setText(shown(label_, 12))
         at = tr("({unit} {number:,})", unit=tr(noun), number=result.token)
         where = [region(prompt, word_spans(prompt), result.token), at, _way(capture, result.level)]
-        self.head.note.say(" ".join(filter(None, where)))
+        said = " ".join(filter(None, where))
+        if capture.off:
+            said += "; " + tr("without {heads}", heads=counted(len(capture.off), "head"))
+        self.head.note.say(said)
         self.trail.show_trace(capture, stages(capture.spec, result.level), result, session)
 
     def figure(self, session: Session) -> Spec | None:

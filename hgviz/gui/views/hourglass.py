@@ -47,7 +47,7 @@ class HourglassView(View):
     title = "Hourglass"
     topic = "hourglass"
     icon = "hourglass"
-    needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits")
+    needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits", "off")
     watches = ("selection", "opened", "hover", "work", "model")
     empty = (
         "Open a model to look inside",
@@ -168,6 +168,7 @@ class HourglassView(View):
             capture = None
         missing = _missing(spec, capture)
         running = any(one.state == "running" and one.keeps for one in session.work)
+        off = session.off | (capture.off if capture is not None else frozenset())
         self.glass.show_scene(
             Scene(
                 spec,
@@ -179,6 +180,7 @@ class HourglassView(View):
                 self._single,
                 capture is None,
                 verdict.of_text(capture).sentence() if capture is not None else "",
+                off,
             )
         )
         self.head.title.setText(tr(self.title) if _shrinks(spec) else tr("Layers"))
@@ -187,6 +189,7 @@ class HourglassView(View):
             _note(spec, capture, running),
             tr("exchanged, not trained again") if session.activation else "",
             tr("colour: focus") if self._flat else "",
+            tr("without {heads}", heads=words.counted(len(off), "head")) if off else "",
         ]
         note = "; ".join(filter(None, notes))
         self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))

@@ -17,11 +17,12 @@ from PySide6.QtGui import (
     QPolygonF,
 )
 
-from hgviz.core import HeadId, ModelSpec
+from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui import theme
 from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.atlas import Atlas
+from hgviz.gui.views.ink import faint, hatching
 from hgviz.gui.views.silhouette import FLAT, Label, Layout, Rect, Residual
 
 MARGIN = 16  # the padding of a pane
@@ -34,7 +35,8 @@ class Scene:
 
     missing: layers not captured yet; running: the one being captured. only: layers whose windows
     hold one key, so that its weight is always 1. single: one mean map per layer. nouns: what a
-    position of each level is called. says: what a classifier says of the text.
+    position of each level is called. says: what a classifier says of the text. off: heads that are
+    switched off.
     """
 
     spec: ModelSpec
@@ -46,6 +48,7 @@ class Scene:
     single: bool = False
     ghost: bool = False
     says: str = ""
+    off: Off = frozenset()
 
     @property
     def noun(self) -> str:
@@ -218,6 +221,10 @@ class Brush:
                     painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
                 elif not missing and (spot := atlas.places.get(HeadId(row.layer, head))):
                     self._blit(path, box, image, QRect(*spot))
+                if HeadId(row.layer, head) in self.scene.off and not self.look.one_each:
+                    painter.fillPath(path, faint(now.pane, 0.72))
+                    ratio = painter.device().devicePixelRatioF()
+                    painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
                 width = 1.5 if row.layer == self.scene.running else 1
                 painter.strokePath(path, QPen(edge, width))
 

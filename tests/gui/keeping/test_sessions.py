@@ -1,5 +1,6 @@
 """Sessions in a real window: what is saved comes back, in another window and at the next start."""
 
+import json
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.core import HeadId, Selection, Streaming
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.keeping.gathering import placed
 from hgviz.gui.keeping.missing import MissingDialog
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.program import Program
@@ -99,6 +101,24 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, another, un
     assert second.session.other == Other("activation", "ymish")
     assert second.session.mode == "compare"
     assert second.session.selection == session.selection
+
+
+def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
+    program, checkpoint, until, tmp_path
+):
+    short = tmp_path / "short"
+    shutil.copytree(checkpoint, short)
+    keys = json.loads((short / "config.json").read_text())
+    (short / "config.json").write_text(json.dumps(keys | {"max_positions": 16}))
+    blank = saved.Saved(saved.FORMAT, saved.VERSION, text=TEXT, off=("1.0",))
+    file, session = tmp_path / "one.hgviz", program.session
+    saved.write(placed(blank, {"model": str(short)}, str(file)), file)
+    program.commands.open_path(str(file))
+    until(lambda: session.capture is not None and session.capture.complete and quiet(program))
+    assert session.capture.main.text == session.text == TEXT[:16]
+    assert session.off == session.capture.off == {HeadId(1, 0)}
+    assert "16 bytes" in program.frame.chosen_words.full
+    assert not program.frame.findChildren(ErrorDialog)
 
 
 def test_what_is_missing_is_asked_for_and_the_rest_opens(

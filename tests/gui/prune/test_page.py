@@ -4,20 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
 from hgviz.analysis.slices import of_examples
-from hgviz.core import HeadId, finish
+from hgviz.analysis.trial import Trial
+from hgviz.core import HeadId, Selection, finish
 from hgviz.figures import FIGURES
+from hgviz.gui.compare.told import sides_of
 from hgviz.gui.exporting.offers import drawn_of
 from hgviz.gui.plots import Points
 from hgviz.gui.prune import trying
 from hgviz.gui.prune.assigning import LabelsDialog
+from hgviz.gui.prune.line import line_of, picture_words
+from hgviz.gui.prune.measuring import MeasureDialog
 from hgviz.resources import resource
+from hgviz.session.other import Other
 from tests.gui.showing import colour_at
+from tests.models.building import write_transformer
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 needs_sample = pytest.mark.skipif(
@@ -149,6 +156,32 @@ def test_heads_are_measured_while_masks_are_tried(scored, until):
     scored.settle()
     assert scored.prune.heads.colour.currentData() == "signed"
     assert "FLOP" in scored.prune.heads.wall.shades.unit
+
+
+def test_a_score_that_is_done_amid_a_measurement_is_told_until_it_is_read(tiny, story):
+    trials, urgent = finish(trying.prepare(tiny, "", "cpu", str(story))), trying.Urgent()
+    task = trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
+    next(task)
+    urgent.put(trying.trying(trials, OFF))
+    told = [step.value for step in task if step.value is not None]
+    done = [at for at, one in enumerate(told) if isinstance(one, Trial) and one.done]
+    assert len(done) > 1 and told[done[-1]] is told[done[0]]
+
+
+def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until):
+    session, heads = scored.session, scored.prune.heads
+    partial = finish(tasks.importance(scored.commands.pruning.trials, frozenset({"gradient"})))
+    gradient = np.full((len(partial), len(partial.heads)), np.nan, np.float32)
+    gradient[:2] = 0.5
+    session.put(study=replace(partial, gradient=gradient), score="signed")
+    scored.settle()
+    total = len(partial)
+    assert f"on 2 of {total} windows" in heads.bar.accessibleName()
+    assert f"on 2 of {total} windows" in heads.wall.words(HeadId(0, 0))
+    gradient = np.full_like(gradient, 0.5)
+    session.put(study=replace(partial, gradient=gradient))
+    scored.settle()
+    assert "windows" not in heads.bar.accessibleName()
 
 
 def test_the_slider_of_the_curve_is_the_mask(scored, until):
@@ -417,3 +450,86 @@ def test_what_was_measured_is_saved_with_its_masks(scored, until, tmp_path):
     scored.commands._save_study(str(path))
     until(lambda: not session.unsaved)
     assert drawn_of(session, FIGURES["scores"])[0].path == str(path)
+
+
+def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, checkpoint, tmp_path, until):
+    session, commands = pruning.session, pruning.commands
+    head, text = HeadId(1, 0), "The bell rang, and the sand ran down."
+    other = tmp_path / "other"
+    other_weights(other)
+    pruning.complete()
+    session.put(text=text, mode="inspect")
+    commands.run("capture")
+    until(lambda: session.facts and not pruning.lanes.engine.jobs)
+    session.put(mode="prune")
+    commands.pruning.switch({head})
+    assert not session.capture.off  # nobody looks at it
+    session.put(mode="inspect")
+    until(lambda: session.capture.off == {head} and session.facts)
+    pruning.settle()
+    assert pruning.inspect.hourglass.glass.scene.off == {head}
+    assert "without 1 head" in pruning.inspect.hourglass.head.note.full
+    session.put(mode="follow")
+    pruning.settle()
+    assert "without 1 head" in pruning.follow.follow.head.note.full
+    commands.comparing.choose(Other("model", path=str(other)), None)
+    until(lambda: session.beside is not None and session.beside.complete)
+    pruning.settle()
+    assert sides_of(session).a == f"{checkpoint.name} without 1 head"
+    pruned = finish(tasks.capture(tiny, tiny.tokenize(text), off={head}))
+    for one, off in ((HeadId(2, 1), False), (head, True)):
+        session.put(selection=Selection(*one))
+        pruning.settle()
+        maps = pruning.compare.maps._compared.sources[2].map
+        a, b = (side.maps[one.layer].read(one.head) for side in (pruned, session.beside))
+        assert np.allclose(maps.read(one.head), -b if off else a - b, atol=1e-6)
+
+
+def other_weights(folder):
+    """A folder with other weights of the same shapes."""
+    import torch
+
+    from hgviz.models.config import HourglassConfig
+    from hgviz.models.families.hourglass import Hourglass
+    from hgviz.models.formats.checkpoint import save
+    from hgviz.models.hierarchy import parse_hierarchy
+
+    torch.manual_seed(1)
+    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    save(folder, config, Hourglass(config).state_dict())
+
+
+def test_a_model_of_hidden_states_is_measured_by_what_works_for_it(
+    program, tmp_path, until, errors
+):
+    path, data = tmp_path / "model", tmp_path / "texts.txt"
+    keys = {"form": "encoder", "goal": "states", "vocab_size": 256}
+    write_transformer(path, dtype=torch.float32, **keys)
+    data.write_text("\n".join(f"The bell rang {n} times." for n in range(9)), encoding="utf-8")
+    session, commands = program.session, program.commands
+    program.complete()
+    commands.open_path(str(path))
+    until(lambda: session.model is not None)
+    commands.use_data(str(data))
+    until(lambda: session.trial is not None and session.trial.done)
+    commands.run("measure_heads")
+    (dialog,) = (one for one in program.frame.findChildren(MeasureDialog) if one.isVisible())
+    assert [box.isEnabled() for box in dialog.boxes] == [False, True, False, True, True]
+    assert [box.isChecked() for box in dialog.boxes] == [False, True, False, False, False]
+    said = "\n".join(one.text() for one in dialog.card.findChildren(QLabel))
+    assert "hidden states" in said and "--" not in said
+    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    assert session.score == "loo" and not errors()
+
+
+def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
+    session, pruning = scored.session, scored.commands.pruning
+    study = finish(tasks.importance(pruning.trials, frozenset({"gradient"})))
+    steps = tasks.curve(pruning.trials, study, "signed", random=0)
+    part = next(step.value for step in steps if step.value is not None)
+    session.put(study=part, score="signed", per="score")
+    count = int(part.curves[0].removed[-1])
+    assert count < len(session.spec.heads)
+    said = picture_words(line_of(session, "heads"))
+    assert f"with {count} heads off" in said and "so far" in said and "without heads" not in said
