@@ -140,6 +140,17 @@ class ModelSpec:
         return any(level.sequence == "target" for level in self.levels)
 
     @property
+    def reads_twice(self) -> bool:
+        """Whether its decoder reads the text of its encoder again, one token later, and answers
+        about that, as classifiers of BART and T5 do."""
+        return self.form == "encoder-decoder" and self.goal in ("classes", "tags", "ends")
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether a second text has to be given with each."""
+        return self.two_texts and not self.reads_twice
+
+    @property
     def answers(self) -> bool:
         """Whether data can say how good its answers are, or how far they move: of models that read
         two inputs, encoder-decoders, and those that say which two belong together."""

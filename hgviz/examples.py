@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -293,12 +293,10 @@ def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt]
     return replace(found, rows=tuple(rows))
 
 
-def twice(found: Examples, begins: int) -> Examples:
+def twice(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
     """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
-    where they answer from a text. begins: the token that its decoder begins with."""
-    rows = (
-        replace(row, ids=np.concatenate([[begins], row.ids[:-1]]), first=row) for row in found.rows
-    )
+    where they answer about a text. shifted: the ids that it reads of those of a text."""
+    rows = (replace(row, ids=shifted(row.ids), first=row) for row in found.rows)
     return replace(found, rows=tuple(rows))
 
 

@@ -161,10 +161,74 @@ def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_pa
     assert facts["value"] == pytest.approx(np.mean(right))
 
 
-def test_a_classifier_that_reads_its_text_twice_says_what_to_open(folder):
-    with pytest.raises(HgvizError, match="BartForSequenceClassification does not open") as error:
-        open_model(folder("bart", "BartForSequenceClassification"))
-    assert error.value.do.startswith("Open the model that it was made of")
+@pytest.mark.parametrize("kind, name", [
+    (kind, f"{start}ForSequenceClassification") for kind, start in (
+        ("bart", "Bart"), ("t5", "T5"), ("mbart", "MBart"), ("plbart", "PLBart"), ("mt5", "MT5"),
+        ("umt5", "UMT5"), ("bigbird_pegasus", "BigBirdPegasus"),
+    )
+])  # fmt: skip
+def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformers(
+    folder, tmp_path, kind, name
+):
+    import transformers
+
+    path, model = folder(kind, name), open_model(folder(kind, name))
+    net = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+    assert model.spec.goal == "classes" and model.spec.reads_twice
+    given = [tokenizer().encode(first).ids for first, _ in PAIRS]
+    logits = []
+    for (text, _), ids in zip(PAIRS, given, strict=True):
+        with torch.no_grad():
+            out = net(torch.tensor([ids]), output_attentions=True)
+        logits.append(out.logits[0].numpy())
+        prompt, target = tasks.prompt_from(model, text)
+        capture = finish(tasks.capture(model, prompt, target=target))
+        assert np.abs(capture.logits - logits[-1]).max() < 1e-5
+        assert capture.target.ids.tolist()[1:] == ids[:-1] and capture.target.spans[0, 0] == -1
+        pairs = zip(out.decoder_attentions, out.cross_attentions, strict=True)
+        maps = [*out.encoder_attentions, *(one for pair in pairs for one in pair)]
+        for one, wanted in zip(capture.maps, maps, strict=True):
+            found = np.stack([one.read(head) for head in one.heads])
+            assert np.abs(found - wanted[0].numpy()).max() < 1e-5
+    width = max(map(len, given))
+    ids = np.array([one + [0] * (width - len(one)) for one in given])
+    padded = model.run(ids, attention_mask=np.array([[1] * len(one) + [0] * (width - len(one))
+                                                     for one in given])).logits  # fmt: skip
+    assert np.abs(padded - np.array(logits)).max() < 1e-5
+    # the premise and what it is to imply, with an end in the middle
+    both = np.array([given[0] + given[1]])
+    with torch.no_grad():
+        assert np.abs(net(torch.tensor(both)).logits.numpy() - model.run(both).logits).max() < 1e-5
+    with pytest.raises(HgvizError, match="no end that this classifier could answer at"):
+        model.run(both[:, :3])
+
+    rows = [f"{text}\tLABEL_{row % 2}" for row, (text, _) in enumerate(PAIRS)]
+    data = tmp_path / "a.tsv"
+    data.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    facts = finish(tasks.evaluate(model, data)).facts()
+    right = [int(one.argmax()) == row % 2 for row, one in enumerate(logits)]
+    assert (facts["metric"], facts["value"]) == ("accuracy", pytest.approx(np.mean(right)))
+    off = frozenset({HeadId(0, 1), HeadId(3, 2)})
+    masked = model.run(given[0], off=off).logits
+    assert np.abs(masked - logits[0]).max() > 1e-4
+    form = "smaller" if model.config.asks else "zeroed"
+    finish(tasks.prune(path, off, tmp_path / "out", form, data=data))
+    assert np.abs(open_model(tmp_path / "out").run(given[0]).logits - masked).max() < 1e-5
+    trials = finish(tasks.trials_of(model, data))
+    study = finish(tasks.importance(trials, {"gradient", "loss_change"}))
+    assert study.gradient.any() and study.loss_change[:, 3].any()
+
+
+def test_experts_are_computed_in_float64_where_float32_rounds_too_much(tmp_path):
+    path = write(tmp_path / "m", "mixtral", "MixtralForCausalLM")
+    net = open_model(path).module.net
+    net.lm_head.weight.data *= 100
+    net.save_pretrained(path)
+    proof = finish(tasks.prune(path, "0.0,0.2,0.3,1.0", tmp_path / "out"))
+    assert proof.dtype == "float64" and proof.rough > 1e-5 > proof.difference
+    model = open_model(path, dtype="float64")
+    found = finish(tasks.reach(model, model.from_ids(np.arange(5, 14))))
+    assert np.isfinite(found.own).all()
 
 
 def test_columns_may_have_other_names_and_tables_without_targets_are_one_line(

@@ -207,7 +207,7 @@ def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: 
             )
         text, second = texts_of(beside)
         if second:
-            pair, target = (None, second) if model.spec.two_texts else (second, None)
+            pair, target = (None, second) if model.spec.needs_target else (second, None)
     prompt, other = tasks.prompt_from(
         model, text, text_file, None, pair, target, signal_file=signal
     )

@@ -47,7 +47,7 @@ class Reads:
             return cls()
         if model.takes_states or not reads_text(model):
             return cls(text=False)
-        if model.spec.two_texts:
+        if model.spec.needs_target:
             return cls(second="Target", needed=True)
         return cls(second="Second text (optional)" if reads_pairs(model) else "")
 
@@ -307,7 +307,7 @@ def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
     if dual and not text:
         return tr("Empty: there is nothing to capture"), False
     try:
-        if model.spec.two_texts and not dual:
+        if model.spec.needs_target and not dual:
             if not second:
                 return tr("The target is empty"), False
             counts = [len(model.encode(text)), len(model.encode_target(second))]

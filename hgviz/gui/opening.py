@@ -282,7 +282,7 @@ def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
         return tasks.prompt_from(model, signal_file=wish.ids, target=target, writes=True)
     if wish.ids:
         return tasks.prompt_from(model, ids_file=wish.ids, boundaries=ways)
-    both = model.spec.two_texts
+    both = model.spec.needs_target
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
     return tasks.prompt_from(model, wish.text, pair=pair, target=target, boundaries=ways)

@@ -19,6 +19,7 @@ import inspect
 import os
 import queue
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -348,6 +349,8 @@ def _left(
             "Put the config.json beside them that came with these weights",
         )
     count = len(kept.heads)
+    if bias is not None and bias.shape[1] not in (count, kept.of):  # zeros of a narrower layer
+        bias = bias[:, :1].expand(-1, kept.of, -1, -1)
     if bias is not None and bias.shape[1] != count:
         bias = bias[:, list(kept.heads)]
     if not kept.even or not count:
@@ -643,6 +646,8 @@ class Transformers(Network):
             part.forward = partial(differing, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
+        if answers_at_end(type(net)):
+            cast(Any, net).forward = partial(classified, net)
         if config.patches is not None:
             tell_patches(net, config.patches, self.table, _cut_now)
 
@@ -815,7 +820,26 @@ class Transformers(Network):
     @cached_property
     def takes(self) -> Collection[str]:
         """The names of what the model can be given."""
-        return inspect.signature(self.net.forward).parameters.keys()
+        return inspect.signature(type(self.net).forward).parameters.keys()
+
+    def shifted(self, ids: Tensor) -> Tensor:
+        """The ids (B, n) that the decoder of a model that reads its text twice reads, as its class
+        makes them: those of the text, one token later.
+
+        Errors: HgvizError for a text without the token that such a classifier answers at.
+        """
+        net, end = cast(Any, self.net), cast(Any, self.net.config).eos_token_id
+        if answers_at_end(type(net)) and not bool((ids == end).any(1).all()):
+            raise HgvizError(
+                "the text has no end that this classifier could answer at",
+                f"it answers at the last token {end}, the eos_token_id of its config.json",
+                "Give ids with it, or a tokenizer that adds it",
+            )
+        if hasattr(net, "_shift_right"):
+            return cast(Tensor, net._shift_right(ids))
+        shift = sys.modules[type(net).__module__].shift_tokens_right
+        given = ids, net.config.pad_token_id, net.config.decoder_start_token_id
+        return cast(Tensor, shift(*given[: len(inspect.signature(shift).parameters)]))
 
     def ruled(self, index: int, rule: Rule) -> Rule:
         """The rule of a layer with the activations that its spec says."""
@@ -881,6 +905,8 @@ class Transformers(Network):
         patches = self.config.patches
         if patches is not None and tokens.ids is not None:
             given |= {"input_ids": tokens.ids, "inputs_embeds": None}
+        if source is not None and answers_at_end(type(self.net)):
+            given["read"] = source.ids
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
         if tokens.positions is not None:
@@ -937,6 +963,23 @@ class Transformers(Network):
                 f"transformers says: {line_of(error)}",
                 "Give another text, or set in its config.json what it asks for",
             ) from error
+
+
+def answers_at_end(made: type) -> bool:
+    """Whether a class is a classifier whose decoder reads the text again, as BART's, and answers at
+    its last end-of-text token."""
+    takes = inspect.signature(made.forward).parameters  # type: ignore[attr-defined]
+    return made.__name__.endswith("ForSequenceClassification") and "decoder_input_ids" in takes
+
+
+def classified(net: Any, read: Tensor, **given: Any) -> dict[str, Tensor]:
+    """The logits (B, classes) of such a classifier in place of its own code, which wants ids, and
+    texts with equally many ends: read (B, n), of the last end in each; of texts without, as they
+    are drawn for proofs, of the last position."""
+    states = getattr(net, net.base_model_prefix)(**given)[0]
+    places = torch.arange(read.shape[1], device=read.device)
+    last = places.where(read == net.config.eos_token_id, -1).amax(1) % states.shape[1]
+    return {"logits": net.classification_head(states[torch.arange(len(states)), last])}
 
 
 @contextlib.contextmanager

@@ -121,7 +121,8 @@ class Model:
         Errors: HgvizError where it has no tokens, too many, or the model neither has token types
         nor answers questions.
         """
-        if pair is not None and not self._segments and self.spec.goal != "ends":
+        answers = self.spec.goal == "ends" or self.spec.reads_twice
+        if pair is not None and not self._segments and not answers:
             raise HgvizError(
                 "this model does not read pairs of texts",
                 "it has no token types to tell them apart",
@@ -151,6 +152,25 @@ class Model:
             pieces=(*first.pieces, *prompt.pieces),
             spans=readonly(np.concatenate([[[-1, -1]], prompt.spans])),
             attention_mask=None if mask is None else readonly(np.append(True, mask)),
+        )
+
+    def shifted(self, ids: Integers) -> Integers:
+        """The ids (n,) that the decoder of a model that reads its text twice reads: those of the
+        text, one token later. Errors: HgvizError for a text without the token that such a
+        classifier answers at."""
+        module = cast("Transformers", self.module)
+        return module.shifted(self._tensor(ids))[0].cpu().numpy().astype(np.int64)
+
+    def twice(self, prompt: Prompt) -> Prompt:
+        """What the decoder of a model that reads its text twice reads of it. Errors as shifted."""
+        ids = self.shifted(prompt.ids)
+        mask, spans = prompt.attention_mask, np.concatenate([[[-1, -1]], prompt.spans[:-1]])
+        return replace(
+            prompt,
+            ids=readonly(ids),
+            pieces=(*self.from_ids(ids[:1]).pieces, *prompt.pieces[:-1]),
+            spans=readonly(spans),
+            attention_mask=None if mask is None else readonly(np.append(True, mask[:-1])),
         )
 
     def encode_target(self, text: str) -> Prompt:
@@ -322,6 +342,12 @@ class Model:
         given = self._tokens(ids, attention_mask, token_type_ids, boundaries)
         if both and decoder_ids is not None:
             given = replace(self._tokens(decoder_ids, decoder_mask, None), source=given)
+        elif self.spec.reads_twice:
+            keep, module = given.keep, cast("Transformers", self.module)
+            if keep is not None:
+                keep = torch.cat([torch.ones_like(keep[:, :1]), keep[:, :-1]], 1)
+            assert given.ids is not None
+            given = Tokens(module.shifted(given.ids), keep, source=given)
         elif both:
             raise HgvizError(
                 "this model needs decoder_ids", "it reads one text and writes another", "Give both"
@@ -374,6 +400,8 @@ class Model:
 
     def tokens(self, prompt: Prompt, target: Prompt | None = None) -> Tokens:
         """A text, or two, as a batch of one that the module reads. Errors as run."""
+        if target is None and self.spec.reads_twice:
+            target = self.twice(prompt)
         if self.spec.two_texts != (target is not None):
             what = "needs a second text for its decoder" if target is None else "reads one text"
             raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")

@@ -47,7 +47,7 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
         )
     if like.prompt.signal is not None:
         return _signal(model, like)
-    if model.spec.two_texts:
+    if model.spec.needs_target:
         source, target = like.prompt, like.prompt if like.target is None else like.target
         return _same(model, source) or _read(model, source), _target(model, target)
     main = like.main  # of two texts the one that the model speaks about

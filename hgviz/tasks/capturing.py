@@ -56,6 +56,8 @@ def capture(
     require_attention(model.spec)
     require_causal(model.spec, streaming)
     started = time.perf_counter()
+    if target is None and model.spec.reads_twice:
+        target = model.twice(prompt)
     blank = Capture(
         spec=model.spec,
         prompt=prompt,

@@ -60,7 +60,7 @@ def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
 
     if model.takes_states:
         return model.from_states(random.normal(size=(count, model.spec.width))), ids()
-    return ids(), ids() if model.spec.two_texts else None
+    return ids(), ids() if model.spec.needs_target else None
 
 
 def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Task[Times]:

@@ -63,10 +63,10 @@ CHANGES = {  # of a configuration
     "longformer": {"sep_token_id": END},
     **{(family, "_FOR_CAUSAL_LM"): {"is_decoder": True}
        for family in ("bert", "roberta", "xlm-roberta", "electra")},
+    **{(family, "_FOR_SEQUENCE_CLASSIFICATION"): {"eos_token_id": END, "decoder_start_token_id": 0}
+       for family in ("bart", "t5")},
 }  # fmt: skip
 REFUSED = [  # families or classes, what they do not do, and how that is said
-    # their decoder reads the text again up to its last token, by a mask that has one length alone
-    ("(T5|Bart)ForSequenceClassification", "info", "Open the model that it was made of"),
     # pooled, and not spread over all tokens again
     ("Funnel(BaseModel|ForSequenceClassification)", "rollout", "Look at its layers one by one"),
     # its heads are put together by numbers of its own, not by a linear layer
@@ -132,7 +132,7 @@ class Verbs:
 
     def __init__(self, run, data, folder, family, name, kind):  # noqa: F811
         file, self.metric = KINDS[kind]
-        self.run, self.folder, self.family, self.name = run, folder, family, name
+        self.run, self.folder, self.family, self.name, self.kind = run, folder, family, name, kind
         self.signal = READS.get(family, "") if kind != "_FOR_CAUSAL_LM" else ""
         changes = CHANGES.get((family, kind), CHANGES.get(family, {}))
         self.path = write(folder / "model", family, name, **changes)
@@ -190,7 +190,8 @@ class Verbs:
         self.off = list(dict.fromkeys(f"{at}.1" for at in (self.layers[0], self.layers[-1])))
         self.two = facts["form"] == "encoder-decoder"
         if self.two:
-            self.read = (*self.read, "--target", TARGET)
+            if self.kind != "_FOR_SEQUENCE_CLASSIFICATION":  # its decoder reads the text again
+                self.read = (*self.read, "--target", TARGET)
             if self.metric == "cosine_distance":
                 self.data = self.data.with_name(self.data.name.replace("texts", "pairs"))
         assert facts["family"] == self.family

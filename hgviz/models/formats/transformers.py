@@ -75,6 +75,7 @@ from hgviz.models.huggingface import (
     unseen,
 )
 
+SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
 FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 MOST_PARTS = 2**14  # layers, heads or experts that a model may have besides one for each tensor
@@ -296,12 +297,6 @@ def read(path: Path) -> Checkpoint:
     except Exception as error:  # transformers raises whatever its parts do
         if towers := towers_of(made):
             raise _by_parts(kind, towers, error) from None
-        if _reads_twice(made):
-            raise HgvizError(
-                f"{plain(made.__name__)} does not open",
-                "its decoder reads the text of its encoder once more, up to the token that ends it",
-                "Open the model that it was made of, or a classifier that only encodes",
-            ) from None
         raise _unbuilt(where, error) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
@@ -473,6 +468,8 @@ def _asks(made: Any) -> bool:
     attention of its own for it."""
     if made.config_class.model_type == longformer.FAMILY:
         return True
+    if made.config_class.model_type == "bigbird_pegasus":  # of which only the decoder asks
+        return bool(made.__name__.endswith("ForCausalLM"))
     told = getattr(made, "_can_set_attn_implementation", None)
     return bool(told()) if told is not None else True
 
@@ -503,7 +500,12 @@ def _loaded(
             attn_implementation=NAME if asks else "eager", output_loading_info=True,
             ignore_mismatched_sizes=bool(kept),
         )  # fmt: skip
+        if dtype == torch.float64:  # grouped products of experts know no float64
+            net.set_experts_implementation("eager")
         _straighten(net)
+        for part in [*net.modules()]:  # as BigBird does by itself, of all that it reads by these
+            if getattr(part, "attention_type", "") == SPARSE and not getattr(part, "is_decoder", 0):
+                part.set_attention_type("original_full")
         if smaller := [name for name, *_ in told["mismatched_keys"]]:
             for name in smaller:
                 whole = net.get_parameter(name).shape
@@ -759,7 +761,7 @@ def _fitting(
             raise _unfit(
                 where, weights, f"{plain(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
             )
-    return why_alone(kept) if narrow else ""
+    return why_alone(kept, held) if narrow else ""
 
 
 def _outline(made: Any, stated: Any) -> nn.Module:
@@ -779,12 +781,14 @@ def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
     return [a < b for a, b in zip(found, whole, strict=True) if a != b] == [True]
 
 
-def why_alone(kept: Sequence[Kept]) -> str:
-    """Why no class of transformers has what is left of these layers."""
+def why_alone(kept: Sequence[Kept], names: Collection[str]) -> str:
+    """Why no class of transformers has what is left of these layers; names: of all tensors."""
     if len({one.sizes for one in kept}) > 1:
         return "layers keep different numbers of heads"
     if not all(one.even for one in kept):
         return "groups of keys keep different numbers of heads"
+    if any(name.endswith("relative_attention_bias.weight") for name in names):
+        return "its table of relative positions keeps all heads, which several layers read"
     return "its class has no such number of heads of this width"
 
 
@@ -828,12 +832,6 @@ def _unbuilt(where: Path, error: Exception) -> HgvizError:
     why = f"transformers says: {line_of(ValueError(last) if last else error)}"
     return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
                       "Copy or download it again")  # fmt: skip
-
-
-def _reads_twice(made: Any) -> bool:
-    """Whether it is a classifier that reads its text by an encoder and by a decoder, as BART's."""
-    takes = signature(made.forward).parameters
-    return made.__name__.endswith("ForSequenceClassification") and "decoder_input_ids" in takes
 
 
 def towers_of(made: type) -> tuple[str, ...]:
@@ -929,6 +927,9 @@ def _positions(used: Mapping[nn.Module, str], config: Any) -> int | None:
     """How many positions the tables of them have, of all modules that were used with their names;
     None where they are turned or biased."""
     stated = getattr(config, "max_position_embeddings", None)
+    if getattr(config, "attention_type", "") == SPARSE:  # longer texts are read by blocks
+        full = (5 + 2 * config.num_random_blocks) * config.block_size
+        stated = min(full, stated or full)
     tables = [
         one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
         for one, name in used.items()

@@ -67,7 +67,7 @@ def smaller(
             _slice(network, changed, layer, now, heads)
     made = replace(config, kept=tuple(kept), box=[])
     data = restated(made, changed)
-    alone = "" if data is not None else why_alone(kept)
+    alone = "" if data is not None else why_alone(kept, changed)
     return replace(made, data=data or config.stated, alone=alone), changed
 
 

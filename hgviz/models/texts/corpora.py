@@ -126,13 +126,13 @@ def corpus_for(model: Model, path: str | Path) -> Corpus:
             f"its family is {model.spec.family}",
             f"Use `hgviz capture` on one at a time, with --{modality} FILE{beside}",
         )
-    return read_corpus(path, model.spec.two_texts, reads_pairs(model))
+    return read_corpus(path, model.spec.needs_target, reads_pairs(model))
 
 
 def reads_pairs(model: Model) -> bool:
     """Whether a model takes two texts as one input."""
     try:
-        return not model.spec.two_texts and model.tokenize("a", "b") is not None
+        return not model.spec.needs_target and model.tokenize("a", "b") is not None
     except HgvizError:
         return False
 

@@ -39,18 +39,22 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
             "it is a decoder that looks at the states of an encoder which is not part of it",
             STATES,
         )
-    if model.spec.two_texts and target is None:
+    if model.spec.needs_target and target is None:
         raise HgvizError(
             "this model needs a second text",
             "its encoder reads one and its decoder writes another",
             "Give the decoder's text with --target",
         )
     if target is None:
-        return model.tokenize(text, pair), None
-    if not model.spec.two_texts:
+        own = model.tokenize(text, pair)
+        return own, model.twice(own) if model.spec.reads_twice else None
+    again = model.spec.two_texts and model.spec.goal == "classes"
+    if again or not model.spec.two_texts:
         raise HgvizError(
             "this model has no use for a target",
-            "it reads one text, as only an encoder-decoder has two",
+            "its decoder reads the same text"
+            if again
+            else "it reads one text, as only an encoder-decoder has two",
             "Leave --target out",
         )
     return model.tokenize(text, pair), _named("the target: ", model, target)
@@ -126,6 +130,8 @@ def from_file(model: Model, path: str | Path) -> Given:
         return _states(model, given), own
     if not both:
         return own, None
+    if given.decoder_input_ids is None and model.spec.reads_twice:
+        return own, model.twice(own)
     if given.decoder_input_ids is None:
         raise HgvizError(
             "this model needs decoder_input_ids",
