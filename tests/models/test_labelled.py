@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
 from hgviz.errors import LabelError
-from hgviz.models.texts.labelled import MOST_LINE, read_rows
+from hgviz.models.texts.labelled import MOST_LINE, read_rows, read_texts
 
 PAIRS = [("it 's good", "1"), ('it is "not" good', "0"), ("so, so", "0"), ("fine", "1")]
 
@@ -66,6 +66,25 @@ def test_columns_can_be_named_or_counted(tmp_path):
     path = write(tmp_path, "b.tsv", "id\ta\tb\n1\tpos\tone\n2\tneg\ttwo\n")
     assert pairs(read_rows(path, "b", "a")) == [("one", "pos"), ("two", "neg")]
     assert pairs(read_rows(path, "b", "id"))[0] == ("one", "1")
+
+
+@pytest.mark.parametrize(("first", "kept"), [
+    ("0\tone film\n", True), ("1\tone film\n", True), ("7\tone film\n", True),  # a row by itself
+    ("stars\tphrase\n", False),  # a word where all others have numbers
+    ("label\tsentence\n", False), ("y\ttext\n", False), ("0\t1\n", False),
+])  # fmt: skip
+def test_columns_by_number_mean_no_header_unless_the_first_row_is_none(tmp_path, first, kept):
+    path = write(tmp_path, "a.tsv", first + "1\tgood film\n2\tbad film\n1\tfine film\n" * 3)
+    rows = read_rows(path, "1", "0")
+    assert (len(rows), rows.texts[0]) == ((10, "one film") if kept else (9, "good film"))
+    assert len(read_texts(path, "1")) == len(rows)
+
+
+def test_words_as_labels_may_stand_once(tmp_path):
+    path = write(tmp_path, "a.tsv", "spam\tone\n" + "ham\ttwo\nham\tthree\n" * 3)
+    assert len(read_rows(path, "1", "0")) == 7 and len(read_texts(path, "1")) == 7
+    path = write(tmp_path, "b.tsv", "label\tid\tsentence\n" + "ham\t1\ttwo\n" * 3)
+    assert len(read_rows(path, "2", "0")) == 3 == len(read_rows(path, "2"))
 
 
 def test_of_two_columns_without_names_one_may_be_counted(tmp_path):

@@ -308,8 +308,12 @@ def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
         found = [(line, row.get(keys[column])) for line, row in table.rows]
     else:
         head = [one.strip() for one in table[0][1]]
-        column = _text_column(head, name, text_column)
-        named = text_column in head or found_among(head, (*TEXTS, *LABELS))
+        if _is_number(text_column, head):
+            column = int(text_column)
+            named = _names_columns(table, column)
+        else:
+            column = _text_column(head, name, text_column)
+            named = bool(text_column or found_among(head, (*TEXTS, *LABELS)))
         rows = table[1:] if named else table
         if not rows:
             raise HgvizError(f"{name} has a header and no rows", "", "Choose a file with texts")
@@ -328,7 +332,7 @@ def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
 
 def _text_column(keys: Sequence[str], name: str, wanted: str) -> int:
     """Where the column of texts stands. Errors: HgvizError."""
-    if wanted not in keys and wanted.isdecimal() and int(wanted) < len(keys):
+    if wanted not in keys and _is_number(wanted, keys):
         return int(wanted)
     column = wanted or found_among(keys, TEXTS)
     if not column and len(keys) == 1:
@@ -488,7 +492,12 @@ def label_words(value: Any) -> Any:
 
 def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
     head = [one.strip() for one in table[0][1]]
-    named = {text, label} & set(head) or (found_among(head, TEXTS) and found_among(head, LABELS))
+    numbers = [int(one) for one in (text, label) if _is_number(one, head)]
+    usual = bool(found_among(head, TEXTS) and found_among(head, LABELS))
+    if numbers and len(numbers) == len([one for one in (text, label) if one]):
+        named = (usual and len(numbers) == 1) or _names_columns(table, *numbers)
+    else:
+        named = usual or bool({text, label} & set(head))
     if len(head) < 2:
         raise HgvizError(
             f"{name}, line {table[0][0]:,} has one column",
@@ -499,12 +508,10 @@ def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
         body = table[1:]
         text, label = _chosen(head, name, text, label, None)
         at = head.index(text), head.index(label)
-    elif text.isdecimal() and label.isdecimal():
-        body, at = table, (int(text), int(label))
-        body = body[1:] if _is_header(body, at[1]) else body
+    elif len(numbers) == 2:
+        body, at = table, (numbers[0], numbers[1])
     elif text or label:
-        at = _beside(head, name, text, label)
-        body = table[1:] if _is_header(table, at[1]) else table
+        body, at = table, _beside(head, name, text, label)
     elif len(head) == 2:
         body, at = guessed(table, name)
     else:
@@ -568,6 +575,25 @@ def guessed(table: list[Cells], name: str) -> tuple[list[Cells], tuple[int, int]
         label = int(kinds[1] < kinds[0])
     body = table[1:] if _is_header(table, label) else table
     return body, (1 - label, label)
+
+
+def _is_number(column: str, head: Sequence[str]) -> bool:
+    """Whether a column is given by its number, from 0."""
+    return column.isdecimal() and int(column) < len(head)
+
+
+def _names_columns(table: list[Cells], *columns: int) -> bool:
+    """Whether the first row cannot be data: it counts its columns, or has a usual name in one of
+    these which no other row has, or in any column a word where all others have whole numbers."""
+    counts = [*table[0][1]] == [*map(str, range(len(table[0][1])))]
+    for at in range(len(table[0][1])):
+        cells = [row[at].strip() for _, row in table if at < len(row)]
+        first, rest = "".join(cells[:1]), cells[1:]
+        whole = [one.lstrip("-").isdecimal() for one in (first, *rest)]
+        known = at in columns and (counts or first.lower() in (*TEXTS, *LABELS))
+        if rest and first not in rest and (known or (all(whole[1:]) and not whole[0])):
+            return True
+    return False
 
 
 def _is_header(table: list[Cells], label: int) -> bool:
