@@ -173,7 +173,7 @@ def _require_bounded(data: Mapping[str, Any], where: str) -> None:
         elif isinstance(value, int) and abs(value) > (MOST_SIDE if key in SIDES else MOST_COUNT):
             raise HgvizError(
                 f"{where} does not describe a processor", f"{plain(key)} is {value:,}",
-                "Copy or download it again",
+                f"Correct {plain(key)} in {where}",
             )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
+from hgviz.models.formats.files import read_tensors
 from hgviz.models.formats.readers import recognises
 from tests.closeness import apart
 from tests.models import reference, zoo
@@ -286,6 +287,10 @@ def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(f
         ({"model_type": "roberta"}, "BertForSequenceClassification is of the type bert"),
         ({"model_type": "gpt2"}, "BertForSequenceClassification is of the type bert"),
         ({"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
+        ({"hidden_act": "geluu"}, "hidden_act is 'geluu'; transformers says: 'geluu'. Correct hid"),
+        ({"num_attention_heads": 0}, "Correct num_attention_heads in theirs/config.json"),
+        ({"num_attention_heads": 7}, "Correct num_attention_heads in theirs/config.json"),
+        ({"pad_token_id": 10**6}, "pad_token_id is 1000000; transformers says: Padding_idx must"),
         ({"hidden_size": 25}, "(25) is not a multiple of the number of attention heads (3)"),
         ({"hidden_size": 0}, "that can be built"),
         ({"hidden_size": -1}, "negative dimension -1"),
@@ -308,7 +313,9 @@ def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(f
     ],
 )
 def test_a_config_of_bert_is_checked(tmp_path, changes, words):
-    assert words in str(refusal(configured(write_bert(tmp_path / "theirs"), **changes)))
+    error = refusal(configured(write_bert(tmp_path / "theirs"), **changes))
+    assert words in str(error)
+    assert "download" not in error.do
 
 
 @pytest.mark.parametrize(("kind", "name", "field"), [
@@ -440,9 +447,17 @@ def test_no_code_in_a_pickle_is_run(tmp_path, folder):
     assert not (tmp_path / "gotcha").exists()
 
 
+def test_tied_tensors_of_a_pickle_count_once(tmp_path):
+    tensor = torch.ones(1000)
+    torch.save({f"{at}.weight": tensor for at in range(5)}, tmp_path / "a.bin")
+    assert len(read_tensors(tmp_path / "a.bin")) == 5
+
+
 def test_a_folder_without_weights_says_so(folder):
     (folder / SAFE).unlink()
     assert "theirs holds no weights" in str(refusal(folder))
+    (folder / "tf_model.h5").write_bytes(b"")
+    assert "it holds tf_model.h5, which hgviz does not read" in str(refusal(folder))
     os.symlink("nowhere", folder / SAFE)
     assert "theirs/model.safetensors could not be read" in str(refusal(folder))
 

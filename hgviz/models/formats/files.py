@@ -162,7 +162,10 @@ def tensors_of(path: Path, loaded: Any, size: int, skip: Skip | None = None) -> 
     }  # fmt: skip
     for name, tensor in kept.items():
         _check_tensor(path, name, tensor)
-    if sum(tensor.nbytes for tensor in kept.values()) > 2 * size:
+    # tensors that are tied have one storage and several names
+    storages = {one.untyped_storage().data_ptr(): one.nbytes for one in kept.values()}
+    total = sum(one.nbytes for one in kept.values())
+    if sum(storages.values()) > 2 * size or total > MOST_PACKED * size:
         raise _damaged(path, "its tensors are larger than the file")
     return {name: tensor.detach() for name, tensor in kept.items()}
 

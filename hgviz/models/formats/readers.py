@@ -225,12 +225,18 @@ def weights_of(path: Path) -> Path:
     if not found and (folder / ADAPTER).is_file():
         raise _adapter_alone(folder)
     if not found:
-        raise HgvizError(
-            f"{called(folder)} holds no weights",
-            f"there is no {WEIGHTS}, {FIRST[2]} or .pt file beside its config.json",
-            "Copy or download it again",
-        )
+        raise _no_weights(folder)
     return found[0]
+
+
+def _no_weights(folder: Path) -> HgvizError:
+    """What is said of a folder without weights that are read, with those of other programs."""
+    why = f"there is no {WEIGHTS}, {FIRST[2]} or .pt file beside its config.json"
+    if other := unread_files(folder / WEIGHTS, ()):
+        why, do = f"it holds {other[0]}, which hgviz does not read", f"Convert it to {WEIGHTS}"
+    else:
+        do = "Copy or download the weights into it"
+    return HgvizError(f"{called(folder)} holds no weights", why, do)
 
 
 def _adapter_alone(folder: Path) -> HgvizError:

@@ -12,7 +12,7 @@ import copy
 import difflib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
@@ -252,7 +252,11 @@ def read(path: Path) -> Checkpoint:
     try:
         outline = _outline(made, stated)
     except Exception as error:
-        raise _unbuilt(where, error) from None
+
+        def build(some: Any) -> Any:
+            return _outline(made, made.config_class.from_dict(_numbered(some)))
+
+        raise _unbuilt(where, error, whole, build) from None
     tables = sum(one.nbytes for one in outline.buffers())
     require_room(f"the model of {shown(where)}", tables, "Open it on a machine with more")
     entry = converted(data.get(ENTRY, {}), Entry, shown(where))
@@ -297,7 +301,7 @@ def read(path: Path) -> Checkpoint:
     except Exception as error:  # transformers raises whatever its parts do
         if towers := towers_of(made):
             raise _by_parts(kind, towers, error) from None
-        raise _unbuilt(where, error) from None
+        raise _not_run(where, error, whole) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
     sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
@@ -691,7 +695,9 @@ def _stated(
         with quiet():
             return CONFIG_MAPPING[kind].from_dict(_numbered(data))
     except Exception as error:
-        raise _unbuilt(where, error) from None
+        raise _unbuilt(
+            where, error, data, lambda some: CONFIG_MAPPING[kind].from_dict(_numbered(some))
+        ) from None
 
 
 def _keys(data: Any) -> Iterator[str]:
@@ -827,11 +833,68 @@ def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
     return HgvizError(f"{shown(weights)} does not fit its config.json", why, do)
 
 
-def _unbuilt(where: Path, error: Exception) -> HgvizError:
-    last = str(error).strip().rpartition("\n")[2].lstrip(" )")  # what it is about stands above
-    why = f"transformers says: {line_of(ValueError(last) if last else error)}"
-    return HgvizError(f"{shown(where)} does not describe a model that can be built", why,
-                      "Copy or download it again")  # fmt: skip
+def _reason(error: Exception) -> str:
+    """What transformers says, in a line: the last one, since what it is about stands above it."""
+    if isinstance(error, ImportError):  # which ends with how a notebook is started again
+        return f"transformers says: {line_of(ValueError(str(error).strip()))}"
+    last = str(error).strip().rpartition("\n")[2].lstrip(" )")
+    return f"transformers says: {line_of(ValueError(last) if last else error)}"
+
+
+def _unbuilt(
+    where: Path, error: Exception, data: Mapping[str, Any], build: Callable[[Any], Any]
+) -> HgvizError:
+    """What is said where transformers makes no model of a config.json, with the field it is about.
+
+    build: makes the model of the content of a config.json, or raises.
+    """
+    if isinstance(error, ImportError):
+        return _not_run(where, error, data)
+    field, value = _named(data, error), None
+    if not field:
+        field, value = _culprit(data, error, build)
+    named = f"{field} is {quoted(value)}; " if field and field not in str(error) else ""
+    return HgvizError(
+        f"{shown(where)} does not describe a model that can be built", named + _reason(error),
+        f"Correct {field or 'what it names'} in {shown(where)}",
+    )  # fmt: skip
+
+
+def _culprit(
+    data: Mapping[str, Any], error: Exception, build: Callable[[Any], Any]
+) -> tuple[str, Any]:
+    """The first field without which a model could be built, else the one whose number the error
+    says, and its value; ("", None) for none."""
+    for key, value in data.items():
+        for inner in [*value] if isinstance(value, dict) else []:
+            rest = {name: one for name, one in value.items() if name != inner}
+            with quiet(), suppress(Exception):
+                build({**data, key: rest})
+                return plain(f"{key}.{inner}"), value[inner]
+        with quiet(), suppress(Exception):
+            build({name: one for name, one in data.items() if name != key})
+            return plain(key), value
+    # where two fields do not fit each other, and neither fits the usual value of the other
+    numbers = {*re.findall(r"\d+", str(error))}
+    alike = {key: one for key, one in data.items() if type(one) is int and str(one) in numbers}
+    counts = Counter(alike.values())
+    return min(alike.items(), key=lambda one: counts[one[1]], default=("", None))
+
+
+def _named(data: Mapping[str, Any], error: Exception) -> str:
+    """The longest field of a config.json that an error names; "" for none."""
+    fields = sorted((one for one in {*_keys(data)} if len(one) > 2), key=len, reverse=True)
+    return next((one for one in fields if re.search(rf"\b{re.escape(one)}\b", str(error))), "")
+
+
+def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizError:
+    """What is said where a model is built, and transformers fails to run it."""
+    field = _named(data, error)
+    do = f"Correct {field} in {shown(where)}" if field else (
+        "Run it by transformers alone to see whether the model or hgviz is at fault")  # fmt: skip
+    if isinstance(error, ImportError):
+        do = "Install the package that it names"
+    return HgvizError(f"transformers cannot run the model of {shown(where)}", _reason(error), do)
 
 
 def towers_of(made: type) -> tuple[str, ...]:

@@ -425,7 +425,7 @@ def read_bytes(path: Path, most: int) -> bytes:
 def read_regular(path: Path, most: int) -> bytes:
     """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
     if path.exists() and not path.is_file():
-        raise HgvizError(f"{path.name} could not be read", "it is no file", "Copy it again")
+        raise HgvizError(f"{path.name} could not be read", "it is no file", "Put a file there")
     return read_bytes(path, most)
 
 
