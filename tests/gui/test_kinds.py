@@ -311,6 +311,12 @@ def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
         assert view.head.note.full == "6 layers, 3 between source and target"
 
 
+def test_a_target_that_is_a_copy_of_the_source_is_called_so(app):
+    for target, said in ((GERMAN, "in both texts"), (ENGLISH, "a copy of the source")):
+        with shown(TextStrip, (900, 300), capture=kinds.translator(target=target)) as (view, _):
+            assert said in view.head.note.full
+
+
 def test_pruned_heads_leave_gaps_and_never_shift(app):
     capture = ragged()
     with shown(HourglassView, (592, 714), capture=capture) as (view, session):

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import DUAL, Capture, Display, HeadId, ModelSpec, Selection, Task
+from hgviz.core import DUAL, Capture, Display, HeadId, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.language import tr
@@ -29,6 +29,7 @@ NOTE = "the selected {unit}, and what it looks at"
 NOTES = {
     "levels": "the selected {unit}, and what it looks at, at every resolution",
     "texts": "the selected {unit}, and what it looks at, in both texts",
+    "copy": "the target is a copy of the source: give another with Edit text…",
 }
 CUTS = (
     ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
@@ -183,7 +184,7 @@ class TextStrip(View):
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
-        self._said = tr(_note(spec), unit=tr(unit))
+        self._said = tr(_note(result.capture), unit=tr(unit))
         self.segments.setVisible(result.marks is not None)
         if result.marks is not None:
             self._said = result.marks.said()
@@ -377,9 +378,11 @@ def _told(passage: Passage) -> str:
     return f"{naming.quoted(naming.glyph(prompt, first, last + 1))}, {where}"
 
 
-def _note(spec: ModelSpec) -> str:
+def _note(capture: Capture) -> str:
     """What the rows show: at which resolutions, in which texts."""
+    spec, target = capture.spec, capture.target
     if spec.two_texts and spec.form != DUAL:
-        return NOTES["texts"]
+        copied = target is not None and target.text and capture.prompt.text.startswith(target.text)
+        return NOTES["copy" if copied else "texts"]
     alone = len({level.sequence for level in spec.levels}) == 1
     return NOTES["levels"] if len(spec.levels) > 1 and alone else NOTE
