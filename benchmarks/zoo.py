@@ -35,7 +35,10 @@ sys.path[:0] = [str(HERE)]
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 
 TABLE = HERE / "docs" / "reference" / "models.tsv"
-COLUMNS = ("type", "class", "found", "maps", "without", "why")
+COLUMNS = ("type", "class", "found", "maps", "without", "why", "others")
+FORMS = ("SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "SEQUENCE_CLASSIFICATION",
+         "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "IMAGE_CLASSIFICATION",
+         "AUDIO_CLASSIFICATION")  # fmt: skip
 TOKENS, WRITTEN = 23, 17
 PATIENCE = 120  # seconds for a type
 OUTPUTS, MAPS = 1e-4, 1e-5
@@ -53,21 +56,22 @@ SAID = {  # the best first
 EXACT = ("lazy", "both", "dense")
 
 
-def classes(kind):
-    """The names of the classes of a type, the first to try first."""
+def classes(kind, tables=()):
+    """The names of the classes of a type, the first to try first; of some tables alone."""
     from transformers.models.auto import modeling_auto
 
     found = []
     first = [*(f"MODEL_FOR_{one}_MAPPING_NAMES" for one in MAPPINGS), "MODEL_MAPPING_NAMES"]
     rest = [one for one in dir(modeling_auto) if re.fullmatch("MODEL_.*_NAMES", one)]
-    for table in (*first, *rest):
+    for table in tables or (*first, *rest):
         one = getattr(modeling_auto, table).get(kind)
         found += [one] if isinstance(one, str) else list(one or ())
     return list(dict.fromkeys(found))
 
 
 def tried(kind):
-    """(type, class, status, maps, layers without maps, what was said) of its best class."""
+    """(type, class, status, maps, layers without maps, what was said) of its best class, and what
+    others says of a type that opens."""
     warnings.simplefilter("ignore")
     import torch
     import transformers
@@ -77,7 +81,7 @@ def tried(kind):
     torch.set_num_threads(1)
     from tests.models.zoo import write
 
-    best = kind, "", "part", "", "", ""
+    best = (kind, "", "part", "", "", "")
     for name in classes(kind):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
@@ -95,7 +99,32 @@ def tried(kind):
             best = row
         if row[2] in EXACT:
             break
-    return best
+    return *best, others(kind, best[1]) if best[2] in EXACT else ""
+
+
+def others(kind, name):
+    """How many of the other classes of a type, as people save them, open, and which do not: base
+    models, language models, classifiers, and those that answer from a text. Those that transformers
+    cannot build of a configuration of this type are none."""
+    from hgviz.models import open_model
+    from tests.models.zoo import write
+
+    tables = ("MODEL_MAPPING_NAMES", *(f"MODEL_FOR_{one}_MAPPING_NAMES" for one in FORMS))
+    opened, shut = 0, []
+    for one in classes(kind, tables):
+        if one == name:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                path = write(Path(folder) / "model", kind, one)
+            except Exception:
+                continue
+            try:
+                open_model(path)
+                opened += 1
+            except Exception:
+                shut.append(one)
+    return "; ".join([f"{opened}", *shut])
 
 
 def in_a_line(error):
@@ -146,7 +175,8 @@ def compared(path, name):
     ids, written = (torch.randint(5, 110, (1, n), generator=random) for n in (TOKENS, WRITTEN))
     model = open_model(path)
     both = model.spec.two_texts
-    target = model.from_ids(written[0].numpy()) if both else None
+    ids[0, -1] = getattr(model.module.net.config, "eos_token_id", None) or ids[0, -1]
+    target = model.from_ids(written[0].numpy()) if model.spec.needs_target else None
     if model.spec.modality == "text":
         read, source = {"input_ids": ids}, model.from_ids(ids[0].numpy())
     else:
@@ -158,7 +188,7 @@ def compared(path, name):
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
     takes = inspect.signature(other.forward).parameters
     text = "input_ids" if model.spec.form == DUAL else "decoder_input_ids"
-    given = {**read, **({text: written} if both else {})}
+    given = {**read, **({text: written} if model.spec.needs_target else {})}
     if "use_cache" in takes:
         given["use_cache"] = False
     if "bbox" in takes:
@@ -281,7 +311,7 @@ def patiently(kind):
     try:
         found = queue.get(timeout=PATIENCE)
     except Exception:
-        found = kind, "", "slow", "", "", ""
+        found = kind, "", "slow", "", "", "", ""
     process.kill()
     process.join()
     return found

@@ -96,6 +96,8 @@ def counted() -> str:
 def models() -> str:
     """Every model type of transformers: what its maps are, or why it does not open."""
     rows = tried()[1]
+    others = [row["others"].split("; ") for row in rows if row["others"]]
+    opened, shut = sum(int(one[0]) for one in others), [name for one in others for name in one[1:]]
     counts = Counter(row["found"] for row in rows)
     kept = ", ".join(f"{counts[one]} {words}" for one, words in MAPS.items() if counts[one])
     lines = [
@@ -108,7 +110,10 @@ def models() -> str:
         "## Types that open", "",
         "Maps that are computed from queries and keys are exact at any length; those that are kept "
         "as weights are exact too, but grow with the square of the length. The class is the one "
-        "that was compared; others of its type open the same way. A type that also reads images "
+        "that was compared. Of the other classes of these types (base models, language models, "
+        "classifiers, and those that answer from a text) "
+        f"{opened} open, each with its outputs proved as those of every model that is opened, and "
+        f"{len(shut)} do not{': ' * bool(shut)}{', '.join(shut)}. A type that also reads images "
         "or sounds was given text alone where its class takes it.", "",
         "| type | class | maps | blocks without a map |", "|---|---|---|---|",
     ]  # fmt: skip

@@ -219,6 +219,18 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     assert study.gradient.any() and study.loss_change[:, 3].any()
 
 
+@pytest.mark.parametrize("name", ["SequenceClassification", "TokenClassification"])
+def test_classes_of_t5gemma_read_the_text_again(folder, name):
+    import transformers
+
+    path = folder("t5gemma", f"T5GemmaFor{name}")
+    net = getattr(transformers, f"T5GemmaFor{name}").from_pretrained(path).eval()
+    ids = np.array([[4, 5, 6, 7, 2]])
+    with torch.no_grad():
+        logits = net(torch.tensor(ids)).logits.numpy()
+    assert np.abs(open_model(path).run(ids).logits - logits).max() < 1e-5 * np.abs(logits).max()
+
+
 def test_experts_are_computed_in_float64_where_float32_rounds_too_much(tmp_path):
     path = write(tmp_path / "m", "mixtral", "MixtralForCausalLM")
     net = open_model(path).module.net

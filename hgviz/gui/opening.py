@@ -290,7 +290,8 @@ def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
 
 def reads_pairs(model: Model) -> bool:
     """Whether a model reads two texts as one input."""
-    return getattr(model.config, "segments", 0) > 1 or model.spec.goal == "ends"
+    spec = model.spec
+    return getattr(model.config, "segments", 0) > 1 or spec.goal == "ends" or spec.reads_twice
 
 
 def _fitted(wish: Wish, model: Model) -> Wish:
@@ -299,7 +300,7 @@ def _fitted(wish: Wish, model: Model) -> Wish:
     most = model.spec.max_positions
     if wish.ids or model.takes_states or not reads_text(model):
         return wish
-    two = model.spec.two_texts
+    two = model.spec.needs_target
     second = wish.second if two or reads_pairs(model) else ""
     if most is None:
         return replace(wish, second=second)

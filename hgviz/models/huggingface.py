@@ -646,7 +646,7 @@ class Transformers(Network):
             part.forward = partial(differing, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
-        if answers_at_end(type(net)):
+        if answers_at_end(net):
             cast(Any, net).forward = partial(classified, net)
         if config.patches is not None:
             tell_patches(net, config.patches, self.table, _cut_now)
@@ -829,7 +829,7 @@ class Transformers(Network):
         Errors: HgvizError for a text without the token that such a classifier answers at.
         """
         net, end = cast(Any, self.net), cast(Any, self.net.config).eos_token_id
-        if answers_at_end(type(net)) and not bool((ids == end).any(1).all()):
+        if answers_at_end(net) and not bool((ids == end).any(1).all()):
             raise HgvizError(
                 "the text has no end that this classifier could answer at",
                 f"it answers at the last token {end}, the eos_token_id of its config.json",
@@ -874,7 +874,7 @@ class Transformers(Network):
         running.kept = self.config.kept
         past, dual = running.run.past, self.config.form == DUAL
         given: dict[str, Any] = {"return_dict": True}
-        if not dual:
+        if not dual and (self.config.form != "encoder-decoder" or "use_cache" in self.takes):
             given["use_cache"] = past is not None
         if past is not None:
             from hgviz.models.cache import NewRows
@@ -905,7 +905,7 @@ class Transformers(Network):
         patches = self.config.patches
         if patches is not None and tokens.ids is not None:
             given |= {"input_ids": tokens.ids, "inputs_embeds": None}
-        if source is not None and answers_at_end(type(self.net)):
+        if source is not None and answers_at_end(self.net):
             given["read"] = source.ids
         if tokens.segments is not None:
             given["token_type_ids"] = tokens.segments
@@ -965,11 +965,13 @@ class Transformers(Network):
             ) from error
 
 
-def answers_at_end(made: type) -> bool:
-    """Whether a class is a classifier whose decoder reads the text again, as BART's, and answers at
-    its last end-of-text token."""
-    takes = inspect.signature(made.forward).parameters  # type: ignore[attr-defined]
-    return made.__name__.endswith("ForSequenceClassification") and "decoder_input_ids" in takes
+def answers_at_end(net: nn.Module) -> bool:
+    """Whether it is a classifier whose decoder reads the text again, as BART's, and answers at its
+    last end-of-text token."""
+    made = type(net)
+    twice = "decoder_input_ids" in inspect.signature(made.forward).parameters
+    named = made.__name__.endswith("ForSequenceClassification")
+    return twice and named and hasattr(net, "classification_head")
 
 
 def classified(net: Any, read: Tensor, **given: Any) -> dict[str, Tensor]:

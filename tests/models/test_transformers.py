@@ -46,6 +46,7 @@ LAZY = [
     ("marian", "MarianMTModel"), ("pegasus", "PegasusForConditionalGeneration"),
     ("bamba", "BambaForCausalLM"),  # a number that JSON lacks
     ("llava", "LlavaForConditionalGeneration"),  # as its language model; fewer patches than tokens
+    ("qwen3_vl", "Qwen3VLModel"),  # which is no dual encoder
     ("internlm3", "LlamaForCausalLM"),  # a class of another type
     ("t5gemma", "T5GemmaForConditionalGeneration"),  # masks what looks like padding
 ]  # fmt: skip

@@ -901,6 +901,8 @@ def towers_of(made: type) -> tuple[str, ...]:
     """The classes of a model that reads an image or a sound and a text each by a model of its own,
     as CLIP does; () for any other."""
     start = made.__name__.removesuffix("Model")
+    if not hasattr(made, "get_text_features"):  # as language models that see have none
+        return ()
     text = f"{start}TextModel"
     found = [
         one for one in (f"{start}VisionModel", f"{start}AudioModel") if hasattr(library(), one)
