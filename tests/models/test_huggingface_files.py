@@ -325,6 +325,7 @@ def test_a_config_of_bert_is_checked(tmp_path, changes, words):
     ("whisper", "WhisperForConditionalGeneration", "max_source_positions"),
     ("canine", "CanineModel", "max_position_embeddings"),
     ("distilbert", "DistilBertModel", "max_position_embeddings"),
+    ("albert", "AlbertModel", "num_hidden_groups"), ("longformer", "LongformerModel", "n_ctx"),
 ])  # fmt: skip
 def test_sizes_that_no_tensor_shows_are_refused_before_anything_is_made(
     tmp_path, monkeypatch, kind, name, field

@@ -84,7 +84,9 @@ HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or 
 GROUPS = ("num_key_value_heads", "num_kv_heads")
 MOST_LABELS = 100_000
 MOST_SIZE = 2**24  # positions, frames, windows: the most of any model known are 10,485,760
-SHOWN = "theta|base|seed|token|_id$|_index$|vocab|hidden|intermediate"  # by tensors, or no sizes
+SHOWN = (  # names of what tensors show, or of no size
+    r"theta|base|seed|token|_id$|_index$|vocab|(hidden|intermediate)(_\w+)?_(size|dim)"
+)
 COUNTS = "^(?!.*vocab).*(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
 BUFFERS = (
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
