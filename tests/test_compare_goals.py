@@ -432,10 +432,6 @@ def test_what_cannot_be_compared_is_one_line(run, folder, seers, pictures, tmp_p
         ((words, words, "--image", pictures / "files" / "0.png"), "this model reads no images"),
         ((seers[0], seers[1], "--image", text), "cannot be read as an image"),
         ((words, words, "--data", text, "-o", tmp_path / "a.html"), "no report on hidden states"),
-        (
-            (words, words, "--data", text, "-o", tmp_path / "a.json", "--scheduler", "local:1"),
-            "workers compare no hidden states",
-        ),
     ):
         code, out, err = run(*arguments)
         assert (code, out, err.count("\n")) == (1, "", 1), (arguments, err)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hgviz import terminal
-from hgviz.cli.laboratory import measured, report, verdict
+from hgviz.cli.laboratory import report, verdict
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -20,7 +20,6 @@ from hgviz.cli.options import (
     LabelColumn,
     Labels,
     Off,
-    Scheduler,
     Target,
     TextColumn,
     TextPair,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from hgviz.analysis.differences import HeadDifference
     from hgviz.core import Capture
     from hgviz.models.model import Model
-    from hgviz.tasks import Spread
 
 REPORTS = (".html", ".pdf")
 _TEXT = 60  # characters of an example on a terminal
@@ -100,7 +98,6 @@ def compare(
         typer.Option(metavar="N", min=1, help="A report looks into the heads of so many texts."),
     ] = None,
     device: Device = "auto",
-    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or two captures.
@@ -138,10 +135,8 @@ def compare(
         raise typer.BadParameter("--text-pair goes with --text or --text-file.")
     if target is not None and not inputs:
         raise typer.BadParameter("--target goes with --text, --text-file, --image or --audio.")
-    if (labels, labels_b) != (None, None) and (data is None or scheduler):
-        raise typer.BadParameter("--labels goes with --data, without --scheduler.")
-    if scheduler and (data is None or out is None):
-        raise typer.BadParameter("--scheduler goes with --data and -o, beside which results grow.")
+    if (labels, labels_b) != (None, None) and data is None:
+        raise typer.BadParameter("--labels goes with --data.")
     require_unread(out, text_file, image, audio, data, a, b)
     if out is not None and reported:
         from hgviz import tasks
@@ -149,21 +144,16 @@ def compare(
         tasks.require_report(out)
     if data is not None:
         models = _load(a, "A", device), _load(b, "B", device, activation)
-        names, spread = (labels, labels if labels_b is None else labels_b), None
-        if scheduler and out is not None:
-            from hgviz import tasks
-
-            opened = tasks.Origin(a, device), tasks.Origin(b, device, activation=activation)
-            spread = tasks.Spread(scheduler, out, opened, data, text_column, label_column, limit)
+        names = labels, labels if labels_b is None else labels_b
         if reported:
             for model in models:
                 require_read(model.spec, image, audio)
             shown = {"--text": text, "--text-file": text_file, "--image": image, "--audio": audio}
             asked = (data, text_column, label_column, off, limit, texts, names)
             changes = {"--activation": activation, "--off": off or None}
-            report(models, (a, b), shown, asked, changes, out, as_json, spread)
+            report(models, (a, b), shown, asked, changes, out, as_json)
             return
-        _answers(models, (data, text_column, label_column, off, limit, names), out, as_json, spread)
+        _answers(models, (data, text_column, label_column, off, limit, names), out, as_json)
         return
     words = (text, text_file, text_pair, target, image, audio)
     one = _opened(a, item) if captured[0] else None
@@ -328,20 +318,13 @@ def _said(found: Comparison) -> list[str]:
 # --- answers --------------------------------------------------------------------------------------
 
 
-def _answers(
-    models: tuple[Model, Model],
-    asked: Any,
-    out: Path | None,
-    as_json: bool,
-    spread: Spread | None,
-) -> None:
+def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json: bool) -> None:
     from hgviz import tasks
     from hgviz.analysis.evaluation import COSINE_TO_A
 
     data, text, label, off, limit, names = asked
     heads = tasks.heads_from(off, models[1].spec)
-    sides = measured(models, spread, heads)
-    task = tasks.compare_answers(*models, data, text, label, heads, limit, sides, names)
+    task = tasks.compare_answers(*models, data, text, label, heads, limit, names)
     found = terminal.run(task, "Scoring")
     kind = {
         "kind": "answers",
@@ -354,8 +337,6 @@ def _answers(
     if out is not None:
         facts = kind | found.facts(None)
         terminal.write_facts(out, facts, facts["examples"])
-    if sides is not None:
-        sides.finish()
     if as_json:
         print(json.dumps(kind | found.facts(), allow_nan=False))
         return

@@ -1,4 +1,4 @@
-"""All that is measured of two models: by workers where they are asked for, and as one report."""
+"""What is said of two models, and their report."""
 
 from __future__ import annotations
 
@@ -12,26 +12,7 @@ from hgviz.language import counted
 
 if TYPE_CHECKING:
     from hgviz.analysis.disagreement import Disagreement
-    from hgviz.core import Off
     from hgviz.models.model import Model
-    from hgviz.tasks import Spread
-    from hgviz.tasks.sides import Sides
-
-
-def measured(
-    models: tuple[Model, Model],
-    spread: Spread | None,
-    off: Off,
-    report: bool = False,
-    texts: int | None = None,
-) -> Sides | None:
-    """What a scheduler's workers measure of both; None without one."""
-    from hgviz import tasks
-
-    if spread is None:
-        return None
-    kept = f"What was done is kept in {spread.out}.part; the same command goes on from there"
-    return terminal.run(tasks.spread_sides(*models, spread, off, report, texts), "Measuring", kept)
 
 
 def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
@@ -76,7 +57,6 @@ def report(
     changes: dict[str, str | None],
     out: Path | None,
     as_json: bool,
-    spread: Spread | None = None,
 ) -> None:
     """Measure two models and write all of it as one report."""
     from hgviz import tasks
@@ -86,11 +66,8 @@ def report(
     heads = tasks.heads_from(off, models[1].spec)
     words = tasks.words_of(given["--text"], given["--text-file"])
     signal = given["--image"] or given["--audio"]
-    sides = measured(models, spread, heads, True, texts)
     columns = (text_column, label_column)
-    task = tasks.laboratory(
-        *models, data, words, *columns, heads, limit, texts, sides, names, signal
-    )
+    task = tasks.laboratory(*models, data, words, *columns, heads, limit, texts, names, signal)
     found = terminal.run(task, "Measuring")
     options: dict[str, object] = {
         "--data": data, **given,
@@ -102,8 +79,6 @@ def report(
     parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
     command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
     terminal.run(tasks.report(found, out, command), "Writing")
-    if sides is not None:
-        sides.finish()
     if as_json:
         print(json.dumps(found.facts(), allow_nan=False))
         return

@@ -22,7 +22,6 @@ from hgviz.cli.options import (
     Labels,
     Off,
     Recent,
-    Scheduler,
     Sink,
     Streaming,
     Target,
@@ -107,7 +106,6 @@ def capture(
         Literal["float64", "float32", "bfloat16", "float16"],
         typer.Option(help="What the model computes in."),
     ] = "float32",
-    scheduler: Scheduler = "",
 ) -> None:
     """Run a model on a text, a pair, an image or a sound, and save the attention of every head.
 
@@ -129,8 +127,6 @@ def capture(
         raise typer.BadParameter(
             "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
         )
-    if scheduler and corpus is None:
-        raise typer.BadParameter("--scheduler goes with many texts: --corpus.")
     if corpus is not None and boundaries:
         raise typer.BadParameter("--boundaries go with one text.")
     if ids is not None and (text_pair is not None or target is not None):
@@ -154,9 +150,7 @@ def capture(
     part = Path(f"{out}.part")
     kept = f"What was done is kept in {part}; the same command goes on from there"
     if corpus is not None:
-        origin = tasks.Origin(model, device, dtype, masking, activation)
-        spread = tasks.Spread(scheduler, out, (origin,), corpus) if scheduler else None
-        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, spread, few)
+        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, few)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
     require_read(loaded.spec, image, audio)

@@ -19,7 +19,6 @@ from hgviz.cli.options import (
     LabelColumn,
     Labels,
     Off,
-    Scheduler,
     TextColumn,
     no_other,
 )
@@ -74,7 +73,6 @@ def importance(
     force: Annotated[bool, typer.Option("--force", help="Begin STUDY.h5 anew.")] = False,
     activation: Activation = None,
     device: Device = "auto",
-    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure the importance of each head and save it in a study file.
@@ -86,8 +84,6 @@ def importance(
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scored
 
-    if scheduler and labels:
-        raise typer.BadParameter("--labels goes with what is measured here, without --scheduler.")
     loaded = _load(model, device, activation)
     name = method or _score(loaded)
     learned = tasks.learned(gates or [], loaded.spec)
@@ -99,12 +95,6 @@ def importance(
     wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
     task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
     kept = f"What was measured is kept in {out}; the same command goes on from there"
-    if scheduler:
-        origin = tasks.Origin(model, device, activation=activation)
-        where = (scheduler, out, (origin,), data, text_column, label_column, limit, force)
-        spread = tasks.Spread(*where)
-        task = tasks.spread_study(trials, wanted, spread, data.name, seed, permutations)
-        kept = kept.replace(str(out), f"{out}.part")
     if learned:
         task = tasks.keeping(out, tasks.beside(task, learned))
     study = terminal.run(task, "Measuring heads", kept)
@@ -153,7 +143,6 @@ def curve(
     labels: Labels = None,
     activation: Activation = None,
     device: Device = "auto",
-    scheduler: Scheduler = "",
     as_json: AsJson = False,
 ) -> None:
     """Measure the pruning curve: the score as heads are switched off, and for random orders.
@@ -164,8 +153,6 @@ def curve(
     from hgviz.core import HgvizError
     from hgviz.store import open_study
 
-    if scheduler and labels:
-        raise typer.BadParameter("--labels goes with what is measured here, without --scheduler.")
     known = open_study(source)
     loaded = _load(model, device, activation)
     method = method or _score(loaded)
@@ -175,20 +162,11 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    if scheduler:
-        origin = tasks.Origin(model, device, activation=activation)
-        spread = tasks.Spread(
-            scheduler, source, (origin,), data, text_column, label_column, len(known)
-        )
-        options = (method, key, how, random, least, normalise, timed)
-        task, kept = tasks.spread_curve(trials, study, spread, *options), f"{source}.part"
-    else:
-        task = tasks.curve(
-            trials, study, method, key, how, random, least, normalise=normalise, timed=timed
-        )
-        task, kept = tasks.keeping(source, task), str(source)
-    kept = f"What was done is kept in {kept}; the same command goes on from there"
-    found = terminal.run(task, "Switching heads off", kept)
+    task = tasks.curve(
+        trials, study, method, key, how, random, least, normalise=normalise, timed=timed
+    )
+    kept = f"What was done is kept in {source}; the same command goes on from there"
+    found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
     layers = Counter(head.layer for head in found.heads if head not in found.off)
     going = sum(max(0, count - least) for count in layers.values())
     asked = (method, key, how, normalise or "", going)

@@ -44,8 +44,6 @@ from hgviz.store.growing import (
     refuse_existing,
     remove,
 )
-from hgviz.store.guard import open_file, reading
-from hgviz.store.header import read_made, read_streaming
 from hgviz.store.interrupted import committed_items
 from hgviz.store.items import index_of
 from hgviz.store.write import Writer
@@ -53,38 +51,43 @@ from hgviz.store.write import Writer
 LONG = 2048  # tokens from which a text is worth being gone on with layer by layer
 
 
-class TextWriter:
-    """What adds some texts, by number, to the folder of a corpus that is begun; `done` says which
-    of them are there. Several may add to one folder, each its own texts.
+class CorpusWriter:
+    """Captures of many texts on their way to one file: OUT.part holds every text that was done.
+
+    items: all texts there are to be, numbered from 0; digest: of all that is read, texts, pairs
+    and targets; `done` has the numbers of the texts that are there. Opened on the OUT.part of the
+    same, it goes on where that one ended. Errors: HgvizError, as Writer, and for more texts than a
+    file takes.
     """
 
     def __init__(
         self,
         path: str | Path,
         spec: ModelSpec,
-        numbers: range,
-        off: Off,
-        made: Provenance,
+        items: Sequence[Item],
+        digest: str,
+        off: Off = frozenset(),
+        made: Provenance | None = None,
+        force: bool = False,
         streaming: Streaming = NO_STREAMING,
     ) -> None:
         self.path = Path(path)
         self.part = part_of(self.path)
-        self.spec, self.numbers, self.off, self.made = spec, numbers, off, made
-        self.streaming = streaming
+        self.spec, self.off, self.made = spec, off, made or Provenance()
+        self.items, self.streaming = tuple(items), streaming
         self.done: set[int] = set()
-
-    @classmethod
-    def joined(cls, path: str | Path, spec: ModelSpec, numbers: range, off: Off) -> TextWriter:
-        """One for a folder that another has begun. Errors: HgvizError where there is none."""
-        part = part_of(Path(path))
-        with reading(str(part)), open_file(str(part / schema.ROOT)) as file:
-            found = cls(path, spec, numbers, off, read_made(file), read_streaming(file, spec))
-        found.look()
-        return found
-
-    def look(self) -> None:
-        """See which texts are there by now."""
-        self.done = committed_items(self.part, self.numbers)
+        if not 0 < len(items) <= schema.MOST_ITEMS:
+            raise HgvizError(
+                f"{len(items):,} texts are not captured in one file",
+                f"it takes 1 to {schema.MOST_ITEMS:,}",
+                "Capture them in several",
+            )
+        refuse_existing(self.path, force)
+        with writing(self.path):
+            identity = identity_of(spec, off, self.made, streaming, corpus=digest)
+            if begin(self.path, identity, force, self._write_root):
+                self.done = committed_items(self.part, range(len(items)))
+                self.made = replace(self.made, created=begun_at(self.part, self.made.created))
 
     @contextmanager
     def item(
@@ -108,43 +111,7 @@ class TextWriter:
 
     def _kept(self) -> str:
         done = len(self.done)
-        return f"{done:,} of {len(self.numbers):,} texts stay in {self.part.name}" if done else ""
-
-
-class CorpusWriter(TextWriter):
-    """Captures of many texts on their way to one file: OUT.part holds every text that was done.
-
-    items: all texts there are to be, numbered from 0; digest: of all that is read, texts, pairs
-    and targets. Opened on the OUT.part of the same, it goes on where that one ended. Errors:
-    HgvizError, as Writer, and for more texts than a file takes.
-    """
-
-    def __init__(
-        self,
-        path: str | Path,
-        spec: ModelSpec,
-        items: Sequence[Item],
-        digest: str,
-        off: Off = frozenset(),
-        made: Provenance | None = None,
-        force: bool = False,
-        streaming: Streaming = NO_STREAMING,
-    ) -> None:
-        numbers = range(len(items))
-        super().__init__(path, spec, numbers, off, made or Provenance(), streaming)
-        self.items = tuple(items)
-        if not 0 < len(items) <= schema.MOST_ITEMS:
-            raise HgvizError(
-                f"{len(items):,} texts are not captured in one file",
-                f"it takes 1 to {schema.MOST_ITEMS:,}",
-                "Capture them in several",
-            )
-        refuse_existing(self.path, force)
-        with writing(self.path):
-            identity = identity_of(spec, off, self.made, streaming, corpus=digest)
-            if begin(self.path, identity, force, self._write_root):
-                self.look()
-                self.made = replace(self.made, created=begun_at(self.part, self.made.created))
+        return f"{done:,} of {len(self.items):,} texts stay in {self.part.name}" if done else ""
 
     def __enter__(self) -> CorpusWriter:
         return self

@@ -143,8 +143,7 @@ def begun_at(part: Path, otherwise: str) -> str:
 
 
 def _holds(part: Path) -> bool:
-    """Whether there is anything to go on with: a layer, or a text of a corpus, also one that a
-    worker writes just now."""
+    """Whether there is anything to go on with: a layer, or a text of a corpus."""
     if any(part.glob("layer-*.h5")):
         return True
     return any(not one.is_dir() or _holds(one) for one in part.glob("item-*"))
@@ -161,14 +160,11 @@ def remove(part: Path) -> None:
 
     The manifest goes first: without it, whatever is left after a kill is never gone on with.
     """
-    from hgviz.store.portions import clear
-
     (part / schema.MANIFEST).unlink(missing_ok=True)
     for folder in part.glob("item-*.h5" + schema.PART):
         remove(folder)
     for pattern in ("item-*.h5", "layer-*.h5", schema.ROOT, f"*{TEMPORARY}"):
         for file in part.glob(pattern):
             file.unlink(missing_ok=True)
-    clear(part)
     with suppress(OSError):
         part.rmdir()

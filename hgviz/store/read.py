@@ -36,11 +36,7 @@ def is_capture(path: str | Path) -> bool:
     """Whether a path is, or tries to be, a capture: its own format, or HDF5 that cannot be read."""
     path = str(path)
     if os.path.isdir(path):
-        from hgviz.store.portions import ASKED
-
-        other = os.path.isfile(os.path.join(path, ASKED))  # scores or curves that are measured
-        grows = path.rstrip("/").endswith(schema.PART) and not other
-        return grows or read_manifest(Path(path)) is not None
+        return path.rstrip("/").endswith(schema.PART) or read_manifest(Path(path)) is not None
     try:
         return says_format(path, schema.FORMAT)
     except HgvizError as error:

@@ -14,7 +14,6 @@ from .composing import (
 from .concluding import conclude
 from .contrasting import laboratory, report, require_report, words_of
 from .corpus import capture_corpus
-from .dividing import spread_curve, spread_study
 from .drawing import draw, figure, panel, preview, sheet
 from .explaining import explain, head_beside, question_of
 from .generating import generate, write
@@ -42,14 +41,12 @@ from .reporting import chart
 from .scoring import evaluate, examples_from, train
 from .sharing import collaborate
 from .sheets import sheet_at, sheet_of, sources_of, spec_from
-from .sides import spread_sides
-from .spreading import Origin, Spread
 from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .tuning import tune
 
 __all__ = [
-    "Estimate", "Origin", "Spread", "answers", "attention_flow", "attribution_panel",
+    "Estimate", "answers", "attention_flow", "attribution_panel",
     "attribution_rows", "beside", "capture", "capture_alike", "capture_at", "capture_corpus",
     "chart", "collaborate", "compare", "compare_answers", "conclude", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
@@ -60,8 +57,8 @@ __all__ = [
     "reach_facts", "reach_panel", "read_report", "reader_of", "redundancy",
     "redundancy_of_captures", "redundancy_panel", "report", "report_facts", "require_model_of",
     "require_report", "rollout", "run_sweep", "said_by", "said_of_merging", "save", "sheet",
-    "sheet_at", "sheet_of", "sources_of", "spec_from", "spread_curve", "spread_sides",
-    "spread_study", "study", "study_at", "sweep_answers", "sweep_at", "sweep_chart", "sweep_report",
-    "together", "tokens_or_slots", "train", "trials_of", "try_heads", "tune", "unattending",
+    "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",
+    "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots",
+    "train", "trials_of", "try_heads", "tune", "unattending",
     "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ one process and on a cluster.
 from __future__ import annotations
 
 import shutil
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,6 @@ import numpy as np
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, Step, Task
 from hgviz.sweep import Cell
-from hgviz.tasks.lending import MODELS, kept
-from hgviz.tasks.portions import PORTIONS
 from hgviz.tasks.trying import Tried
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Facts = dict[str, Any]
+MODELS = 2  # that a process keeps open from one cell to the next: both sides of a comparison
+
+_models: OrderedDict[tuple[str, ...], Model] = OrderedDict()
 
 
 def work_in(path: str) -> Callable[[Cell], Task[Outcome]]:
@@ -141,7 +143,6 @@ def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
 
 WORK: Mapping[str, Callable[[SweepFolder, Cell], Task[Facts]]] = {
     "train": _train, "score": _score, "measure": _measure, "curve": _curve, "compare": _compare,
-    **PORTIONS,
 }  # fmt: skip
 
 
@@ -158,7 +159,7 @@ def _open(
 
     if "trained" in given:
         path = str(folder.model_at(given["trained"]))
-        return kept("model", MODELS, ("trained", path, device), lambda: open_model(path, device))
+        return _cached(("trained", path, device), lambda: open_model(path, device))
 
     def make() -> Model:
         path = paths["checkpoint"]
@@ -166,7 +167,22 @@ def _open(
             raise _changed(path)
         return open_model(path, device, activation=given["activation"] or None)
 
-    return kept("model", MODELS, (given["checkpoint"], given["activation"], device), make)
+    return _cached((given["checkpoint"], given["activation"], device), make)
+
+
+def _cached(key: tuple[str, ...], make: Callable[[], Model]) -> Model:
+    """The model of a key, or the one that make() opens; the MODELS most recently used stay open."""
+    if key not in _models:
+        while len(_models) >= MODELS:  # before another takes memory, too
+            _models.popitem(last=False)
+        _models[key] = make()
+    _models.move_to_end(key)
+    return _models[key]
+
+
+def forget_models() -> None:
+    """Close all models that are kept open between cells."""
+    _models.clear()
 
 
 def _data(cell: Cell) -> str:
@@ -228,4 +244,4 @@ def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
     return united([open_study(folder.result_at(one.key, ".h5")) for one in cells])
 
 
-__all__ = ["WORK", "packed", "study_of", "unpacked", "work_in"]
+__all__ = ["WORK", "forget_models", "packed", "study_of", "unpacked", "work_in"]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
-    from hgviz.tasks.sides import Sides
 
 GOALS = {
     "next": "the next token", "masked": "masked tokens", "classes": "a class",
@@ -48,16 +47,14 @@ def compare_answers(
     label_column: str = "",
     off: Off = frozenset(),
     limit: int | None = None,
-    found: Sides | None = None,
     labels: tuple[Names, Names] = (None, None),
 ) -> Task[Disagreement]:
     """What two models answer on the same data, and how sure it is that they differ; of models that
     give hidden states, how far those of B are from A's.
 
-    off: heads that are off in B. limit: on so many examples at most, the same ones for both. found:
-    where workers measured it already, see tasks.sides. labels: what A and B call the labels of the
-    data. Errors: HgvizError for data that cannot be used, and for models that are asked other
-    things.
+    off: heads that are off in B. limit: on so many examples at most, the same ones for both.
+    labels: what A and B call the labels of the data. Errors: HgvizError for data that cannot be
+    used, and for models that are asked other things.
     """
     from hgviz.analysis.disagreement import disagreement, states_apart
     from hgviz.models.measures.trials import Trials
@@ -68,8 +65,7 @@ def compare_answers(
         examples_from(model, data, text_column, label_column, names)
         for model, names in zip((a, b), labels, strict=True)
     )
-    if found is None:  # workers know the examples of one side alone
-        one, other = in_both(one, other)
+    one, other = in_both(one, other)
     if limit is not None:
         one, other = one.sample(limit), other.sample(limit)
     if one.asked == "states":
@@ -78,11 +74,8 @@ def compare_answers(
         first = yield from _states_of(sides[0], "model A", 0)
         second = yield from _states_of(sides[1], "model B", 1)
         return states_apart(one, (first, second), (frozenset(), off))
-    if found is not None:
-        first, second = found.answers(0, one), found.answers(1, other)
-    else:
-        first = yield from answers_to(Trials(a, one, keep=0), "model A", 0)
-        second = yield from answers_to(Trials(b, other, off, keep=0), "model B", 1)
+    first = yield from _answers_of(Trials(a, one, keep=0), "model A", 0)
+    second = yield from _answers_of(Trials(b, other, off, keep=0), "model B", 1)
 
     def name(answer: int) -> str:
         if one.asked == "pairs":
@@ -130,20 +123,17 @@ def _states_of(trials: Trials, name: str, done: int) -> Task[Any]:
     return np.stack([parts[row] for row in range(len(examples))])
 
 
-def answers_to(
-    trials: Trials, name: str = "", done: int = 0, some: range | None = None
-) -> Task[Answers]:
-    """What a model answers to its examples; some: only to these of its batches."""
+def _answers_of(trials: Trials, name: str, done: int) -> Task[Answers]:
+    """The answers of a model to its examples."""
     from hgviz.analysis.evaluation import Answers
 
     examples = trials.examples
     found, seen = Answers.none(examples), 0
-    batches = [batch for block in trials.blocks for batch in block]
-    for batch in batches if some is None else batches[some.start : some.stop]:
+    for batch in (batch for block in trials.blocks for batch in block):
         yield Step(done + seen / len(examples), 2, name)
         found.put(examples, batch, trials.whole(batch))
         seen += len(batch.rows)
     return found
 
 
-__all__ = ["answers_to", "compare", "compare_answers", "require_alike"]
+__all__ = ["compare", "compare_answers", "require_alike"]

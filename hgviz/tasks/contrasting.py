@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from hgviz.figures.content.laboratory import Three
     from hgviz.models.measures.gradients import Gradients
     from hgviz.models.model import Model
-    from hgviz.tasks.sides import Sides
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
 TOKENS = 8 * WINDOW  # of a language model, whose windows are longer
@@ -127,7 +126,6 @@ def laboratory(
     off: Off = frozenset(),
     limit: int | None = None,
     texts: int | None = None,
-    found: Sides | None = None,
     labels: tuple[Names, Names] = (None, None),
     signal: Path_ | None = None,
 ) -> Task[Laboratory]:
@@ -136,9 +134,8 @@ def laboratory(
 
     off: heads that are off in B. limit: at most so many examples; texts: of which so many are
     looked into. text, or the file of a picture or a sound: whose maps are shown, "" for one that is
-    answered differently. found: where workers measured answers and heads already, see tasks.sides.
-    labels: as compare_answers. Errors: HgvizError for data that cannot be used, for models that are
-    asked other things, and for such as give hidden states.
+    answered differently. labels: as compare_answers. Errors: HgvizError for data that cannot be
+    used, for models that are asked other things, and for such as give hidden states.
     """
     from hgviz.analysis.bench import changes
     from hgviz.tasks.charting import pair_chart
@@ -148,16 +145,16 @@ def laboratory(
         _require_answers(model.spec)
     given = _given((a, b), text, signal)
     asked = (a, b, data, text_column, label_column)
-    answers = yield from _share("answers", compare_answers(*asked, off, limit, found, labels))
+    answers = yield from _share("answers", compare_answers(*asked, off, limit, labels))
     yield Step(SHARES["answers"], 1, f"reading {Path(data).name}")
     sides = [
         examples_from(model, data, text_column, label_column, names)
         for model, names in zip((a, b), labels, strict=True)
     ]
-    sides = [*in_both(*sides)] if found is None else sides
+    sides = [*in_both(*sides)]
     count = len(sides[0])
     some = [looked_into(one, limit, texts) for one in sides]
-    one, other, across = yield from _share("heads", _heads((a, b), some, off, found))
+    one, other, across = yield from _share("heads", _heads((a, b), some, off))
     if given is not None:
         whole = shown = text or given[0].text
     elif a.spec.modality == "text" and some[0].asked != "ends":
@@ -322,7 +319,7 @@ def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Exa
 
 
 def _heads(
-    models: tuple[Model, Model], some: Sequence[Examples], off: Off, found: Sides | None
+    models: tuple[Model, Model], some: Sequence[Examples], off: Off
 ) -> Task[tuple[Bench, Bench, Many | None]]:
     """What the heads of both do with each text, and how far they are apart."""
     from hgviz.analysis.bench import Beside, Gathering
@@ -331,7 +328,7 @@ def _heads(
     beside, total = Beside(), min(map(len, some))
     for number in range(total):
         yield Step(number, total, f"heads of both on text {number + 1:,} of {total:,}")
-        looked = heads_on(models, some, number, off) if found is None else found.heads(number)
+        looked = heads_on(models, some, number, off)
         for side, text in zip(sides, looked[:2], strict=True):
             side.add(text)
         if looked[2] is not None:

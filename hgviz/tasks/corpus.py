@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hgviz.core import (
-    NO_STREAMING,
-    Capture,
-    HgvizError,
-    Item,
-    Off,
-    Step,
-    Streaming,
-    Task,
-    finish,
-)
-from hgviz.tasks.capturing import Traced, capture, provenance
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Item, Off, Step, Streaming, Task
+from hgviz.tasks.capturing import Traced, provenance
 from hgviz.tasks.opening import Path_, require_attention, require_causal
-from hgviz.tasks.spreading import SECONDS, ends, paced
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.texts.corpora import Corpus
-    from hgviz.store import CorpusWriter, TextWriter
-    from hgviz.store.portions import PortionFolder
-    from hgviz.tasks.spreading import Spread
+    from hgviz.store import CorpusWriter
 
-FEW = 16  # texts that are a cell each, without seeing how long one takes
 LIVELY = 0.1  # seconds between two steps, so that who shows them need not
 
 
@@ -43,14 +26,13 @@ def capture_corpus(
     off: Off = frozenset(),
     force: bool = False,
     dense: bool = False,
-    spread: Spread | None = None,
     streaming: Streaming = NO_STREAMING,
 ) -> Task[Capture]:
     """Run a model on every text of a file and keep what every layer attended with, in one file.
 
     A text that cannot be read is refused before anything is captured. What was done when it is
     interrupted stays in OUT.part, and the same call goes on from there. dense, streaming: as
-    capture. spread: where workers do it. Returns the first text's capture, which lists them all.
+    capture. Returns the first text's capture, which lists them all.
     Errors: HgvizError, naming the line of a text.
     """
     from hgviz.models.texts import corpora
@@ -67,11 +49,9 @@ def capture_corpus(
     total, made = len(items), replace(provenance(model), dense=dense)
     parts = (model.spec, items, read.digest, off, made, force, streaming)
     with CorpusWriter(out, *parts) as writer:
-        if spread is not None:
-            yield from _spread(model, read, writer, spread)
         for number in range(total):
             if number not in writer.done:
-                yield from one_text(model, read, number, writer, total)
+                yield from _one_text(model, read, number, writer, total)
             yield Step(number + 1, total, f"text {number + 1:,} of {total:,}")
         yield Step(total, total, f"putting {total:,} texts into one file")
         path = writer.finish(time.perf_counter() - started)
@@ -93,54 +73,9 @@ def _items(model: Model, read: Corpus) -> Task[list[Item]]:
     return items
 
 
-def _spread(model: Model, read: Corpus, writer: CorpusWriter, spread: Spread) -> Task[None]:
-    """Let workers add all texts that are not there yet."""
-    given = {**spread.models[0].given(model, writer.off), **writer.streaming.facts()}
-    folder = spread.folder("capture", [given], read.digest)
-    asked = {**given, "corpus": read.digest, "dense": writer.made.dense}
-    runs = _runs(writer.items, _pace(model, read, writer, folder))
-    cells = spread.cells("capture", [
-        {**asked, "texts": ends(some)} for some in runs if not writer.done.issuperset(some)
-    ])  # fmt: skip
-    for cell in cells:  # said to be done, but a text of it is not there
-        folder.result_at(cell.key).unlink(missing_ok=True)
-    yield from spread.computed(folder, cells)
-    writer.look()
-
-
-def _pace(model: Model, read: Corpus, writer: CorpusWriter, folder: PortionFolder) -> float:
-    """Seconds of a token in a text that is neither short nor long; endless where texts are
-    few, each of which is then a cell."""
-    if len(writer.items) <= FEW:
-        return inf
-    from hgviz.store import write_capture
-
-    middle = sorted(writer.items, key=lambda one: one.tokens)[len(writer.items) // 2]
-
-    def once() -> None:
-        prompt, target = read.prompts(model, middle.number)
-        task = capture(
-            model, prompt, off=writer.off, target=target, dense=writer.made.dense,
-            streaming=writer.streaming,
-        )  # fmt: skip
-        with TemporaryDirectory() as place:
-            write_capture(Path(place) / "one.h5", finish(task))
-
-    return paced(folder, "text", once) / middle.tokens
-
-
-def _runs(items: Sequence[Item], pace: float) -> list[range]:
-    """Texts one after another that take a cell's time together, or are one."""
-    found, start, tokens = [], 0, 0
-    for at, one in enumerate(items, 1):
-        tokens += one.tokens
-        if tokens * pace >= SECONDS or at == len(items):
-            found.append(range(start, at))
-            start, tokens = at, 0
-    return found
-
-
-def one_text(model: Model, read: Corpus, number: int, writer: TextWriter, total: int) -> Task[None]:
+def _one_text(
+    model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int
+) -> Task[None]:
     """Capture a text into the folder of its corpus."""
     from hgviz.models.surveying import surveyor
 

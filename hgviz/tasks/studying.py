@@ -107,15 +107,14 @@ def importance(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
-    portion: Portion | None = None,
 ) -> Task[Study]:
     """Measure all heads; needs names the arrays of Study that are wanted, such as "gradient".
 
     known: a study of the same model, examples, heads off and seed, of which only what is missing
-    is measured. portion: only so much of it. Steps carry the Study so far, at most every OFTEN; one
+    is measured. Steps carry the Study so far, at most every OFTEN; one
     that is stopped can be kept as it is.
     """
-    growing = Growing(trials, needs, known or blank(trials, data, seed), permutations, portion)
+    growing = Growing(trials, needs, known or blank(trials, data, seed), permutations)
     yield from growing.grow()
     return growing.study
 
@@ -155,15 +154,6 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Portion:
-    """A part of the examples, or of the random orders of Shapley values: by number, among all
-    batches of Trials.blocks, or all orders."""
-
-    batches: range = range(0)
-    orders: range = range(0)
-
-
 @dataclass(slots=True)
 class _Part:
     """A part of the work: the arrays it fills, how much it is, and what does it, bit by bit."""
@@ -182,7 +172,6 @@ class Growing:
         needs: Collection[str],
         begun: Study,
         permutations: int,
-        portion: Portion | None = None,
     ) -> None:
         require_attention(trials.model.spec)
         if not trials.heads:
@@ -191,7 +180,6 @@ class Growing:
             )
         self.trials, self.needs, self.examples = trials, frozenset(needs), trials.examples
         self.batches = tuple(batch for block in trials.blocks for batch in block)
-        self._mine = portion or Portion(range(len(self.batches)), range(permutations))
         column = {head: at for at, head in enumerate(begun.heads)}
         self._column, self._permutations = column, permutations
         self._columns = np.array([column[head] for head in trials.heads], np.int64)
@@ -233,7 +221,7 @@ class Growing:
 
     def _batches(self, lacks: Callable[[Batch], bool]) -> Iterator[tuple[float, float, Batch]]:
         """Batches that lack something, each with its share of the work, from where to where."""
-        missing = [one for at in self._mine.batches if lacks(one := self.batches[at])]
+        missing = [one for one in self.batches if lacks(one)]
         for number, batch in enumerate(missing):
             yield number / len(missing), 1 / len(missing), batch
 
@@ -304,7 +292,7 @@ class Growing:
         values = self.arrays["shapley"]
         for number in range(self._permutations):
             order = [heads[at] for at in random.permutation(len(heads))]
-            if number not in self._mine.orders or not np.isnan(values[number, self._columns]).any():
+            if not np.isnan(values[number, self._columns]).any():
                 continue
             before = self._mean_loss(frozenset(heads))
             for step, head in enumerate(order, 1):
@@ -334,5 +322,5 @@ def unmeasured(values: Any) -> Any:
 
 
 __all__ = [
-    "Growing", "Portion", "blank", "importance", "keeping", "kept_study", "study", "unmeasured",
+    "blank", "importance", "keeping", "kept_study", "study", "unmeasured",
 ]  # fmt: skip

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from hgviz.cluster import HERE, require_scheduler, run
 from hgviz.core import HgvizError, Step, Task
 from hgviz.sweep import Cell, Standing, Sweep, read_study_file
-from hgviz.tasks.lending import forget
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def run_sweep(
     """
     require_scheduler(scheduler)
     from hgviz.store.sweep import SweepFolder, is_sweep
-    from hgviz.tasks.cells import work_in
+    from hgviz.tasks.cells import forget_models, work_in
     from hgviz.tasks.planning import plan
 
     asked = read_study_file(file)
@@ -53,7 +52,7 @@ def run_sweep(
     try:
         yield from run(wanted, work_in(str(folder.path)), scheduler, done, str(folder.path))
     finally:
-        forget()
+        forget_models()
     return folder.sweep(sweep)
 
 
