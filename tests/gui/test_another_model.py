@@ -105,7 +105,7 @@ def measured(program, models, until):
     commands.attribute()
     until(lambda: quiet(program) and session.explained is not None)
     commands.comparing.choose(Other("text", text=BESIDE))
-    until(lambda: quiet(program) and session.beside is not None)
+    until(lambda: session.beside is not None and session.beside.off == OFF and quiet(program))
     program.seen = {}
     walk(program, until, lambda: program.seen.update(drawn(program)))
     return program

@@ -52,7 +52,9 @@ class Comparing:
         session = self.session
         chosen = replace(session.selection, beside=head)
         session.put(chosen=False, mode="compare", other=other, selection=chosen)
-        self._start()
+        self._due = session.at_work  # then A is about to be another one
+        if not self._due:
+            self._start()
 
     def stop(self) -> None:
         """Stop bringing B; what was there before stays."""
