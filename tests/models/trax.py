@@ -1,8 +1,8 @@
 """The official Hourglass a third time: as its own program runs it and keeps its weights.
 
 Array operations in place of loops, dense layers as (in, out), ids shifted by one, and every weight
-drawn when it is first needed, so that `flat` is in the order in which trax flattens them. Written
-from the program's description (models.md A.4); nothing of hgviz is used.
+drawn when it is first needed, so that `flat` is in the order in which trax flattens them; nothing
+of hgviz is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Trax:
         self.counts, self.factors, self.down, self.up = counts, factors, down, up
         self.sizes = vocabulary, width, inner, heads
         self.random = np.random.default_rng(seed)
-        self.flat, self.names, self.known, self.maps = [], [], {}, []
+        self.flat, self.known, self.maps = [], {}, []
         self.logits(np.zeros(int(np.prod(factors)), int))  # draws all weights
 
     def logits(self, ids):
@@ -123,7 +123,6 @@ class Trax:
             one = scale * self.random.normal(size=shape) + name.endswith(("ln_out.weight",))
             self.known[name] = one
             self.flat.append(one)
-            self.names.append(name)
         return self.known[name]
 
     def neutral(self):

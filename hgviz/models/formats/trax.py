@@ -1,4 +1,4 @@
-"""Weights of the official Hourglass, exported to .npz: by neutral names, or in trax's own order.
+"""Weights of the official Hourglass, exported to .npz under hgviz's names.
 
 trax keeps them in a pickle, which is never opened here; docs/models.md says how they are exported.
 What weights do not show (how far averages shorten, what attention grows from) has to be said.
@@ -17,7 +17,7 @@ from hgviz.models.formats.checkpoint import Checkpoint, digest_of, require_depth
 from hgviz.models.formats.files import Shapes, dims, read_tensors, require_finite, require_fit
 from hgviz.models.formats.own import parse_config
 from hgviz.models.formats.readers import shown
-from hgviz.models.formats.traxorder import named, stated
+from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.models.texts.spelling import ALPHABET
 from hgviz.models.texts.text import MOST_TOKENIZER, TOKENIZER, Pieces, read_regular, tokenizer_file
 
@@ -41,8 +41,6 @@ def read_trax(
     Errors: HgvizError for what is damaged, does not fit, or is not said.
     """
     held = read_tensors(path)
-    if all(re.fullmatch(r"arr_\d+", name) for name in held):
-        held = named(path, held, hierarchy)
     require_finite(path, held)
     shapes = {name: tuple(one.shape) for name, one in held.items()}
     config = _config(path, shapes, hierarchy, attention_upsampling)
@@ -63,7 +61,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
             raise HgvizError(
                 f"{shown(path)} holds no Hourglass of trax",
                 f"{name} is {dims(shapes[name]) if name in shapes else 'not there'}",
-                "Export the flat weights in their order, or under the names of docs/models.md",
+                "Export the weights under the names of docs/models.md",
             )
     vocabulary, width = shapes["embed.token.weight"]
     heads, d_head = shapes["rel.content_bias"]
@@ -126,7 +124,8 @@ def _hierarchy(path: Path, shapes: Shapes, width: int, said: str | None) -> tupl
     found = " ".join(f"{count}@{stride}" for count, stride in counts)
     if said is None:
         return found, "K" not in found
-    given = stated(said, (pre[0], post[0]))
+    whole = re.match(r"\s*\d+@1(\s|$)", said)  # trax leaves out the full-resolution layers
+    given = parse_hierarchy(said, None if outer else (pre[0], post[0]))
     factors = zip(seen, given.factors, strict=False)
     if (given.pre, given.middle, given.post) != (pre, middle, post) or any(
         one not in (0, two) for one, two in factors
