@@ -124,7 +124,7 @@ def _hierarchy(path: Path, shapes: Shapes, width: int, said: str | None) -> tupl
     found = " ".join(f"{count}@{stride}" for count, stride in counts)
     if said is None:
         return found, "K" not in found
-    whole = re.match(r"\s*\d+@1(\s|$)", said)  # trax leaves out the full-resolution layers
+    outer = re.match(r"\s*\d+@1(\s|$)", said)  # trax leaves out the full-resolution layers
     given = parse_hierarchy(said, None if outer else (pre[0], post[0]))
     factors = zip(seen, given.factors, strict=False)
     if (given.pre, given.middle, given.post) != (pre, middle, post) or any(
