@@ -18,9 +18,7 @@ from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import read_study_file
 from hgviz.tasks.cells import WORK
 from hgviz.tasks.concluding import conclude
-from hgviz.tasks.findings import facts
 from hgviz.tasks.planning import plan
-from tests.sweeps import make_sweep
 
 KEPT = Path(__file__).parents[1] / "docs" / "studies"
 FILES = sorted(KEPT.glob("*.toml"))
@@ -108,30 +106,6 @@ def test_what_is_misspelt_shows_before_anything_is_trained(right, wrong, said, b
     with pytest.raises(HgvizError) as caught:
         finish(plan(read_study_file(file), beside))
     assert said in " ".join(caught.value.lines)
-
-
-def test_numbers_that_are_given_away_name_no_machine_and_say_the_same(tmp_path):
-    whole = make_sweep(models=("small", "large"), folder=tmp_path / "whole")
-    out = tmp_path / "numbers"
-    hgviz("study", "merge", tmp_path / "whole", "-o", out, "--numbers")
-    kept = SweepFolder(out).sweep()
-    assert kept.complete and len(kept.standings) == len(whole.standings)
-    text = "".join(path.read_text() for path in out.rglob("*.json"))
-    assert '"host"' not in text and '"pid"' not in text and str(tmp_path) not in text
-    assert not list(out.rglob("*.h5"))
-
-    def said(sweep):
-        return json.dumps(facts(conclude(sweep)), default=lambda one: pytest.fail(str(one)))
-
-    assert numbers_of(said(kept)) == pytest.approx(numbers_of(said(whole)), abs=1e-5)
-
-
-def test_numbers_and_models_do_not_go_together(tmp_path, capsys):
-    make_sweep(folder=tmp_path / "whole")
-    asked = ("study", "merge", tmp_path / "whole", "-o", tmp_path / "b")
-    assert hgviz(*asked, "--numbers", "--models") == 2
-    assert "give one of both" in capsys.readouterr().err
-    assert not (tmp_path / "b").exists()
 
 
 def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():

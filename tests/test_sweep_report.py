@@ -1,7 +1,8 @@
-"""Reports on sweeps and their merging: every number from the cells, nothing said that is not so."""
+"""Reports on sweeps: every number from the cells, nothing said that is not so."""
 
 import json
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,10 @@ from hgviz.analysis.replicates import signs_of_counts
 from hgviz.core import HgvizError, finish
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
-from hgviz.store.sweep import SweepFolder
 from hgviz.tasks.answering import answers
 from hgviz.tasks.cells import packed, unpacked
 from hgviz.tasks.concluding import conclude
 from hgviz.tasks.findings import facts
-from hgviz.tasks.merging import apart, joined
 from tests.figures.flaws import flaws, texts
 from tests.sweeps import make_sweep, study_file, without, write
 
@@ -113,7 +112,7 @@ def test_one_seed_has_no_interval_and_tells_nothing_apart(tmp_path):
     first, *_ = answers(found)
     assert first.startswith("One seed of each says nothing of activations")
     make_sweep(seeds=(1,), folder=tmp_path / "s")
-    finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html"))
+    finish(tasks.sweep_report(tmp_path / "s", tmp_path / "r.html"))
     page = said(tmp_path / "r.html")
     assert "There is one seed" in page and "one run" in page and ">nan" not in page.lower()
 
@@ -162,7 +161,7 @@ def test_a_failed_baseline_leaves_nothing_to_compare_with(tmp_path):
     assert answers(found)[0].startswith("ymish reaches")
     write(tmp_path / "s", study_file(),
           without(sweep, *gone, state="failed", line="it would not learn").standings)  # fmt: skip
-    told = finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html"))
+    told = finish(tasks.sweep_report(tmp_path / "s", tmp_path / "r.html"))
     page = said(tmp_path / "r.html")
     assert "What is missing" in page and page.count("it would not learn") == 3
     assert "3 of 45 cells are not done" in page and len(told["missing"]) == 3
@@ -234,7 +233,7 @@ def test_the_same_results_give_the_same_bytes_wherever_they_lie(suffix, tmp_path
     for name in ("here", "there"):
         make_sweep(("small",), ("ymish",), (1, 2), ("loo",), tmp_path / name / "s")
         out = tmp_path / name / f"r{suffix}"
-        finish(tasks.sweep_report([tmp_path / name / "s"], out, f"hgviz study report {out}"))
+        finish(tasks.sweep_report(tmp_path / name / "s", out, f"hgviz study report {out}"))
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]
     assert str(tmp_path).encode() not in pages[0]
@@ -268,94 +267,14 @@ def test_status_says_the_answer_once_all_is_done(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["answers"] == []
 
 
-# --- several folders ------------------------------------------------------------------------------
-
-
-def halves(tmp_path):
-    """The same study on two machines, each with a part of its cells done, and the whole of it."""
+def test_parts_that_are_copied_together_are_the_whole(tmp_path):
     sweep = make_sweep(folder=tmp_path / "whole")
     for name, seeds in (("one", "12"), ("two", "3")):
         missing = [one.cell.key for one in sweep.standings if one.cell.place["seed"] not in seeds]
         write(tmp_path / name, study_file(), without(sweep, *missing).standings)
-    return sweep
-
-
-def test_parts_read_or_merged_are_the_whole(tmp_path, capsys):
-    sweep = halves(tmp_path)
-    read, found = tasks.read_report([tmp_path / "one", tmp_path / "two"])
-    assert read.sweep.complete and not read.conflicts and len(read.files) == 1
-    assert facts(found) == facts(conclude(sweep))
-    assert run("study", "merge", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "all") == 0
-    assert "45 cells: 45 done" in " ".join(capsys.readouterr().out.split())
-    names = lambda name: sorted(  # noqa: E731
-        str(one.relative_to(tmp_path / name)) for one in (tmp_path / name).rglob("*.json")
-    )
-    assert names("all") == names("whole")
-    pages = []
-    for name in ("all", "whole"):
-        finish(tasks.sweep_report([tmp_path / name], tmp_path / "r.html", "hgviz study report s"))
-        pages.append((tmp_path / "r.html").read_bytes())
-    assert pages[0] == pages[1]
-
-
-def test_other_numbers_of_the_same_cell_are_said_and_the_first_are_taken(tmp_path):
-    sweep = make_sweep()
-    key = keys(sweep, "score")[0]
-    other = changed(sweep, key, value=sweep.of("score")[0].found["value"] + 0.25)
-    found = joined([sweep, other])
-    (one,) = found.conflicts
-    assert one.key == key and one.most == pytest.approx(0.25)
-    assert found.sweep.standings == sweep.standings
-    (told,) = tasks.said_of_merging(found)
-    assert "1 cells have other numbers" in told and "0.25" in told
-
-
-def test_how_far_results_are_apart():
-    assert apart({"a": [1, 2.0]}, {"a": [1, 2.5]}) == 0.5
-    assert apart({"a": math.nan}, {"a": math.nan}) == 0.0
-    assert math.isnan(apart({"a": 1}, {"b": 1})) and math.isnan(apart([1], [1, 2]))
-    assert math.isnan(apart("yes", "no")) and apart("yes", "yes") == 0.0
-
-
-def test_studies_of_two_files_are_united_and_said(tmp_path, capsys):
-    make_sweep(seeds=(1, 2), folder=tmp_path / "one")
-    make_sweep(seeds=(3,), folder=tmp_path / "two")
-    out = tmp_path / "all"
-    assert run("study", "merge", tmp_path / "one", tmp_path / "two", "-o", out) == 0
-    assert "of 2 study files" in capsys.readouterr().err
-    assert len(SweepFolder(out).files()) == 2
-    read, found = tasks.read_report([out])
-    assert len(read.files) == 2 and found.reached[0].seeds == ("1", "2", "3")
-    assert facts(found) == facts(conclude(make_sweep()))
-
-
-def test_models_are_merged_where_asked(tmp_path):
-    sweep = make_sweep(seeds=(1,), folder=tmp_path / "s")
-    key = keys(sweep, "train")[0]
-    place = tmp_path / "s/models" / key / "inner"
-    place.mkdir(parents=True)
-    (place / "weights.bin").write_bytes(b"w")
-    finish(tasks.merge_sweeps([tmp_path / "s"], tmp_path / "without"))
-    finish(tasks.merge_sweeps([tmp_path / "s"], tmp_path / "with", models=True))
-    assert not (tmp_path / "without/models").exists()
-    assert (tmp_path / "with/models" / key / "inner/weights.bin").read_bytes() == b"w"
-
-
-def test_nothing_half_written_stays(tmp_path, capsys):
-    sweep = make_sweep(seeds=(1,), folder=tmp_path / "s")
-    result = SweepFolder(tmp_path / "s").result_at(keys(sweep, "score")[0])
-    target = tmp_path / "secret"
-    target.write_bytes(result.read_bytes())
-    result.unlink()
-    result.symlink_to(target)
-    before = sorted(tmp_path.iterdir())
-    assert run("study", "merge", tmp_path / "s", "-o", tmp_path / "all") == 1
-    assert capsys.readouterr().err.strip().count("\n") == 0
-    assert sorted(tmp_path.iterdir()) == before
-    assert run("study", "merge", tmp_path / "s", "-o", tmp_path / "s") == 1
-    assert "there already" in capsys.readouterr().err
-    assert run("study", "merge", tmp_path, "-o", tmp_path / "all") == 1
-    assert "not the folder of a study" in capsys.readouterr().err
+    shutil.copytree(tmp_path / "two/cells", tmp_path / "one/cells", dirs_exist_ok=True)
+    read, found = tasks.read_report(tmp_path / "one")
+    assert read.complete and facts(found) == facts(conclude(sweep))
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -412,6 +331,6 @@ def test_an_interval_wider_than_the_axis_is_said():
 
 def test_no_path_of_a_machine_is_in_a_report(tmp_path):
     make_sweep(folder=tmp_path / "s")
-    finish(tasks.sweep_report([tmp_path / "s"], tmp_path / "r.html", f"x {tmp_path}/s"))
+    finish(tasks.sweep_report(tmp_path / "s", tmp_path / "r.html", f"x {tmp_path}/s"))
     assert str(Path.home()) not in said(tmp_path / "r.html")
     assert str(tmp_path) not in said(tmp_path / "r.html")

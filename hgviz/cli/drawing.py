@@ -367,7 +367,7 @@ def _kind(kind: str | None, files: int) -> str:
         raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
     wanted = FIGURES[kind].of
     if files > 1 and wanted in ("capture", "study", "sweep"):
-        one = "folder; hgviz study merge makes one of several" if wanted == "sweep" else "file"
+        one = "folder" if wanted == "sweep" else "file"
         raise typer.BadParameter(f"A figure of kind {kind} is of one {one}.")
     if files != 2 and wanted == "pair":
         raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")

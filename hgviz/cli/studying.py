@@ -23,10 +23,6 @@ STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "blocked")
 ROWS = ("data", "model", "activation")
 MOST_SEEDS = 10  # side by side
 
-Folders = Annotated[
-    list[Path],
-    typer.Argument(metavar="DIR...", help="Folders that hgviz study run wrote into, or merge."),
-]
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="The folder that hgviz study run wrote into.")
 ]
@@ -70,7 +66,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 
 
 def report(
-    folders: Folders,
+    folder: Folder,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Where to: .html, .pdf.")
     ] = None,
@@ -78,7 +74,6 @@ def report(
 ) -> None:
     """Write the results of a study as one page: the answer, tables and figures.
 
-    Several folders are read as one; of a cell that is done in two, the first one's numbers count.
     --json prints every number, with or without -o.
     """
     from hgviz import tasks
@@ -86,46 +81,16 @@ def report(
     if out is None and not as_json:
         raise typer.BadParameter("-o is missing: where to write, such as -o study.html.")
     if out is None:
-        print(json.dumps(tasks.report_facts(*tasks.read_report(folders))))
+        print(json.dumps(tasks.report_facts(*tasks.read_report(folder))))
         return
-    command = shlex.join(["hgviz", "study", "report", *map(str, folders), "-o", str(out)])
-    facts = terminal.run(tasks.sweep_report(folders, out, command), "Writing")
+    command = shlex.join(["hgviz", "study", "report", str(folder), "-o", str(out)])
+    facts = terminal.run(tasks.sweep_report(folder, out, command), "Writing")
     if as_json:
         print(json.dumps(facts))
         return
     for line in facts["answers"]:
         terminal.say(line)
     terminal.say(f"{out}: the report.")
-
-
-def merge(
-    folders: Folders,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="A new folder.")],
-    models: Annotated[
-        bool,
-        typer.Option("--models", help="With the trained models, which cells still to do need."),
-    ] = False,
-    numbers: Annotated[
-        bool,
-        typer.Option(
-            "--numbers", help="Only what reports and figures need, without machines and folders."
-        ),
-    ] = False,
-) -> None:
-    """Merge several study folders into one.
-
-    Of a cell that is done in two folders, the first one's result is kept, and how far the other is
-    from it said.
-    """
-    from hgviz import tasks
-
-    if models and numbers:
-        raise typer.BadParameter("--numbers leaves models out; give one of both.")
-    task = tasks.merge_sweeps(folders, out, models, numbers)
-    found = terminal.run(task, "Merging", "Nothing was written")
-    for line in tasks.said_of_merging(found):
-        terminal.complain(line)
-    _tell(tasks.sweep_at(out), out)
 
 
 def _telling(task: Task[Sweep]) -> Task[Sweep]:
@@ -248,6 +213,6 @@ def _facts(sweep: Sweep) -> dict[str, Any]:
     }  # fmt: skip
 
 
-STUDY_VERBS = (run, status, report, merge)
+STUDY_VERBS = (run, status, report)
 
-__all__ = ["STUDY_VERBS", "merge", "report", "run", "status"]
+__all__ = ["STUDY_VERBS", "report", "run", "status"]

@@ -1,6 +1,6 @@
 """The folder of a sweep, format "hgviz-sweep": one file for each cell that is done.
 
-    study.toml                 the study file, as it was given; study-2.toml ...: of merged ones
+    study.toml                 the study file, as it was given
     plan.json                  {"format", "format_version", "changes", "cells"}: all cells; changes:
                                what is another since some results were made
     cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
@@ -37,7 +37,6 @@ from hgviz.sweep import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
-FILE_OF_MORE = "study-{}.toml"
 KEY = re.compile(r"[0-9a-f]{24}")
 TRIES = 3
 BEAT, SELDOM = 2.0, 15.0  # s between two words of a try, at first and at most
@@ -80,17 +79,10 @@ class SweepFolder:
 
     # --- the plan -----------------------------------------------------------------------------
 
-    def write_plan(
-        self,
-        content: str,
-        cells: Sequence[Cell],
-        more: Sequence[str] = (),
-        changes: Sequence[str] = (),
-    ) -> None:
+    def write_plan(self, content: str, cells: Sequence[Cell], changes: Sequence[str] = ()) -> None:
         """Put down what is to be done. Errors: HgvizError.
 
-        content: the text of the study file; more: of others that were merged with it; changes: what
-        is another since some results were made.
+        content: the text of the study file; changes: what is another since some results were made.
         """
         told = {
             "format": FORMAT, "format_version": VERSION,
@@ -106,8 +98,6 @@ class SweepFolder:
             for prefix in {one.key[:2] for one in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
             whole_text(self.path / FILE, content)
-            for number, text in enumerate(more, 2):
-                whole_text(self.path / FILE_OF_MORE.format(number), text)
             whole_text(self.path / PLAN, plan)
 
     def cells(self) -> tuple[Cell, ...]:
@@ -147,17 +137,10 @@ class SweepFolder:
             read_plain(self.path / FILE, MOST_BYTES)  # neither a link nor a pipe
         return read_study_file(self.path / FILE)
 
-    def files(self) -> tuple[str, ...]:
-        """The text of the study file, and of others that were merged with it. Errors: HgvizError
-        where one cannot be read."""
-        more = sorted(
-            self.path.glob(FILE_OF_MORE.format("*")), key=lambda one: (len(one.name), one)
-        )
-        found = []
-        for path in (self.path / FILE, *more):
-            read_study_file(path)
-            found.append(path.read_text(encoding="utf-8"))
-        return tuple(found)
+    def content(self) -> str:
+        """The text of the study file. Errors: HgvizError where it cannot be read."""
+        self.asked()
+        return (self.path / FILE).read_text(encoding="utf-8")
 
     # --- where things lie -------------------------------------------------------------------------
 
@@ -178,14 +161,6 @@ class SweepFolder:
     def is_given_up(self, key: str) -> bool:
         """Whether it failed too often."""
         return self.result_at(key, ".failed.json").exists()
-
-    def files_of(self, key: str, models: bool = False) -> tuple[Path, ...]:
-        """What is kept of a cell that was done or given up; models: and the model it trained. The
-        result is the last."""
-        names = (".h5", ".failed.json", ".json")
-        found = [one for one in (self.result_at(key, name) for name in names) if one.exists()]
-        trained = sorted(self.model_at(key).rglob("*")) if models and self.is_done(key) else []
-        return (*(one for one in trained if one.is_symlink() or not one.is_dir()), *found)
 
     def found(self, key: str) -> Mapping[str, Any]:
         """What a cell that is done measured. Errors: HgvizError."""

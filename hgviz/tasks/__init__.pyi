@@ -19,7 +19,6 @@ from .explaining import explain, head_beside, question_of
 from .generating import generate, write
 from .learning import beside, learned, with_learned
 from .looking import answers, measure, model_of, reader_of, require_model_of
-from .merging import merge_sweeps, said_of_merging
 from .observing import habits, habits_of_model, habits_of_text
 from .opening import (
     capture_at,
@@ -52,11 +51,11 @@ __all__ = [
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
     "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
-    "laboratory", "learned", "load", "measure", "merge_sweeps", "model_of", "of_tokens",
+    "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "read_report", "reader_of", "redundancy",
     "redundancy_of_captures", "redundancy_panel", "report", "report_facts", "require_model_of",
-    "require_report", "rollout", "run_sweep", "said_by", "said_of_merging", "save", "sheet",
+    "require_report", "rollout", "run_sweep", "said_by", "save", "sheet",
     "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",
     "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots",
     "train", "trials_of", "try_heads", "tune", "unattending",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,9 @@ from hgviz.tasks.answering import answers, name_of
 from hgviz.tasks.concluding import conclude
 from hgviz.tasks.findings import Findings
 from hgviz.tasks.findings import facts as numbers_of
-from hgviz.tasks.merging import Together, said_of_merging, together
-from hgviz.tasks.merging import facts as merged_facts
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.plotting import about
+from hgviz.tasks.sweeping import sweep_at
 from hgviz.tasks.tabling import alike, left, reached
 
 if TYPE_CHECKING:
@@ -27,21 +25,21 @@ SHORT = 12  # digits of a digest that are shown
 
 
 def sweep_report(
-    paths: Sequence[Path_], out: Path_, command: str = "hgviz study report"
+    path: Path_, out: Path_, command: str = "hgviz study report"
 ) -> Task[dict[str, Any]]:
-    """Write folders of a sweep, read as one, as a report (.html or .pdf); gives its facts.
+    """Write the folder of a sweep as a report (.html or .pdf); gives its facts.
 
-    The same results give the same bytes, wherever their folders lie. Errors: HgvizError for what is
+    The same results give the same bytes, wherever the folder lies. Errors: HgvizError for what is
     no folder of a study, and where no cell is done.
     """
     from hgviz.figures.report import require, write
 
     require(Path(out))
     yield Step(0, 3, "reading")
-    read, found = read_report(paths)
+    sweep, found = read_report(path)
     yield Step(1, 3, f"writing {Path(out).name}")
-    write(document(read, found), Path(out), command)
-    return report_facts(read, found)
+    write(document(sweep, found), Path(out), command)
+    return report_facts(sweep, found)
 
 
 def sweep_answers(sweep: Sweep) -> tuple[str, ...]:
@@ -55,32 +53,30 @@ def sweep_answers(sweep: Sweep) -> tuple[str, ...]:
         return (" ".join(error.lines),)
 
 
-def read_report(paths: Sequence[Path_]) -> tuple[Together, Findings]:
-    """Folders as one, and what they come to. Errors: HgvizError, also where no cell is done."""
-    read = together(paths)
-    if not read.sweep.counts["done"]:
-        raise _nothing(read)
-    return read, conclude(read.sweep)
+def read_report(path: Path_) -> tuple[Sweep, Findings]:
+    """A sweep, and what it comes to. Errors: HgvizError, also where no cell is done."""
+    sweep = sweep_at(path)
+    if not sweep.counts["done"]:
+        raise _nothing(sweep)
+    return sweep, conclude(sweep)
 
 
-def report_facts(read: Together, found: Findings) -> dict[str, Any]:
+def report_facts(sweep: Sweep, found: Findings) -> dict[str, Any]:
     """Every number of a report, as JSON."""
-    sweep = read.sweep
     return {
         "kind": "sweep_report", "title": sweep.title, "question": sweep.asked.question,
         "answers": list(answers(found)), "complete": sweep.complete, "counts": dict(sweep.counts),
-        **numbers_of(found), **merged_facts(read),
+        **numbers_of(found),
         "missing": [{"cell": one.cell.label, "key": one.cell.key, "state": one.state,
                      "line": one.line} for one in sweep.standings if one.state != "done"],
         "environment": dict(_environment(sweep)), "digests": dict(_digests(sweep)),
     }  # fmt: skip
 
 
-def document(read: Together, found: Findings) -> Document:
+def document(sweep: Sweep, found: Findings) -> Document:
     """The report, block by block."""
     from hgviz.figures.content.document import Document, Heading, Points
 
-    sweep = read.sweep
     unfinished = len(sweep.standings) - sweep.counts["done"]
     short = [*answers(found)]
     if unfinished:
@@ -90,7 +86,7 @@ def document(read: Together, found: Findings) -> Document:
         )
     blocks = [
         Heading("In short"), Points(tuple(short)), *reached(found), *left(found),
-        *alike(found), *_missing(read), *_meaning(found), *_made(read),
+        *alike(found), *_missing(sweep), *_meaning(found), *_made(sweep),
     ]  # fmt: skip
     question = sweep.asked.question or "Many runs that answer one question."
     subtitle = (
@@ -99,11 +95,11 @@ def document(read: Together, found: Findings) -> Document:
     return Document(sweep.title or "A study", subtitle, tuple(blocks), about(found))
 
 
-def _nothing(read: Together) -> HgvizError:
-    failed = [one for one in read.sweep.standings if one.state == "failed"]
+def _nothing(sweep: Sweep) -> HgvizError:
+    failed = [one for one in sweep.standings if one.state == "failed"]
     why = f"all that ended failed: {failed[0].line}" if failed else "no cell of it is done"
     return HgvizError(
-        f"{', '.join(read.names)} has nothing to report", why,
+        f"{Path(sweep.path).name} has nothing to report", why,
         "See hgviz study status; hgviz study run computes what is missing",
     )  # fmt: skip
 
@@ -111,10 +107,9 @@ def _nothing(read: Together) -> HgvizError:
 # --- what is missing ------------------------------------------------------------------------------
 
 
-def _missing(read: Together) -> list[Block]:
+def _missing(sweep: Sweep) -> list[Block]:
     from hgviz.figures.content.document import Heading, Points, Table, Words
 
-    sweep = read.sweep
     gone = [one for one in sweep.standings if one.state != "done"]
     blocks: list[Block] = []
     if gone:
@@ -127,13 +122,12 @@ def _missing(read: Together) -> list[Block]:
             Heading("What is missing"),
             Table(("Cell", "State", "Why"), rows, frozenset({0, 1, 2}), caption),
         ]
-    notes = [*said_of_merging(read)]
-    if sweep.changed:
-        notes.append(f"{sweep.changed:,} results are of other models, data or settings than the "
-                     "study asks for now; they are left out.")  # fmt: skip
-    if notes and not blocks:
+    if not sweep.changed:
+        return blocks
+    if not blocks:
         blocks = [Heading("What is missing"), Words("No cell is missing.")]
-    return [*blocks, Points(tuple(notes))] if notes else blocks
+    note = f"{sweep.changed:,} results are of other models, data or settings than the study asks "
+    return [*blocks, Points((f"{note}for now; they are left out.",))]
 
 
 def _row(one: Standing) -> tuple[str, str, str]:
@@ -176,24 +170,18 @@ def _meaning(found: Findings) -> list[Block]:
     return [Heading("What the numbers mean"), Points(tuple(told), quiet=True)]
 
 
-def _made(read: Together) -> list[Block]:
+def _made(sweep: Sweep) -> list[Block]:
     from hgviz.figures.content.document import Code, Heading, Table, Words
+    from hgviz.store.sweep import SweepFolder
 
-    several = len(read.files) > 1
-    blocks: list[Block] = [Heading("How it was made")]
-    if len(read.names) > 1:
-        blocks.append(Words(f"{len(read.names)} folders were read as one: "
-                            f"{', '.join(sorted(read.names))}."))  # fmt: skip
-    for number, text in enumerate(read.files, 1):
-        blocks.append(Words(f"Study file {number}" if several else "The study file", quiet=True))
-        blocks.append(Code(tuple(text.strip().splitlines())))
-    blocks += [
-        Table(("Environment", ""), tuple(_environment(read.sweep)), frozenset({0, 1}),
+    return [
+        Heading("How it was made"), Words("The study file", quiet=True),
+        Code(tuple(SweepFolder(sweep.path).content().strip().splitlines())),
+        Table(("Environment", ""), tuple(_environment(sweep)), frozenset({0, 1}),
               "As the cells were computed."),
-        Table(("Digest", "SHA-256"), tuple((k, v[:SHORT]) for k, v in _digests(read.sweep)),
+        Table(("Digest", "SHA-256"), tuple((k, v[:SHORT]) for k, v in _digests(sweep)),
               frozenset({0, 1}), f"Of data and models, the first {SHORT} digits."),
     ]  # fmt: skip
-    return blocks
 
 
 def _environment(sweep: Sweep) -> list[tuple[str, str]]:
