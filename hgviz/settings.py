@@ -30,10 +30,6 @@ class Settings(msgspec.Struct, frozen=True):
         Literal["auto", "light", "dark"],
         Meta(title="Theme", description="Auto follows the system, also while hgviz is open."),
     ] = "auto"
-    language: Annotated[
-        Literal["auto", "en", "ko"],
-        Meta(title="Language", description="Auto is the system's. The window opens again in it."),
-    ] = "auto"
     palette: Annotated[str, Meta(title="Colours of weights", extra={"from": "palettes"})] = (
         "viridis"
     )

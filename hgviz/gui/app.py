@@ -20,21 +20,18 @@ from PySide6.QtCore import (
     QByteArray,
     QCoreApplication,
     QEvent,
-    QLibraryInfo,
-    QLocale,
     QObject,
     QSize,
     QSocketNotifier,
     Qt,
     QTimer,
-    QTranslator,
     Slot,
 )
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import __version__, settings
-from hgviz.gui import language, motion, theme
+from hgviz.gui import motion, theme
 from hgviz.gui.window import SIZE, SMALLEST, Window
 
 if TYPE_CHECKING:
@@ -69,34 +66,27 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
     gc.disable()  # until the program stands: all that is made before is there to stay
     app = application()
     with closing(Signals(app)):
-        code, again = _shown(app, [str(path) for path in paths], go_on)
-        while again:  # in another language
-            code, again = _shown(app, [], again=True)
-    return code
+        return _shown(app, [str(path) for path in paths], go_on)
 
 
-def _shown(
-    app: QApplication, paths: list[str], go_on: bool = True, again: bool = False
-) -> tuple[int, bool]:
-    """One window until it is closed: the exit status, and whether it is to open again."""
+def _shown(app: QApplication, paths: list[str], go_on: bool) -> int:
+    """Show one window until it is closed, and return the exit status."""
     kept = settings.load()
     theme.apply(app, wants_dark(kept.theme))
-    speak(app, spoken(kept.language))
     motion.allow(kept.motion)
     frame = Window()
     place(frame, kept)
     if "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
         frame.painted.connect(app.quit)
-    starter = Starter(frame, paths, go_on, again)
+    starter = Starter(frame, paths, go_on)
     frame.show()
     code = app.exec()
     starter.close()
     if starter.error is not None:
         raise starter.error
-    again = frame.again
-    frame.deleteLater()  # with every word of it, before the next one is made
+    frame.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    return code, again
+    return code
 
 
 def demo(headless: Path | None = None) -> int:
@@ -181,23 +171,6 @@ def wants_dark(choice: str) -> bool:
     return choice == "dark"
 
 
-def spoken(choice: str) -> str:
-    """The language chosen, or with auto the system's where hgviz speaks it."""
-    system = QLocale.system().name().partition("_")[0]
-    code = system if choice == "auto" else choice
-    return code if code in language.LANGUAGES else "en"
-
-
-def speak(app: QApplication, code: str) -> None:
-    """Have the window speak a language, and Qt with it: its dialogs of files, menus of fields."""
-    language.choose(code)
-    own = app.findChild(QTranslator) or QTranslator(app)
-    app.removeTranslator(own)
-    folder = QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)
-    if own.load(f"qtbase_{code}", folder):
-        app.installTranslator(own)
-
-
 def place(frame: Window, kept: settings.Settings) -> None:
     """Where the window was, or large in the middle of the screen."""
     if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
@@ -269,14 +242,11 @@ class Signals(QObject):
 
 
 class Starter(QObject):
-    """Waits for the first paint, then brings in the program. again: with what was open in the
-    window before."""
+    """Waits for the first paint, then brings in the program."""
 
-    def __init__(
-        self, frame: Window, paths: list[str], go_on: bool = True, again: bool = False
-    ) -> None:
+    def __init__(self, frame: Window, paths: list[str], go_on: bool = True) -> None:
         super().__init__(frame)
-        self._frame, self._paths, self._go_on, self._again = frame, paths, go_on, again
+        self._frame, self._paths, self._go_on = frame, paths, go_on
         self.program: Program | None = None
         self.error: Exception | None = None
         if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
@@ -293,10 +263,7 @@ class Starter(QObject):
             from hgviz.gui.program import Program
 
             self.program = Program(self._frame, whole=False)
-            if self._again:
-                self.program.open_again()
-            else:
-                self.program.open_first(self._paths, self._go_on)
+            self.program.open_first(self._paths, self._go_on)
         except Exception as error:  # Qt would print it and leave an empty window standing
             log.record(error)
             self.error = error

@@ -56,13 +56,11 @@ Index = QModelIndex | QPersistentModelIndex
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line: an action by name, a head, or a file that was opened before. english: the words
-    as the code has them, which find it in every language."""
+    """One line: an action by name, a head, or a file that was opened before."""
 
     words: str
     note: str
     icon: str
-    english: str = ""
     keys: str = ""
     action: str = ""
     head: HeadId | None = None
@@ -78,7 +76,6 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
             tr(one.words),
             tr(one.menu),
             one.icon,
-            one.words,
             one.keys[0] if one.keys else "",
             action=one.name,
             off=tr(one.why_off(session)),
@@ -91,8 +88,8 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
     for path in session.recent:
         gone = tr("It is not there any more") if path in session.gone else ""
         name = name_of(path)
-        words, english = tr("Open {name}", name=name), f"Open {name}"
-        found.append(Entry(words, place_of(path), "open", english, path=path, off=gone))
+        words = tr("Open {name}", name=name)
+        found.append(Entry(words, place_of(path), "open", path=path, off=gone))
     for head in session.spec.heads if session.spec else ():
         fact = session.facts.get(head)
         where = ends(session.spec, head.layer)
@@ -102,8 +99,7 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
             note = tr("at {level}", level=where)
         else:
             note = tr("in layer {layer}", layer=head.layer)
-        words, english = tr("Go to head {head}", head=head), f"Go to head {head}"
-        found.append(Entry(words, note, "eye", english, head=head))
+        found.append(Entry(tr("Go to head {head}", head=head), note, "eye", head=head))
     return found
 
 
@@ -252,10 +248,7 @@ class _Lines(QAbstractListModel):
         for number, entry in enumerate(self.all):
             lately = -USED if entry.used and query else 0
             by_words = match(query, entry.words)
-            by_english = match(query, entry.english)
             by_note = match(query, f"{entry.words} {entry.note}")
-            if by_english is not None and (by_words is None or by_english[0] < by_words[0]):
-                by_words = by_english[0], by_words[1] if by_words is not None else ()
             if by_words is not None:
                 found.append((by_words[0] + lately, number, entry, by_words[1]))
             elif by_note is not None:

@@ -52,9 +52,9 @@ def fill(
 
 
 def lettered(words: str, letter: str) -> str:
-    """Words of a menu with the letter that opens it marked, behind them where they lack it."""
-    at = words.lower().find(letter.lower())
-    return f"{words[:at]}&{words[at:]}" if at >= 0 else f"{words}(&{letter})"
+    """Words of a menu with the letter that opens it marked."""
+    at = words.lower().index(letter.lower())
+    return f"{words[:at]}&{words[at:]}"
 
 
 def keys_of(one: Action) -> list[QKeySequence]:

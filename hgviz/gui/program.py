@@ -109,7 +109,6 @@ class Program:
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
         frame.may_close = self._may_close
-        self.commands.speak = partial(QTimer.singleShot, 0, frame, self._speak)
         self.session.changed.connect(self._heard)
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
@@ -138,15 +137,6 @@ class Program:
             self.recovery.offer(self._go_on)
         else:
             self._open_sample()
-        QTimer.singleShot(IDLE, self._idle)
-
-    def open_again(self) -> None:
-        """Open what was open when the window closed to open again in another language."""
-        self._lasting = self._keep
-        if self._keep:
-            self.recovery.begin()
-        if last().exists():
-            self.commands.sessions.open_last(_nothing)
         QTimer.singleShot(IDLE, self._idle)
 
     @property
@@ -325,15 +315,6 @@ class Program:
 
     def _may_close(self) -> bool:
         return self._sure or not self._open or self.commands.may_close(self._close_now)
-
-    def _speak(self) -> None:
-        """Open the window again in the language that is chosen now."""
-        if self.commands.may_close(self._reopen, again=True):
-            self._reopen()
-
-    def _reopen(self) -> None:
-        self.frame.again = True
-        self._close_now()
 
     def _close_now(self) -> None:
         """Somebody was asked. The window must be seen until it closes: Qt ends the program with

@@ -72,7 +72,6 @@ class Window(QMainWindow):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # so that no button starts with a ring
         self.setFocus()
         self.may_close: Callable[[], bool] = _always  # the program knows what would be lost
-        self.again = False  # whether it closes only to open again, in another language
         self._painted = False
         self.menuBar().setFixedHeight(28)
         self.actions_by_name, self.menus = menus.fill(self, self._triggered)

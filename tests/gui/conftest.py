@@ -21,18 +21,6 @@ def app(qapp):
 
 
 @pytest.fixture
-def korean():
-    """The window speaks Korean; the set of what has no translation."""
-    from hgviz.gui import language
-
-    language.choose("ko")
-    language.missed = set()
-    yield language.missed
-    language.missed = None
-    language.choose("en")
-
-
-@pytest.fixture
 def program(app):
     """A program with nothing open, in a window of 1600 x 1000."""
     from hgviz.gui.program import Program

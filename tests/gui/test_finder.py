@@ -5,7 +5,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import HeadId
-from hgviz.gui import language
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.finder import Finder, entries, match
 
@@ -104,22 +103,3 @@ def test_nothing_found_is_no_error(finder):
     QTest.keyClick(finder.field, Qt.Key.Key_Return)
     QTest.keyClick(finder.field, Qt.Key.Key_Down)
     assert finder.grab().width() > 0
-
-
-def test_in_korean_both_languages_find_an_action_and_a_head(opened):
-    language.choose("ko")
-    try:
-        one = Finder(opened.frame, opened.session)
-        one.open()
-        for query in ("가지치기", "prune"):
-            one.field.setText(query)
-            assert one.model.shown[0][0].action == "prune"
-            assert one.model.shown[0][0].words == "가지치기"
-        for query in ("헤드 1.1", "head 1.1"):
-            one.field.setText(query)
-            assert one.model.shown[0][0].head == HeadId(1, 1)
-        one.field.setText("text file")  # words of the code that stand nowhere on screen
-        assert "corpus" in [entry.action for entry, _ in one.model.shown]
-        one.finish()
-    finally:
-        language.choose("en")

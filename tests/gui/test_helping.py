@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 import hgviz
 from hgviz.core import HgvizError
-from hgviz.gui import language, motion
+from hgviz.gui import motion
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.helping import log
@@ -115,12 +115,11 @@ def views():
     return sorted(set(found), key=lambda kind: kind.__qualname__)
 
 
-def test_every_view_has_a_page_of_help_in_every_language(program):
+def test_every_view_has_a_page_of_help(program):
     lacking = [
-        f"{kind.__qualname__}: {kind.topic or 'no topic'} ({code})"
+        f"{kind.__qualname__}: {kind.topic or 'no topic'}"
         for kind in views()
-        for code in language.LANGUAGES
-        if not kind.topic or not resource(f"help/{code}/{kind.topic}.md").exists()
+        if not kind.topic or not resource(f"help/{kind.topic}.md").exists()
     ]
     assert not lacking
 
@@ -130,27 +129,22 @@ def there(topic, link):
     return linked(topic, link) == GUIDE or find(linked(topic, link)) is not None
 
 
-def test_every_page_is_there_in_every_language_and_links_to_pages_that_are():
-    names = {one.stem for one in resource("help/en").glob("*.md")}
-    for code in language.LANGUAGES:
-        folder = resource(f"help/{code}")
-        assert {one.stem for one in folder.glob("*.md")} == names
-        for one in folder.glob("*.md"):
-            text = one.read_text("utf-8")
-            assert text.startswith("# ") and len(text.split()) >= 40, one
-            for link in re.findall(r"\]\(([^)#]+)", text):
-                assert link.startswith("http") or there(one.stem, link), f"{one}: {link}"
+def test_every_page_links_to_pages_that_are_there():
+    for one in resource("help").glob("*.md"):
+        text = one.read_text("utf-8")
+        assert text.startswith("# ") and len(text.split()) >= 40, one
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            assert link.startswith("http") or there(one.stem, link), f"{one}: {link}"
 
 
 def test_the_keys_that_pages_name_are_those_of_actions_or_panes():
     known = {key for one in ACTIONS for key in one.keys}
     known |= {f"Alt+{letter}" for letter in LETTERS.values()}
     known |= {key for _, rows in LOCAL for _, keys in rows for key in keys}
-    for code in language.LANGUAGES:
-        for one in sorted(resource(f"help/{code}").glob("*.md")):
-            named = PRESSED.findall(one.read_text("utf-8"))
-            pressed = {key for key in named if not key.endswith(("click", "drag", "wheel"))}
-            assert pressed <= known, f"{one}: {pressed - known}"
+    for one in sorted(resource("help").glob("*.md")):
+        named = PRESSED.findall(one.read_text("utf-8"))
+        pressed = {key for key in named if not key.endswith(("click", "drag", "wheel"))}
+        assert pressed <= known, f"{one}: {pressed - known}"
 
 
 def test_the_window_and_the_guide_have_pages_too():

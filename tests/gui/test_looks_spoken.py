@@ -1,4 +1,4 @@
-"""The looks in Korean, for those who use the keyboard, and as tables of values."""
+"""The looks for those who use the keyboard, and as tables of values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLabel, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS, measure
 from hgviz.core import HeadId, Selection, finish
-from hgviz.gui import language
 from hgviz.gui.across.view import AcrossView
 from hgviz.gui.attribution.view import AttributionView
 from hgviz.gui.heads.metrics import explained, named
@@ -56,35 +55,10 @@ def known(tmp_path_factory):
     }  # fmt: skip
 
 
-def said_by(view):
-    """Every line of words that a view shows or tells."""
-    for one in (view, *view.findChildren(QWidget)):
-        found = [one.toolTip(), one.accessibleName(), one.accessibleDescription()]
-        if isinstance(one, QLabel | QAbstractButton):
-            found.append(one.text())
-        if isinstance(one, QComboBox):
-            found += [one.itemText(at) for at in range(one.count())]
-        lines = re.sub("<[^>]*>", " ", "\n".join(found)).split("\n")
-        yield from (one for one in lines if not one.startswith("출처"))  # papers keep their names
-
-
 @pytest.mark.parametrize("kind", LOOKS)
-@pytest.mark.parametrize("size", [(704, 713), (420, 380)])
-def test_nothing_in_it_is_english_in_korean(app, known, korean, kind, size):
-    with shown(kind, size, **known) as (view, _):
-        view.grab()
-        table = view.as_table()
-        english = [one for one in said_by(view) if ENGLISH.search(one)]
-    assert not korean and not english
-    assert not [one for one in table[0] if ENGLISH.search(one)]
-
-
-@pytest.mark.parametrize("kind", LOOKS)
-def test_it_says_in_korean_why_it_is_empty_and_offers_a_way_on(app, korean, kind):
+def test_an_empty_look_offers_a_way_on(app, kind):
     with shown(kind) as (view, _):
         assert view.empty_actions
-        assert not [one for one in said_by(view) if ENGLISH.search(one)]
-    assert not korean
 
 
 @pytest.mark.parametrize("kind", LOOKS)
@@ -138,15 +112,9 @@ def test_the_wall_of_heads_is_walked(app, known):
         assert wall.beside(-1, 0) == HeadId(0, 0) and wall.beside(0, 0) is None
 
 
-@pytest.mark.parametrize("code", ["en", "ko"])
-def test_every_metric_says_what_it_is_its_formula_and_its_source(code):
-    language.choose(code)
-    try:
-        for name, one in METRICS.items():
-            meaning, formula, source = explained(name, "token").split("\n")
-            assert one.formula == formula and source.endswith(one.source)
-            assert bool(ENGLISH.search(meaning)) == (code == "en")
-            assert named(name, "token")
-    finally:
-        language.choose("en")
+def test_every_metric_says_what_it_is_its_formula_and_its_source():
+    for name, one in METRICS.items():
+        meaning, formula, source = explained(name, "token").split("\n")
+        assert one.formula == formula and source.endswith(one.source)
+        assert ENGLISH.search(meaning) and named(name, "token")
     assert set(MEANT) <= set(FIXED)

@@ -9,7 +9,6 @@ import numpy as np
 from hgviz.analysis.meeting import Edge
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import Capture, Floats
-from hgviz.gui import language
 from hgviz.gui.compare.rowpair import Half, Names, RowPair
 from hgviz.gui.compare.told import Told
 from hgviz.gui.language import tr
@@ -60,9 +59,7 @@ def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
     names = pair.names[0]
     asker = tr("{query}", query=naming.quoted(_query(pair)))
     a = Facts.of(pair.a.weights)
-    one, other = told.within
-    if language.code() == "en":  # where a sentence begins with a capital, whatever name is first
-        one, other = (said[:1].upper() + said[1:] for said in told.within)
+    one, other = (said[:1].upper() + said[1:] for said in told.within)
     first = f"{_does(one, asker, a, pair.a, names, pair)}."
     if pair.b is None:
         return f"{first} {tr('B has no such head.') if alone else tr('B has no such row.')}"

@@ -12,7 +12,6 @@ from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Display, HeadId, Selection, Step, Task
-from hgviz.gui import language
 from hgviz.gui.compare import rowpair, saying, tables
 from hgviz.gui.compare.growth import explained
 from hgviz.gui.compare.rowpair import Half, Names, RowPair
@@ -68,7 +67,7 @@ class Reader:
         if known is None or known.a is not a or known.b is not b:
             self._alignment = known = Alignment(a, b)
             self._meeting, self._of = None, ()
-        of = (told, a.logits is None, b.logits is None, language.code())
+        of = (told, a.logits is None, b.logits is None)
         if self._of != of:
             self._said = saying.of_text(a, b, told), differing(known)
             self._of = of

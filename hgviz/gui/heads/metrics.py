@@ -9,7 +9,7 @@ from hgviz.gui.language import tr
 
 
 class Cited(NamedTuple):
-    """A formula, and the paper or page that it is from: the same in every language."""
+    """A formula, and the paper or page that it is from."""
 
     formula: str
     source: str
@@ -28,7 +28,7 @@ def explained(metric: str, unit: str) -> str:
 
 
 def explanation(meaning: str, formula: Cited | str, source: str = "") -> str:
-    """A number in three lines; meaning: in the language of the window already."""
+    """A number in three lines."""
     cited = formula if isinstance(formula, Cited) else Cited(formula, source)
     return "\n".join([meaning, cited.formula, tr("Source: {source}", source=cited.source)])
 

@@ -17,7 +17,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
-from hgviz.gui import language
 from hgviz.gui.controls import Button, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
@@ -30,9 +29,9 @@ PICTURE = re.compile(r"^ *!\[.*\n?", re.MULTILINE)  # the window itself stands b
 
 
 def find(topic: str) -> Path | None:
-    """The file of a topic in the language of the window, else in English; None: there is none."""
+    """The file of a topic; None: there is none."""
     if topic != GUIDE and not topic.startswith(f"{GUIDE}/"):
-        places = [resource(f"help/{code}/{topic}.md") for code in (language.code(), "en")]
+        places = [resource(f"help/{topic}.md")]
     else:  # in a checkout the guide is written, not carried along
         name = f"{topic.partition('/')[2] or 'index'}.md"
         places = [resource(GUIDE) / name, resource("x").parents[1] / "docs" / name]
@@ -54,7 +53,7 @@ def title(topic: str) -> str:
 
 def topics() -> list[str]:
     """All there are: those of the window, those of panes by their titles, and the guide."""
-    names = [one.stem for one in resource("help/en").glob("*.md")]
+    names = [one.stem for one in resource("help").glob("*.md")]
     panes = sorted((one for one in names if one not in FIRST), key=title)
     known = (*FIRST, *panes, GUIDE)
     return [one for one in known if find(one) is not None]

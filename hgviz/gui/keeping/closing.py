@@ -49,16 +49,13 @@ def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, .
 
 
 class ClosingDialog(Overlay):
-    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first;
-    again: the window only opens again."""
+    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first."""
 
     confirmed = Signal()
     save_wanted = Signal()
     wide = 480
 
-    def __init__(
-        self, over: QWidget, lost: tuple[str, ...], unsaved: bool, again: bool = False
-    ) -> None:
+    def __init__(self, over: QWidget, lost: tuple[str, ...], unsaved: bool) -> None:
         super().__init__(over)
         self.body.addWidget(label(tr("Something would be lost"), factor=1.15, weight=600))
         for words in lost:
@@ -67,7 +64,7 @@ class ClosingDialog(Overlay):
             self.body.addWidget(said)
         self.body.addSpacing(12)
         row = QHBoxLayout()
-        close = Button(tr("Open again all the same") if again else tr("Close all the same"))
+        close = Button(tr("Close all the same"))
         close.clicked.connect(self._confirm)
         row.addWidget(close)
         row.addStretch(1)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, replace
-from hgviz.gui import language, motion, opening
-from hgviz.gui.app import spoken, wants_dark
+from hgviz.gui import motion, opening
+from hgviz.gui.app import wants_dark
 from hgviz.gui.asking import CAPTURES, ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
@@ -48,7 +48,6 @@ class KeepingCommands:
     say: Callable[[str], None]
     open_path: Callable[[str], None]
     use_data: Callable[[str], None]
-    speak: Callable[[], None]  # opens the window again in the language that is chosen
     _keep: Callable[..., None]
     _remember: Callable[[str], None]
     _looked: Callable[[Any], None]
@@ -121,8 +120,6 @@ class KeepingCommands:
             self.session.put(dark=wants_dark(value))
         elif name == "motion":
             motion.allow(bool(value))
-        elif name == "language" and spoken(value) != language.code():
-            self.speak()
         elif name == "side":
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
@@ -148,16 +145,15 @@ class KeepingCommands:
         dialog.open()
         show("work")
 
-    def may_close(self, closing: Callable[[], None], again: bool = False) -> bool:
-        """Whether the window may close at once; else somebody is asked, and closing does it.
-        again: it is to open again."""
+    def may_close(self, closing: Callable[[], None]) -> bool:
+        """Whether the window may close at once; else somebody is asked, and closing does it."""
         from hgviz.gui.keeping.closing import ClosingDialog, losses
 
-        session, comes_back = self.session, again or settings.load().restore
-        lost = losses(session, self.working, comes_back)
+        session = self.session
+        lost = losses(session, self.working, settings.load().restore)
         if lost:
             unsaved = session.study is not None and session.unsaved and bool(session.score)
-            dialog = ClosingDialog(self.window, lost, unsaved, again)
+            dialog = ClosingDialog(self.window, lost, unsaved)
             dialog.confirmed.connect(closing)
             dialog.save_wanted.connect(partial(self.run, "save_study"))
             dialog.open()

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QScrollArea, 
 from hgviz import settings
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.gui.controls import Button, Check, Picker, label
-from hgviz.gui.language import LANGUAGES, tr
+from hgviz.gui.language import tr
 from hgviz.gui.overlay import MARGIN, Overlay
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.settings import Settings
@@ -28,7 +28,7 @@ SOURCES: dict[str, Callable[[], dict[str, str]]] = {
     "formats": lambda: dict(FORMATS),
 }  # fmt: skip
 WORDS = SCALES | {  # of values in types
-    **LANGUAGES, "auto": "Auto", "light": "Light", "dark": "Dark",
+    "auto": "Auto", "light": "Light", "dark": "Dark",
     "right": "At the right", "left": "At the left", "hidden": "Hidden",
 }  # fmt: skip
 

@@ -52,8 +52,7 @@ class Shade:
 @dataclass(frozen=True, slots=True)
 class Shades:
     """The scores of all heads under one colour scale, symmetric about 0 up to limit; label, unit
-    part, on how much of the data the numbers are, and told, which explains the score, in the
-    language of the window."""
+    part, on how much of the data the numbers are, and told, which explains the score."""
 
     label: str = ""
     unit: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,7 +57,6 @@ FINDS = {  # what is found by each kind of cell
     "the same in both (docs/statistics.md).",
 }
 THIN = "\u202f"
-SENTENCES = re.compile(r"(?<=[.?!]) (?=[A-Z\[])")
 SHARES = ("accuracy", "masked_accuracy", "f1", "mcc")  # told in points of 100
 
 
@@ -204,12 +202,12 @@ def stands(one: Standing) -> str:
 
 
 def why(one: Standing) -> str:
-    """Why it failed, or what it waits for: the sentences of an error, in the window's language."""
-    return " ".join(tr(words) for words in SENTENCES.split(one.line))
+    """Why it failed, or what it waits for."""
+    return one.line
 
 
 def facts(one: Standing) -> list[tuple[str, str]]:
-    """Everything known of it: the English name of each fact, and words."""
+    """Everything known of it: the name of each fact, and words."""
     rows = [("State", stands(one)), ("Found", value(one)), ("Now", tr(one.note))]
     rows += [("Why", why(one))]
     rows += [("Took" if one.state == "done" else "Took so far", seconds(one.seconds))]

@@ -87,7 +87,7 @@ def with_sign(value: float, digits: int = 3) -> str:
 
 
 def percent(number: str) -> str:
-    """89 %: a number that is written already, with its sign as the language has it."""
+    """89 %: a number that is written already, with its sign."""
     return tr("{number} %", number=number)
 
 

@@ -1,4 +1,4 @@
-"""The Compare page without a mouse, without eyes, without motion, and in Korean."""
+"""The Compare page without a mouse, without eyes, and without motion."""
 
 import pytest
 from PySide6.QtCore import Qt
@@ -6,7 +6,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyle, QWidget
 
 from hgviz.core import HeadId, Selection
-from hgviz.gui.compare import saying
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.compare.maps import CompareView
 from hgviz.gui.compare.numbers import NumbersView
@@ -15,8 +14,7 @@ from hgviz.gui.compare.texts import TextsView
 from hgviz.gui.compare.told import Told
 from hgviz.gui.compare.training import TrainDialog, Wish
 from hgviz.session import Session
-from hgviz.session.other import Other
-from tests.gui.compare.test_compare_rows import TEXT, pair_of, session_of
+from tests.gui.compare.test_compare_rows import TEXT, session_of
 from tests.gui.viewing import picture, showing
 from tests.making import make_capture
 
@@ -212,47 +210,3 @@ def test_a_card_in_the_place_of_a_map_takes_no_keyboard(app):
         session.put(selection=Selection(0, 0, 40))
         view.settle()
         assert all(one.focusPolicy() & Qt.FocusPolicy.TabFocus for one in view.trio.panes)
-
-
-# --- in Korean ------------------------------------------------------------------------------------
-
-
-def test_a_row_is_said_in_korean(korean):
-    pair = pair_of(make_capture(TEXT), make_capture(TEXT, seed=3, signed=True), query=60, key=29)
-    said = saying.sentence(pair, TOLD)
-    assert said.startswith("softmax: “") and "쿼리" in said and said.endswith(".")
-    assert not {"row", "weight", "spreads"} & set(said.split())
-    assert saying.status(pair, TOLD).startswith("쿼리 60 “")
-    assert not korean
-
-
-@pytest.mark.parametrize("kind", ["model", "activation", "text", "off", "head"])
-def test_the_page_lacks_no_korean(app, pair, korean, kind):
-    a, b = pair
-    for other in (b, make_capture("The sea."), make_capture(TEXT, heads=2)):
-        session = session_of(a, other, HeadId(0, 5), kind=kind)
-        for view in (CompareView, NumbersView, TextsView):
-            with showing(view, session, 1200, 500) as one:
-                one.as_table()
-    assert not korean
-
-
-def test_the_dialogs_lack_no_korean(app, pair, korean):
-    over = QWidget()
-    over.resize(1000, 800)
-    over.show()
-    session = session_of(*pair)
-    session.put(checkpoint="x", other=Other("off"))
-    for kind in ("activation", "model", "text", "off", "head"):
-        dialog = CompareDialog(over, session, {}, kind)
-        dialog.heads.setText("")
-        dialog.deleteLater()
-    dialog = TrainDialog(over, Wish("x"), "x", "softmax", [("", "")])
-    dialog.show_running(Wish("x", "ymish", steps=9))
-    dialog._add("accuracy", {"original": {"accuracy": 0.9}}, 4, 0.8)
-    picture(dialog)
-    dialog.running = False
-    dialog.deleteLater()
-    over.close()
-    over.deleteLater()
-    assert not korean

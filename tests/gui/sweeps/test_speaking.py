@@ -1,99 +1,15 @@
-"""The page of a study in Korean, as tables, by keys alone and to readers of screens."""
+"""The page of a study as tables, by keys alone and to readers of screens."""
 
 from __future__ import annotations
 
-import re
-
-import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from hgviz.gui import language
 from hgviz.gui.helping.explaining import find
-from hgviz.gui.plots import Spots
 from hgviz.gui.sweeps import about
-from hgviz.gui.sweeps.asking import RunDialog
 from hgviz.gui.sweeps.page import SweepPage
-from hgviz.sweep import Standing
-from tests.gui.sweeps.conftest import found_by, planned, show
-
-HANGUL = re.compile("[가-힣]")
-
-
-@pytest.fixture
-def in_korean(korean, program, begun):
-    """A program on the page of a study, in Korean from its first word."""
-    show(program, begun)
-    return program
-
-
-def mine(missed):
-    """What of this page has no translation: not the line of a training, nor names."""
-    return {one for one in missed if not one.startswith(("the loss is", "epoch"))}
-
-
-def test_everything_on_the_page_is_said_in_korean(korean, app, begun):
-    page = SweepPage()  # alone: other parts of the window have tests of their own
-    try:
-        for view in page.views:
-            assert view.topic and view.title in language._spoken
-            for words in (*view.empty, *(words for _, words in view.empty_actions)):
-                assert HANGUL.search(language.tr(words))
-            for one in ("without", "coming", "means"):
-                words = getattr(view, one, ())
-                for said in [words] if isinstance(words, str) else words:
-                    assert HANGUL.search(language.tr(said))
-    finally:
-        page.deleteLater()
-    assert not mine(korean)
-
-
-def test_a_study_is_told_of_in_korean(in_korean, korean):
-    page, session = in_korean.sweep, in_korean.session
-    korean.clear()
-    for one in session.sweep.standings:
-        in_korean.commands.choose_cell(one.cell.key)
-        page.cell.settle()
-        page.grid.canvas.choose(page.grid._chosen)
-        assert HANGUL.search(page.cell.place.text())
-    assert "실행 중 1" in page.summary.counts.words
-    role = Qt.ItemDataRole.DisplayRole
-    assert page.grid.table.rows.headerData(6, Qt.Orientation.Horizontal, role) == "상태"
-    for name in ("reached", "budgets"):
-        page.show_turn(name)
-        in_korean.settle()
-        page._turns[name].grab()
-    plots = [*page.reached.chart.chart.plots, *page.budgets.chart.chart.plots]
-    spots = Spots(plots)
-    assert any("무작위 순서" in spots.told(at) for at in range(len(spots)))
-    in_korean.commands.run("retry_sweep")
-    dialog = in_korean.frame.findChild(RunDialog)
-    for button in (1, 2, 0):
-        dialog.how._group.button(button).click()
-        assert HANGUL.search(dialog.told.text())
-    assert dialog.command.full.startswith("hgviz study run") and not mine(korean)
-    dialog.finish()
-
-
-@pytest.mark.parametrize("work", about.KINDS)
-def test_what_a_cell_found_is_said_in_korean_without_a_space_before_percent(korean, work):
-    cell = next(one for one in planned() if one.work == work)
-    one = Standing(cell, "done", found_by(cell), seconds=75.0)
-    assert HANGUL.search(about.value(one)) or work == "compare"
-    assert "\u202f" not in about.value(one) + about.stands(one)
-    assert ("Took", "75초") in about.facts(one)
-    assert about.short(one).strip("+−0123456789.") == ""
-
-
-def test_why_a_cell_failed_is_said_sentence_by_sentence(korean):
-    cell = planned()[0]
-    line = "rows.tsv has no column 'lable'. It has 'a', 'b'. Choose one of them."
-    words = about.why(Standing(cell, "failed", line=line))
-    assert not korean and words.count(".") == 4 and "lable" in words  # one is of the file's name
-    assert not re.search(r"\b(has|Choose|column)\b", words)
-    language.choose("en")
-    assert about.why(Standing(cell, "failed", line=line)) == line
+from tests.gui.sweeps.conftest import show
 
 
 def test_every_view_gives_its_values_as_a_table(studied):
@@ -195,15 +111,8 @@ def test_the_next_cell_is_one_that_failed_where_any_did(studied):
     assert studied.session.cell == one.cell.key  # there is but one
 
 
-@pytest.mark.parametrize("code", language.LANGUAGES)
-def test_every_pane_has_its_page(app, code):
-    language.choose(code)
-    try:
-        page = SweepPage()
-        topics = [view.topic for view in page.views]
-        page.deleteLater()
-        assert len(set(topics)) == 6
-        for topic in (*topics, "export"):
-            assert find(topic).parent.name == code
-    finally:
-        language.choose("en")
+def test_every_pane_has_its_page(app):
+    page = SweepPage()
+    topics = [view.topic for view in page.views]
+    page.deleteLater()
+    assert len(set(topics)) == 6 and all(find(topic) for topic in (*topics, "export"))
