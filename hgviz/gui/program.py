@@ -29,7 +29,6 @@ from hgviz.gui.language import tr
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.status import Status
 from hgviz.gui.sweeps.running import RUN
-from hgviz.gui.taskbar import Taskbar
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
@@ -96,7 +95,7 @@ class Program:
         self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.inspect.hourglass.export_wanted.connect(self._export_map)
         self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
-        self.chip, self.taskbar = JobChip(), Taskbar()
+        self.chip = JobChip()
         frame.statusBar().insertWidget(1, self.chip)
         self.chip.hide()
         self.chip.dropped.connect(self.commands.drop)
@@ -193,7 +192,6 @@ class Program:
             self.commands.sessions.keep_last()
         self.frame.hide()
         self._listing.stop()
-        self.taskbar.show_part(None)
         self.session.changed.disconnect(self._heard)
         self._hints.colorSchemeChanged.disconnect(self._system_theme)
         self.status.close()
@@ -305,13 +303,11 @@ class Program:
         self.frame.show_reasons(session)
 
     def _show_progress(self) -> None:
-        """What runs for longer, in the status bar and the taskbar."""
-        runs = [one for one in self.session.work if one.state == "running" and one.total]
+        """What runs for longer, in the status bar."""
         listed = self.inspect.jobs_shown
         if listed:
             self.chip.show_work(self.session.work)
         self.chip.setVisible(listed)
-        self.taskbar.show_part(runs[-1].done / runs[-1].total if listed and runs else None)
 
     def _may_close(self) -> bool:
         return self._sure or not self._open or self.commands.may_close(self._close_now)

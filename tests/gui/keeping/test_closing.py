@@ -8,10 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Step
-from hgviz.gui import taskbar
 from hgviz.gui.jobchip import JobsDialog
 from hgviz.gui.keeping.closing import ClosingDialog, losses
-from hgviz.gui.taskbar import Taskbar
 from hgviz.study import Mask
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -97,32 +95,3 @@ def test_jobs_are_stopped_by_the_keyboard(opened, until):
     QTest.keyClick(dialog.list._rows["report"][3], Qt.Key.Key_Space)
     until(lambda: opened.session.work[-1].state == "stopped")
     dialog.finish()
-
-
-def test_the_taskbar_is_told_in_whole_per_cents(monkeypatch):
-    from PySide6 import QtDBus
-
-    sent = []
-    bus = SimpleNamespace(isConnected=lambda: True, send=lambda one: sent.append(one.arguments()))
-    monkeypatch.setattr(QtDBus.QDBusConnection, "sessionBus", lambda: bus)
-    monkeypatch.setattr(taskbar.sys, "platform", "linux")
-    one = Taskbar()
-    for part in (0.481, 0.4801, 0.5, None, None):
-        one.show_part(part)
-    assert [(entry, said["progress"]) for entry, said in sent] == [
-        (taskbar.ENTRY, 0.48), (taskbar.ENTRY, 0.5), (taskbar.ENTRY, 0.0),
-    ]  # fmt: skip
-    assert [said["progress-visible"] for _, said in sent] == [True, True, False]
-    monkeypatch.setattr(taskbar.sys, "platform", "win32")
-    one.show_part(0.9)
-    assert len(sent) == 3
-
-
-def test_a_listed_job_is_in_the_taskbar(opened, until, monkeypatch):
-    told = []
-    monkeypatch.setattr(opened.taskbar, "show_part", told.append)
-    opened._listing.setInterval(0)
-    start(opened)
-    until(lambda: any(told))
-    opened.commands.drop("report")
-    assert told[-1] is None
