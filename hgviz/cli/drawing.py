@@ -46,7 +46,7 @@ def figure(
             "-o",
             "--out",
             metavar="FIG.pdf",
-            help="Where to: .pdf, .svg, .png, .pgf, .tikz.tex; .csv for its numbers, .txt for what "
+            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers, .txt for what "
             "it shows in words.",
         ),
     ] = None,

@@ -95,7 +95,7 @@ def attribute(
             "--out",
             metavar="FIG.pdf|.json",
             callback=ends_in(".json", *DRAWN),
-            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex), its numbers "
+            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf), its numbers "
             "(.csv), what it shows in words (.txt), or all that is known (.json).",
         ),
     ] = None,

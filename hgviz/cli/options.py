@@ -188,7 +188,7 @@ Scheduler = Annotated[
     ),
 ]
 # of verbs that measure, and may draw what they found: as its numbers and in words, too
-DRAWN = (".pdf", ".svg", ".png", ".pgf", ".tikz.tex", ".csv", ".txt")
+DRAWN = (".pdf", ".svg", ".png", ".pgf", ".csv", ".txt")
 FigureWidth = Annotated[
     str,
     typer.Option(

@@ -68,7 +68,7 @@ def reach(
             "--out",
             metavar="FIG.pdf|.json|.npy",
             callback=ends_in(".json", ".npy", *DRAWN),
-            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf, .tikz.tex), its numbers "
+            help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf), its numbers "
             "(.csv), what it shows in words (.txt), all that is known (.json), or the matrix of "
             "one model (.npy).",
         ),

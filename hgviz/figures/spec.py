@@ -33,7 +33,6 @@ FORMATS: dict[str, str] = {
     "svg": "SVG",
     "png": "PNG, 300 dots per inch",
     "pgf": "PGF, for LaTeX",
-    "tikz.tex": "TikZ, for LaTeX, to be changed by hand",
 }
 TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
 
@@ -90,10 +89,7 @@ def points(width: str) -> float:
 
 def format_of(path: str | Path, asked: str = "") -> str:
     """The format asked for, else that of the file's name. Errors: HgvizError for others."""
-    endings = [one.lower() for one in Path(path).suffixes]
-    named = ["".join(endings[-2:]), "".join(endings[-1:])]  # .tikz.tex, .pdf
-    found = next((one[1:] for one in named if one[1:] in FORMATS), named[1][1:])
-    found = asked.lower().removeprefix(".") or found
+    found = (asked or Path(path).suffix).lower().removeprefix(".")
     if found not in FORMATS:
         raise HgvizError(
             f"a figure cannot be written as {found or Path(path).name!r}",
@@ -105,8 +101,4 @@ def format_of(path: str | Path, asked: str = "") -> str:
 
 def name_beside(path: Path, ending: str) -> str:
     """What a file beside a figure is called: FIG.csv, FIG.txt."""
-    lower = path.name.lower()
-    if lower.endswith(ending):
-        return path.name
-    form = next((f".{one}" for one in FORMATS if lower.endswith(f".{one}")), path.suffix)
-    return path.name[: len(path.name) - len(form)] + ending
+    return path.name if path.suffix.lower() == ending else path.stem + ending

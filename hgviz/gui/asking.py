@@ -8,7 +8,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from hgviz import settings
-from hgviz.figures import FORMATS
 from hgviz.gui.language import tr
 from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
 from hgviz.session.saved import SUFFIX
@@ -46,8 +45,7 @@ def ask_where(
     """Ask where to write, from a suggested name whose ending is added where none is given."""
     dialog = QFileDialog(parent, title, settings.load().folder, kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    long = (one for one in FORMATS if name.endswith(f".{one}"))  # .tikz.tex is one ending
-    dialog.setDefaultSuffix(next(long, name.rpartition(".")[2]))
+    dialog.setDefaultSuffix(name.rpartition(".")[2])
     # the names of kinds such as "To print (*.pdf)" end in their ending
     dialog.filterSelected.connect(
         lambda kind: dialog.setDefaultSuffix(kind.rpartition("*.")[2].rstrip(")"))

@@ -135,7 +135,7 @@ def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "icons, sample and licences are there", _resources
     yield "a text is captured", partial(_captured, file)
     yield "the capture is read back", partial(_read_back, file)
-    for form in ("pdf", "svg", "png", "pgf", "tikz.tex"):
+    for form in ("pdf", "svg", "png", "pgf"):
         yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
     yield "an answer is attributed", _attributed
     yield "a report is written as html and pdf", partial(_report, folder)

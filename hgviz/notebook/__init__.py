@@ -79,7 +79,7 @@ class Figure:
         return self._alt
 
     def save(self, path: Path_) -> Path:
-        """Write the figure: PDF, SVG, PNG, PGF or TikZ, as the name ends; its numbers for .csv, and
+        """Write the figure: PDF, SVG, PNG or PGF, as the name ends; its numbers for .csv, and
         what it shows in words for .txt. Errors: HgvizError.
         """
         self._saved = Path(self._write(path))

@@ -76,13 +76,13 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(capture, largest, width
         np.testing.assert_array_equal(shown[seen], expected[seen])
         assert shown.shape == (cells, cells, 3) and page.notes == [note]
         record = provenance.record(Panel(spec, Looked(capture)), page.notes, tmp_path / "f.pdf")
-        for form in ("pdf", "svg", "png", "tikz.tex"):
+        for form in ("pdf", "svg", "png", "pgf"):
             files = export.render(page.figure, form, tmp_path / f"f.{form}", record)
             assert sum(map(len, files.values())) < TWO_MEGABYTES, form
             assert_said(note, form, files[f"f.{form}"])
             if form == "svg":
                 assert_the_same(shown, svg_rasters(files["f.svg"]))
-            if form == "tikz.tex":
+            if form == "pgf":
                 rasters = [BytesIO(one) for name, one in files.items() if name.endswith("png")]
                 assert_the_same(shown, map(Image.open, rasters))
 

@@ -325,7 +325,7 @@ def test_a_sheet_has_one_table_with_the_letter_of_each_panel(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("f.pdf", "f"), ("a.b.svg", "a.b"), ("f.tikz.tex", "f"), ("F.PDF", "F"), ("f.csv", "f")],
+    [("f.pdf", "f"), ("a.b.svg", "a.b"), ("F.PDF", "F"), ("f.csv", "f")],
 )
 def test_what_lies_beside_a_figure_has_its_name(name, expected, tmp_path):
     written = figures.beside(panel_of("scores"), tmp_path / name, numbers=True, words=True)

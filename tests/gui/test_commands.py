@@ -359,6 +359,4 @@ def test_a_name_without_an_ending_gets_that_of_the_kind(program):
     assert dialog.defaultSuffix() == "html"
     dialog.filterSelected.emit("To print (*.pdf)")
     assert dialog.defaultSuffix() == "pdf"
-    dialog.filterSelected.emit("TikZ (*.tikz.tex)")
-    assert dialog.defaultSuffix() == "tikz.tex"
     dialog.close()

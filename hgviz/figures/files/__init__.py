@@ -1,1 +1,1 @@
-"""Figures as files: PDF, SVG, PNG, PGF, TikZ, the same bytes every time; what goes beside them."""
+"""Figures as files: PDF, SVG, PNG, PGF, the same bytes every time; what goes beside them."""

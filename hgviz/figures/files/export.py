@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from hgviz.core import HgvizError
 from hgviz.figures import provenance
-from hgviz.figures.files import pgf, rasters, tikz
+from hgviz.figures.files import pgf, rasters
 from hgviz.figures.files.accessible import described
 from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
@@ -26,8 +26,6 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
     """The files of a figure, name -> content: one, or for LaTeX also its rasters."""
     if form == pgf.ENDING:
         return pgf.render(figure, path, record)
-    if form == tikz.ENDING:
-        return tikz.render(figure, path, record)
     buffer = BytesIO()
     figure.savefig(
         buffer,

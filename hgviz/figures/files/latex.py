@@ -72,22 +72,22 @@ def font(size: float, bold: bool) -> str:
     )
 
 
-def head(record: Mapping[str, str], package: str) -> str:
+def head(record: Mapping[str, str]) -> str:
     """What stands over a picture: what it is, and how a document takes it."""
     lines = [f"% {key}: {' '.join(value.split())}" for key, value in record.items()]
-    lines += [rf"% \usepackage{{{package}}} and \input this file; its pictures lie beside it", ""]
+    lines += [r"% \usepackage{pgf} and \input this file; its pictures lie beside it", ""]
     return "\n".join(lines) + "\\begingroup%\n" + MACROS
 
 
-def raster(path: Path, ending: str, at: int) -> str:
+def raster(path: Path, at: int) -> str:
     """What the raster number `at` of a file is called: a name that LaTeX takes as it is."""
-    stem = path.name.removesuffix(f".{ending}")
+    stem = path.name.removesuffix(".pgf")
     plain = "".join(
         one if one.isascii() and (one.isalnum() or one in "-_") else "-" for one in stem
     )
     if plain != stem:
         plain += "-" + sha256(stem.encode()).hexdigest()[:6]
-    return f"{plain}-{ending.partition('.')[0]}{at}.png"
+    return f"{plain}-pgf{at}.png"
 
 
 def number(value: float) -> str:

@@ -22,7 +22,7 @@ def render(figure: Figure, path: Path, record: Mapping[str, str]) -> dict[str, b
     """The .pgf of a figure and the .png files that it names."""
     width, height = figure.get_size_inches()
     file = StringIO()
-    file.write(latex.head(record, "pgf") + "\\makeatletter\\begin{pgfpicture}\n")
+    file.write(latex.head(record) + "\\makeatletter\\begin{pgfpicture}\n")
     file.write(
         rf"\pgfpathrectangle{{\pgfpointorigin}}{{\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}"
     )
@@ -82,7 +82,7 @@ class Pgf(RendererPgf):
         """A raster in a file beside this one, over the unit square that transform places."""
         place = transform or Affine2D().scale(im.shape[1], im.shape[0])
         a, b, c, d, e, f = (one / self.dpi for one in place.frozen().to_values())
-        name = latex.raster(self._path, ENDING, len(self.files))
+        name = latex.raster(self._path, len(self.files))
         self.files[name] = rasters.png(im[::-1])
         self.clip(self._clip_of(gc))
         self.fh.write("\\begin{pgfscope}\n")

@@ -24,7 +24,6 @@ USES = {
     "svg": "Vectors, words as text: for web pages, and to be changed in Inkscape or Illustrator.",
     "png": "Pixels: for slides, e-mail, and programs that take nothing else.",
     "pgf": "LaTeX sets its words in the font of the paper: \\input it.",
-    "tikz.tex": "Plain TikZ, a line for each thing drawn: to be changed by hand.",
 }
 
 
