@@ -134,8 +134,6 @@ ACTIONS = (
            "Analyse", why.timeable, 2),
     Action("save_study", "Save what was measured…", "save", ("Alt+S",), "Analyse", why.studied, 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", why.capture, 3),
-    Action("train_beside", "Train B for a while…", "capture", ("Alt+T",),
-           "Analyse", why.trainable, 3),
     Action("compare_nothing", "Compare with nothing", "close", ("Alt+C",),
            "Analyse", why.beside, 3),
     Action("report_sides", "Report on A and B…", "export", ("Alt+R",),

@@ -21,7 +21,6 @@ from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
 from hgviz.gui.compare.commands import REPORT, CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
-from hgviz.gui.compare.tuning import TUNE, Tuning
 from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.helping.commands import HelpCommands
@@ -78,7 +77,6 @@ class Commands(
         self.explaining = Explaining(session, lanes, self.working)
         self.pruning = Pruning(session, lanes, self.working, self.show_error, self.assign_labels)
         self.comparing = Comparing(session, lanes, self.working, self.show_error)
-        self.tuning = Tuning(window, session, lanes, self.working, self.compare_trained)
         self.removing = Removing(
             window, session, lanes, self.working, self.open_path, self.pruning.labels
         )
@@ -370,13 +368,13 @@ class Commands(
         self.prompting.write()
 
     def stop(self) -> None:
-        """Stop the capture, or what B learns; what is done stays."""
-        (self.tuning if self.tuning.running else self.capturing).stop()
+        """Stop the capture; what is done stays."""
+        self.capturing.stop()
 
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
         stops = dict.fromkeys((MEASURE, CURVE, TIMES), self.pruning.stop_measuring) | {
-            "capture": self.capturing.stop, BESIDE: self.comparing.stop, TUNE: self.tuning.stop,
+            "capture": self.capturing.stop, BESIDE: self.comparing.stop,
             REMOVE: self.removing.stop, RUN: self.stop_sweep, REPORT: self.stop_report,
         }  # fmt: skip
         stops.get(key, partial(self.working.stop, key))()

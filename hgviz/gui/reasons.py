@@ -221,17 +221,6 @@ def reportable(session: Session) -> str:
     return why_not(session)
 
 
-def trainable(session: Session) -> str:
-    if not session.checkpoint:
-        return "Needs a checkpoint: open one first"
-    spec = session.spec
-    if spec is not None and spec.two_texts:
-        return "This model cannot be trained: it reads two texts"
-    if spec is not None and spec.goal == "states":
-        return "This model cannot be trained: it gives hidden states"
-    return capture(session)
-
-
 def cuttable(session: Session) -> str:
     from hgviz.analysis.texts import ends_of
 

@@ -42,7 +42,6 @@ from .sharing import collaborate
 from .sheets import sheet_at, sheet_of, sources_of, spec_from
 from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
-from .tuning import tune
 
 __all__ = [
     "Estimate", "answers", "attention_flow", "attribution_panel",
@@ -58,6 +57,6 @@ __all__ = [
     "require_report", "rollout", "run_sweep", "said_by", "save", "sheet",
     "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",
     "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots",
-    "train", "trials_of", "try_heads", "tune", "unattending",
+    "train", "trials_of", "try_heads", "unattending",
     "why_not", "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

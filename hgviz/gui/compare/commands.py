@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.compare.comparing import Comparing
-    from hgviz.gui.compare.tuning import Tuning
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
@@ -35,7 +34,6 @@ class CompareCommands:
     session: Session
     capturing: Capturing
     comparing: Comparing
-    tuning: Tuning
     working: Working
     lanes: Lanes
     say: Callable[[str], None]
@@ -54,15 +52,6 @@ class CompareCommands:
     def compare_nothing(self) -> None:
         """Take B away."""
         self.comparing.forget()
-
-    def train_beside(self) -> None:
-        """Ask on what and how long, and train B."""
-        self.tuning.ask()
-
-    def compare_trained(self, folder: str) -> None:
-        """Put what was trained beside A."""
-        self.opened_before[folder] = opening.name_of(folder)
-        self.comparing.choose(Other("model", path=folder))
 
     def choose_side(self, other: Other, head: HeadId | None = None) -> None:
         """Have another B; what is asked for first, where the wish lacks it."""

@@ -13,11 +13,11 @@ from hgviz.analysis.meeting import Meeting
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Display, HeadId, Selection, Step, Task
 from hgviz.gui.compare import rowpair, saying, tables
-from hgviz.gui.compare.growth import explained
 from hgviz.gui.compare.rowpair import Half, Names, RowPair
 from hgviz.gui.compare.rows import Row, TextRows
-from hgviz.gui.compare.told import Told, sides_of
+from hgviz.gui.compare.told import GUIDE, Told, sides_of
 from hgviz.gui.controls import PaneHead, label, tip
+from hgviz.gui.heads.metrics import explanation
 from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
 from hgviz.gui.views.strip import LEFT, RIGHT
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 NOTE = "what the selected {unit} looks at"
 APART = "nothing is in both"
 NO_LAYER = "This layer is not captured yet."
+BITS = "Bits per byte: what the model needs on average to tell the next byte; less is better"
 ASKING = "Click a {unit} to see what it looks at on both sides."
 
 
@@ -271,7 +272,7 @@ def _explained(result: Read) -> str:
     writes = any(one.spec.goal == "next" for one in (result.a, result.b))
     if not writes or not result.of_text:
         return ""
-    return explained("bits_per_byte")
+    return explanation(tr(BITS), "−Σ_t log₂ P(x_t | x_<t) / bytes", GUIDE)
 
 
 __all__ = ["Read", "Reader", "TextsView", "differing", "rows_of"]

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,16 +60,13 @@ class Report:
 def train(
     plan: Plan,
     folder: str | os.PathLike[str],
-    enough: Callable[[], bool] = lambda: False,
     keep: bool = False,
 ) -> Task[Report]:
     """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
 
     Stopped or killed, it goes on from folder/state.pt when started again with the same plan.
-    enough: asked before each step whether to end with what is learnt by then. keep: state.pt stays
-    until who asked has the report where it is safe; with it the end is done again in a moment.
-    Steps carry {"step", "loss", "held_out"}, and from the first step on "metric" and "before", as
-    Report has them.
+    keep: state.pt stays until who asked has the report where it is safe; with it the end is done
+    again in a moment. Steps carry {"step", "loss", "held_out"}.
     """
     out = Path(folder)
     made = [one for one in (out, *out.parents) if not one.exists()]
@@ -94,7 +91,7 @@ def train(
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
     start.model.train()
-    yield from _loop(plan, out, start, optimiser, state, enough)
+    yield from _loop(plan, out, start, optimiser, state)
     yield Step(1, 1, "measuring the stored file on all held-out data")
     report = _finished(plan, out, start, state)
     for left in out.glob(f"{STATE}.*.part"):  # of tries that were killed while they wrote it
@@ -110,14 +107,12 @@ def _loop(
     start: Start,
     optimiser: torch.optim.Optimizer,
     state: dict[str, Any],
-    enough: Callable[[], bool],
 ) -> Generator[Step, None, None]:
     recipe, model, objective = plan.recipe, start.model, start.objective
-    known = {"metric": objective.metric, "before": state["before"]}
     steps = recipe.steps or math.ceil(recipe.epochs * objective.per_epoch)
     held_out = math.nan
     last = time.monotonic()
-    while (done := _progress(recipe, steps, state)) < 1 and not enough():
+    while (done := _progress(recipe, steps, state)) < 1:
         share = schedule(done, state["step"], recipe)
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * share
@@ -144,7 +139,7 @@ def _loop(
         if math.isfinite(held_out):  # nothing is measured before its first turn
             words += f", held out {held_out:.3f}"
         told = {"step": state["step"], "loss": shown, "held_out": held_out}
-        yield Step(done, 1.0, words, told | known)
+        yield Step(done, 1.0, words, told)
     _snapshot(out, plan, start, optimiser, state)
 
 

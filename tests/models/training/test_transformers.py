@@ -13,7 +13,6 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from typer.testing import CliRunner
 
-from hgviz import tasks
 from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
@@ -404,13 +403,3 @@ def test_a_smaller_model_of_another_activation_opens_in_hgviz_alone(tmp_path):
     ids = list(range(5, 17))
     masked = open_model(tmp_path / "theirs", activation="ymish").run(ids, off=off).logits
     assert apart(open_model(tmp_path / "small").run(ids).logits, masked) < 1e-5
-
-
-def test_it_is_tuned_by_a_file_of_its_labels(tmp_path):
-    plan(tmp_path, "distilbert", "DistilBertForSequenceClassification")
-    (tmp_path / "more.tsv").write_text("text\tlabel\n" + 4 * ROWS)
-    report = finish(tasks.tune(tmp_path / "theirs", tmp_path / "more.tsv", tmp_path / "ours",
-                               "ymish", steps=20))  # fmt: skip
-    assert {*report.before} == {"original", "exchanged"}
-    assert report.figures["loss"] < report.before["exchanged"]["loss"]
-    assert open_model(tmp_path / "ours").spec.layers[0].activations == ("ymish",) * 4
