@@ -35,6 +35,7 @@ import numpy as np
 HERE = Path(__file__).parent
 OUTPUTS = HERE / "outputs.json.xz"
 LINE = 20_000  # characters of a text that are kept; the rest is kept as a digest of its words
+ROUNDING = 3e-7  # of numbers that would be 0 without rounding in float32
 NUMBERS = 400  # numbers that are kept of a text, and values of an array: 24
 NUMBER = re.compile(r"(?<![\w.])[-−+]?(?:\d[\d,]*)(?:\.\d+)?(?:[eE][-−+]?\d+)?(?![\w])")
 VOLATILE = (  # what differs from run to run or between processors, and what stands in its place
@@ -221,7 +222,7 @@ def sampled(values: np.ndarray[Any, Any]) -> dict[str, Any]:
     """
     flat = values.ravel()
     some = flat[np.linspace(0, max(0, flat.size - 1), min(24, flat.size)).astype(int)]
-    found: dict[str, Any] = {"shape": list(values.shape), "kind": values.dtype.kind}
+    found: dict[str, Any] = {"shape": list(values.shape), "kind": values.dtype.str[1:]}
     if values.dtype.kind in "fiub" and flat.size:
         real = np.where(np.isfinite(flat), flat, 0).astype(float)
         signs = np.random.default_rng(0).choice([-1.0, 1.0], flat.size)
@@ -245,7 +246,12 @@ def hdf5(path: Path) -> dict[str, Any]:
             said = {k: v for k, v in one.attrs.items() if k not in UNSTABLE}
             found[name] = {k: _plain(v) for k, v in sorted(said.items())}
             if isinstance(one, h5py.Dataset):
-                found[name]["values"] = sampled(np.asarray(one[...]))
+                values = np.asarray(one[...])
+                raw = values.tobytes() if values.dtype == np.uint8 else b""
+                is_json = raw[:1] in (b"{", b"[")
+                found[name]["values"] = (
+                    textual(raw.decode("utf-8", "replace")) if is_json else sampled(values)
+                )
 
         visit("/", file)
         file.visititems(visit)
@@ -253,7 +259,9 @@ def hdf5(path: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return sampled(value) if isinstance(value, np.ndarray) else clean(str(value))
+    if isinstance(value, np.ndarray | np.number):
+        return sampled(np.atleast_1d(value))
+    return clean(str(value))
 
 
 def printed(path: Path) -> str:
@@ -287,9 +295,9 @@ def differences(old: Any, new: Any, tolerance: float, place: str = "") -> list[s
         found += [f"{place}: {one} is new" for one in new if one not in old]
         if found:
             return found
-        if "signed" in old:
+        if old.keys() >= {"shape", "kind", "signed"}:
             return apart(old, new, tolerance, place)
-        if "numbers" in old:
+        if old.keys() >= {"words", "numbers"}:
             return worded(old, new, tolerance, place)
         for key in old:
             if key == "picture":
@@ -305,12 +313,14 @@ def apart(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
     """Where two arrays differ by more than the tolerance of their largest value or norm."""
     if (old["shape"], old["kind"]) != (new["shape"], new["kind"]):
         return [f"{place}: {old['kind']}{old['shape']} is {new['kind']}{new['shape']}"]
+    if old["kind"] == "f2":  # one step of a half-precision number
+        tolerance = max(tolerance, 2.0**-10)
     for name in ("norm", "signed"):
-        if abs(old[name] - new[name]) > tolerance * old["norm"]:
+        if abs(old[name] - new[name]) > max(tolerance * old["norm"], ROUNDING):
             return [f"{place}: its {name} sum {old[name]!r} is {new[name]!r}"]
     for one, other in zip(old["some"], new["some"], strict=True):
         same = one == other or (one != one and other != other)
-        if not same and not abs(one - other) <= tolerance * old["largest"]:
+        if not same and not abs(one - other) <= max(tolerance * old["largest"], ROUNDING):
             return [f"{place}: {one!r} is {other!r}"]
     return []
 
