@@ -8,8 +8,14 @@ import sys
 import threading
 import time
 
+import hypothesis
 import pytest
 
+# machines are shared: how long an example takes says nothing of the code
+hypothesis.settings.register_profile(
+    "shared", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared")
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # read when numpy and torch are loaded, which is after this: the tests run in as many processes as
 # there are cores, and threads that spin while they wait would hold up one another many times over

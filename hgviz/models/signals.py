@@ -83,9 +83,12 @@ class Processor:
         if signal.picture is not None:
             with contextlib.suppress(HgvizError):  # without a processor as it is
                 values = self._of_picture(signal.picture)
-            read = signal.values[:, : values.shape[1], : values.shape[2]]
-            if values.shape == read.shape and float(np.abs(values - read).max()) <= ROUNDED:
-                values = signal.values
+                # the picture lacks pixels that no patch read; the values have them
+                resized = getattr(self._made, "do_resize", False)
+                read = signal.values[:, : values.shape[1], : values.shape[2]]
+                same = values.shape == (signal.values if resized else read).shape
+                if same and float(np.abs(values - read).max()) <= ROUNDED:
+                    values = signal.values
         return self.of_values(values, prompt.text, signal.seconds)
 
     def _of_picture(self, picture: NDArray[np.uint8]) -> Floats:

@@ -195,7 +195,7 @@ class Names:
         return naming.glyph(self.prompt, start, stop) if self.there[cell] else "∅"
 
     def _glyph(self, at: int, end: int) -> Glyph:
-        start, stop = (int(one) for one in self.spans[at])
+        start, stop = int(self.spans[at, 0]), int(self.spans[end - 1, 1])
         if self.prompt.spans[start, 0] < 0:
             return Glyph(self._special(start, stop), at, end, special=True)
         label = self.prompt.label(start) if stop - start == 1 else self.prompt.words(start, stop)
