@@ -416,55 +416,6 @@ def test_options_that_do_not_go_together_are_told(tmp_path, run):
         assert code == 2 and len(errors.splitlines()) == 1
 
 
-# --- ONNX -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ["classifier", "rotary hourglass"])
-def test_a_graph_gives_the_same_logits_for_texts_of_any_length(tmp_path, kind):
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    from hgviz.models.surgery import graph
-
-    path = KINDS[kind](tmp_path / "whole")
-    off = chosen(open_model(path).spec)
-    found = prune(path, off, tmp_path / "out", form="onnx")
-    assert found.difference <= 1e-5 * max(1, found.largest)
-    run = graph.opened(tmp_path / "out" / "model.onnx")
-    model = open_model(path)
-    for count, length in ((1, 1), (3, 7), (2, 30)):
-        ids = np.random.default_rng(length).integers(0, 20, (count, length))
-        mask = np.arange(length) < np.array([[length]] * (count - 1) + [[max(1, length // 2)]])
-        given = proof.Tokens(torch.tensor(ids), torch.tensor(mask))
-        apart = np.abs(run(given).numpy() - model.run(ids, mask, off=off).logits)
-        assert (apart if apart.ndim == 2 else apart[mask]).max() < 1e-4
-    held = (tmp_path / "out" / "model.onnx").read_bytes()
-    assert found.size[1] == len(held) < found.size[0]
-    assert found.facts()["runtime"] == "ONNX Runtime" and len(found.latency) == 2
-    assert b"hourglass.py" not in held and b"transformer.py" not in held
-
-
-def test_a_graph_is_measured_beside_a_graph_of_the_whole_model(run, tmp_path, monkeypatch):
-    """Time and bytes are those of one runtime and precision: of a checkpoint in float16, too."""
-    pytest.importorskip("onnxscript")
-    from hgviz.models.surgery import graph
-
-    path, opened, timed = write_bert(tmp_path / "bert"), [], []
-    held = load_file(path / "model.safetensors")
-    save_file({name: one.half() for name, one in held.items()}, path / "model.safetensors")
-    first, times = graph.opened, proof.latencies
-    monkeypatch.setattr(graph, "opened", lambda one: opened.append(first(one)) or opened[-1])
-    monkeypatch.setattr(proof, "latencies", lambda *given: timed.append(given[:2]) or times(*given))
-    code, said, err = run("prune", path, "--off", "0.1", "--form", "onnx", "-o", tmp_path / "out")
-    assert code == 0, err
-    assert timed == [(opened[1], opened[0])]
-    assert said.count("both in ONNX Runtime in float32 on one core") == 2
-    words = re.search(r"graph in float32: (\S+) before, (\S+) after \(-", said)
-    before, after = (int(one.replace(",", "")) for one in words.groups())
-    assert after == (tmp_path / "out" / "model.onnx").stat().st_size < before < 2 * after
-    assert below(tmp_path / "out") <= {"model.onnx", "tokenizer.json"}
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
 def test_bytes_of_a_smaller_model_are_of_one_precision(tmp_path, dtype):
     path = write_bert(tmp_path / "bert")
@@ -472,17 +423,3 @@ def test_bytes_of_a_smaller_model_are_of_one_precision(tmp_path, dtype):
     save_file({name: one.to(dtype) for name, one in held.items()}, path / "model.safetensors")
     found = prune(path, "0.1", tmp_path / "out")
     assert [size / dtype.itemsize for size in found.size] == list(found.parameters)
-
-
-def test_what_is_no_graph_is_told_in_one_line(tmp_path, monkeypatch):
-    pytest.importorskip("onnxruntime")
-    path = write_transformer(tmp_path / "whole")
-    with pytest.raises(HgvizError, match="does not become an ONNX graph") as error:
-        prune(path, "0.1", tmp_path / "out", form="onnx")
-    assert "two texts" in str(error.value)
-    from hgviz.models.surgery import graph
-
-    monkeypatch.setattr(graph, "ONNX", ("onnx", "no_such_package"))
-    with pytest.raises(HgvizError, match="ONNX needs no_such_package"):
-        prune(write_bert(tmp_path / "bert"), "0.1", tmp_path / "out", form="onnx")
-    assert not (tmp_path / "out").exists()

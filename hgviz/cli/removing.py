@@ -42,11 +42,10 @@ def prune(
         ),
     ] = "none",
     form: Annotated[
-        Literal["smaller", "zeroed", "onnx"],
+        Literal["smaller", "zeroed"],
         typer.Option(
             help="smaller: hgviz's own folder without their weights, of models of transformers "
-            "their own; zeroed: the original files and folders with zeros, for any program; onnx: "
-            "a graph (needs the extra onnx)."
+            "their own; zeroed: the original files and folders with zeros, for any program."
         ),
     ] = "smaller",
     data: Annotated[
@@ -103,14 +102,16 @@ def told(found: Proof) -> list[str]:
         f"Logits differ from the masked model's by at most {found.difference:.1e} in {found.dtype}"
         f"{rough}, the largest is {found.largest:.1f}, on {found.amount} from {found.source}."
     )
-    kind = "Bytes of the graph in float32" if found.form == "onnx" else "Bytes of the tensors"
     lines += [
         f"{words}: {before:,} before, {after:,} after ({after / before - 1:+.1%})."
-        for words, (before, after) in (("Parameters", found.parameters), (kind, found.size))
+        for words, (before, after) in (
+            ("Parameters", found.parameters),
+            ("Bytes of the tensors", found.size),
+        )
     ]
     lines += [
         f"Batch of {one.batch}: {one.before:.2f} ms before, {one.after:.2f} ms after "
-        f"({one.ratio:.2f} times as fast), both in {found.runtime} in float32 on one core."
+        f"({one.ratio:.2f} times as fast), both in PyTorch in float32 on one core."
         for one in found.latency
     ]
     if found.opens:

@@ -13,8 +13,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 if TYPE_CHECKING:
     from hgviz.models.model import Model
 
-ONNX = ("onnx", "onnxscript", "onnxruntime")  # the packages of the extra "onnx"
-
 
 def open_model(
     path: str | Path,
@@ -29,4 +27,4 @@ def open_model(
     return model.open_model(path, device, dtype, masking, activation)
 
 
-__all__ = ["ONNX", "open_model"]
+__all__ = ["open_model"]

@@ -163,7 +163,7 @@ def _form(one: Alike, v: Tensor) -> Form:
 def _weighed(one: Alike, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values, a block of rows at a time."""
     parts = []
-    again = torch.is_grad_enabled() and not torch.compiler.is_exporting() and _many(one)
+    again = torch.is_grad_enabled() and _many(one)
     for rows, columns in row_blocks(one):
         block = partial(_weighed_block, one, v, keep, rows, columns)
         if again:
@@ -236,8 +236,7 @@ def _flash(
 
 def _long(one: Alike, keep: Tensor | None) -> bool:
     """Whether one call of the kernel would take so long that nobody could stop it meanwhile."""
-    exporting = torch.compiler.is_exporting()  # to count its cells would fix a graph to one length
-    if exporting or one.q.device.type != "cpu" or torch.is_grad_enabled():
+    if one.q.device.type != "cpu" or torch.is_grad_enabled():
         return False
     return one.q.shape[:-1].numel() * one.k.shape[-2] > LONG and _whole(one, keep)
 

@@ -167,8 +167,7 @@ def repeated(x: Tensor, times: int) -> Tensor:
 def by_pieces(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor:
     """What a part that reads every token by itself makes of x (..., n, d) and of places (n,); of a
     long text piece after piece, between which whoever waits can stop it."""
-    whole = torch.is_grad_enabled() or torch.compiler.is_exporting()  # a graph has no length yet
-    if whole or x.shape[-2] <= PIECE:
+    if torch.is_grad_enabled() or x.shape[-2] <= PIECE:
         return part(x, *places)
     parts = []
     pieces = zip(x.split(PIECE, dim=-2), *(one.split(PIECE) for one in places), strict=True)

@@ -223,15 +223,6 @@ def attention(
             running.kept[index], query, key, value, position_bias, sinks
         )
         others = others and others.left(running.kept[index].heads)
-    if torch.compiler.is_exporting():  # before a rule is made of numbers, which a graph has not yet
-        if isinstance(attention_mask, MaskRule):
-            attention_mask = _numbers(attention_mask, query, others)
-        context = _traced(
-            query, key, value, attention_mask, scaling, softcap, position_bias, sinks, difference
-        )
-        if others is not None:
-            context = others.over(context, context, None, query.shape[-1] ** -0.5)[1]
-        return _laid_out(context, computed), None
     call = _call(
         query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before,
         zeros=type(module).__name__ == longformer.MODULE,
@@ -435,49 +426,6 @@ def _call(
         else to_numpy(sinks.detach().float().reshape(-1)),
     )  # fmt: skip
     return Call(q, k, v, rule, keep, bias, added, each)
-
-
-def _traced(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    scaling: float | None,
-    softcap: float | None,
-    position_bias: Tensor | None,
-    sinks: Tensor | None,
-    difference: Difference | None = None,
-) -> Tensor:
-    """Context (B, H, Q, D) by operations that a graph has, whose numbers nobody can look at."""
-    if difference is not None:
-        halves = zip(q.chunk(2, -1), k.chunk(2, -1), strict=True)
-        one, other = (
-            _traced(*half, v, mask, scaling, softcap, position_bias, sinks) for half in halves
-        )
-        return difference.norm(one - difference.share * other)
-    heads, keys = q.shape[1], k.shape[2]
-    scale = q.shape[-1] ** -0.5 if scaling is None else scaling
-    scores = q @ per_head(k, heads).transpose(-1, -2) * scale
-    if softcap is not None:
-        scores = (scores / softcap).tanh() * softcap
-    for added in (mask, position_bias):
-        scores = scores if added is None else scores + added
-    if sinks is not None:
-        each = sinks.view(1, -1, 1, 1) if sinks.dim() == 1 else sinks
-        scores = torch.cat([scores, each.expand(*scores.shape[:-1], 1)], -1)
-    return scores.softmax(-1)[..., :keys] @ per_head(v, heads)
-
-
-def _numbers(rule: MaskRule, q: Tensor, others: longformer.Global | None) -> Tensor:
-    """(1, 1, n, n) What a band, or what stands in its place, adds to the scores of a text without
-    padding."""
-    place = torch.arange(q.shape[2], device=q.device)
-    if others is not None:
-        allowed = others.seen[:1]
-    else:
-        assert rule.band is not None
-        allowed = ((place[:, None] - place).abs() <= rule.band[0])[None, None]
-    return q.new_zeros(()).where(allowed, torch.finfo(q.dtype).min)
 
 
 def diagonals(bias: Tensor) -> Tensor | None:
@@ -940,12 +888,10 @@ class Transformers(Network):
             running.lengths = patches.lengths(tokens.ids.shape[1], 0)
             if running.cut.patcher is None:
                 given["patch_lengths"] = running.cut.lengths(tokens.ids)
-        asks = self.config.asks
-        met = asks or not torch.compiler.is_exporting()  # softmaxes of a graph have no numbers yet
-        watched = Softmaxes(running) if met and not asks else contextlib.nullcontext()
+        watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         with _pass(running), watched, _unlogged():
             out = self._run({name: one for name, one in given.items() if one is not None}, running)
-        if met and running.network is not None and running.count != len(self.config.own):
+        if running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
         return _output(out)
 

@@ -51,10 +51,7 @@ class Global:
     ) -> tuple[Tensor, Tensor]:
         """Weights (B, H, n, n) and context (B, H, n, D) with the rows of these tokens as they
         are."""
-        if torch.compiler.is_exporting():  # a graph does not know how many there are
-            places = torch.arange(self.rows.shape[1], device=self.rows.device)
-        else:
-            places = self.rows.any(0).nonzero()[:, 0]
+        places = self.rows.any(0).nonzero()[:, 0]
         scores = scale * self.q[:, :, places] @ self.k.transpose(-1, -2)
         if keep is not None:
             scores = scores.masked_fill(~keep[:, None, None], torch.finfo(scores.dtype).min)

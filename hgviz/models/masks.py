@@ -142,8 +142,7 @@ def mask(
         "q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function,
         "attention_mask": attention_mask, "use_vmap": use_vmap, "device": device,
     }  # fmt: skip
-    made = Mask(given, dtype)
-    return made.numbers() if torch.compiler.is_exporting() else made  # a graph has numbers alone
+    return Mask(given, dtype)
 
 
 def seen(mask: Tensor) -> MaskRule | None:

@@ -225,9 +225,6 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
     """The numbers of a few rows at a time, and the columns outside which they see no key."""
     batch, heads, queries, _ = one.q.shape
     keys = one.k.shape[-2]
-    if torch.compiler.is_exporting():  # a graph for texts of any length has no blocks
-        yield torch.arange(queries, device=one.q.device), slice(0, keys)
-        return
     cells = CELLS if one.q.device.type == "cpu" else DEVICE_CELLS
     near = one.rule.nearest
     across = min(keys, (one.rule.width(keys) if near is None else sum(near)) + ROWS)

@@ -34,7 +34,7 @@ from .opening import (
 from .plotting import sweep_chart
 from .pruning import curve, curve_times, trials_of, try_heads
 from .reaching import pass_times, reach, reach_facts, reach_panel
-from .removing import heads_of_study, prune, why_not
+from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .reporting import chart
 from .scoring import evaluate, examples_from, train
@@ -58,5 +58,5 @@ __all__ = [
     "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",
     "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
-    "why_not", "with_learned", "with_norms", "words_of", "write",
+    "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
@@ -44,7 +42,7 @@ def prune(
     """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
 
     off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder, of models of
-    transformers their own; "zeroed", all files as they are but for zeros in W_O; "onnx".
+    transformers their own; "zeroed", all files as they are but for zeros in W_O.
     compensate: see models.compensation; it and the proof look at data, or at texts of the sample
     where none is given. Nothing is left behind where the export fails its proof. Errors:
     HgvizError.
@@ -70,20 +68,6 @@ def prune(
                 {"form": form, "compensation": compensate, "path": Path(out)},
             )
         )  # fmt: skip
-
-
-def why_not(form: Form, spec: ModelSpec) -> str:
-    """Why a model cannot be written in a form, "" where it can as far as is known; no torch."""
-    from hgviz.models import ONNX
-
-    if form != "onnx":
-        return ""
-    if spec.two_texts:
-        return "a graph has one text, and this model reads two"
-    if spec.modality != "text":
-        return "a graph has a text, and this model reads none"
-    missing = any(importlib.util.find_spec(one) is None for one in ONNX)
-    return "needs `pip install 'hgviz[onnx]'`" if missing else ""
 
 
 def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Task[Off]:
@@ -236,17 +220,17 @@ def _proved(
 
     form, texts = about["form"], read.batches
     rough, dtype = None, ""
-    after = export.opened(weights, form, "float32")
+    after = export.opened(weights, "float32")
     for dtype in ("float32", "float64"):
-        other = after if dtype == "float32" else export.opened(weights, form, dtype)
+        other = after if dtype == "float32" else export.opened(weights, dtype)
         parts = proof.differences(export.masked(changed, off, dtype), other, texts)
         agreed, largest = yield from last(parts, len(texts), f"comparing logits in {dtype}")
-        if form == "onnx" or agreed <= proof.MOST:
+        if agreed <= proof.MOST:
             break
         rough = rough or agreed  # sums in another order
-    proof.require_close(agreed, proof.limit(form, largest))
+    proof.require_close(agreed)
     left = found if form == "zeroed" else removal.without(found, off)
-    sizes, times = yield from _timed(found, left, model, form, weights, after, texts[0])
+    sizes, times = yield from _timed(found, left, model, form, after, texts[0])
     opens = export.opens(left) if form == "smaller" else ""
     same = opens or form == "zeroed"  # the original's own files
     left_out = rewriting.beside(found, weights.parent)[1] if same else ()
@@ -265,30 +249,16 @@ def _proved(
 
 
 def _timed(
-    found: Checkpoint,
-    left: Checkpoint,
-    model: Model,
-    form: Form,
-    weights: Path,
-    after: Runner,
-    text: Tokens,
+    found: Checkpoint, left: Checkpoint, model: Model, form: Form, after: Runner, text: Tokens
 ) -> Task[tuple[tuple[int, int], tuple[Latency, ...]]]:
-    """Bytes of the whole model and of what is left of it, and how long passes of both take: like
-    with like, two graphs or two modules in memory."""
-    from hgviz.models.surgery import export, graph, proof
+    """Bytes of the whole model and of what is left of it, and how long passes of both take."""
+    from hgviz.models.surgery import export, proof
 
+    sizes, times = (export.size(found), export.size(left)), []
     if form == "zeroed":  # zeros are multiplied like other numbers
-        return (export.size(found), export.size(left)), ()
-    with TemporaryDirectory(dir=weights.parent) as scratch:
-        if form == "onnx":
-            yield Step(0, 1, "writing the whole model as a graph, to compare with")
-            all_ = graph.write(found, Path(scratch))
-            whole, sizes = graph.opened(all_), (graph.size(all_), graph.size(weights))
-        else:
-            whole, sizes = proof.runner(model.module), (export.size(found), export.size(left))
-        batches = [proof.timed(text, count) for count in proof.BATCHES]
-        times: list[Latency] = []
-        for time in proof.latencies(whole, after, batches):
-            times.append(time)
-            yield Step(len(times), len(batches), "measuring how fast it is")
+        return sizes, ()
+    batches = [proof.timed(text, count) for count in proof.BATCHES]
+    for time in proof.latencies(proof.runner(model.module), after, batches):
+        times.append(time)
+        yield Step(len(times), len(batches), "measuring how fast it is")
     return sizes, tuple(times)

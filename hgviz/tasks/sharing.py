@@ -140,7 +140,7 @@ def _apart(
 
     for dtype in ("float32", "float64"):
         before = export.masked(found, frozenset(), dtype)
-        after = export.opened(fresh / readers.WEIGHTS, "smaller", dtype)
+        after = export.opened(fresh / readers.WEIGHTS, dtype)
         parts = proof.differences(before, after, texts)
         apart, largest = yield from last(parts, len(texts), f"comparing logits in {dtype}")
         if apart <= proof.MOST or not exact:

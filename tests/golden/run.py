@@ -207,7 +207,7 @@ def content(path: Path) -> Any:
         return {name: sampled(one.float().numpy()) for name, one in tensors}
     if kind in (".pdf", ".png"):
         return {"text": printed(path), "picture": coarse(path)}
-    if kind in (".pt", ".bin", ".npz", ".lock", ".onnx"):
+    if kind in (".pt", ".bin", ".npz", ".lock"):
         return "there"
     text = path.read_text("utf-8", errors="replace")
     if kind in (".svg", ".pgf", ".tex"):  # the labels; lines of a figure are compared as a picture

@@ -185,13 +185,6 @@ def test_a_layer_that_has_lost_all_heads_is_written_and_opens(folder, tmp_path, 
     assert len(left.spec.layers[0].heads) == 0
 
 
-@pytest.mark.parametrize("name", [BANDS[1], GLOBALS[0]])
-def test_a_longformer_is_no_graph_and_why_is_said(folder, tmp_path, name):
-    pytest.importorskip("onnxscript")
-    with pytest.raises(HgvizError, match="pads a text to whole windows"):
-        finish(tasks.prune(folder(name), "0.1", tmp_path / "out", "onnx"))
-
-
 @pytest.mark.parametrize("name", GLOBALS)
 def test_the_reach_of_tokens_is_the_gradient_that_transformers_has(folder, name):
     import transformers

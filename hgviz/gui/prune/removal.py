@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz import tasks
 from hgviz.core import HgvizError, ModelSpec, Step
 from hgviz.gui import theme
 from hgviz.gui.asking import ask_for
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 FORMS: tuple[tuple[Form, str, str], ...] = (
     ("smaller", "Smaller", "their weights are gone; hgviz opens it"),
     ("zeroed", "Zeroed", "the original files with zeros in them; any program opens it"),
-    ("onnx", "ONNX graph", "their weights are gone; other programs run it"),
 )
 COMPENSATIONS = (
     ("none", "Nothing"),
@@ -157,15 +155,14 @@ class RemoveDialog(Overlay):
     def show_proof(self, proof: Proof) -> None:
         """What the new model proves of itself."""
         self._build_proof(proof)
-        opens = OPENS.get(proof.form, "")
-        self.open_it.setText(tr(opens))
-        self._show(self.proof_part, (*((self.open_it,) if opens else ()), self.away))
+        self.open_it.setText(tr(OPENS[proof.form]))
+        self._show(self.proof_part, (self.open_it, self.away))
         count = len(proof.off)
         self.title.setText(
             tr("1 head is removed") if count == 1 else tr("{n} heads are removed", n=count)
         )
         self.away.setText(tr("Close"))
-        self.default = self.open_it if opens else self.away
+        self.default = self.open_it
         self.default.setFocus()
         self.place()
 
@@ -211,15 +208,13 @@ class RemoveDialog(Overlay):
         rows.setVerticalSpacing(4)
         rows.setColumnStretch(1, 1)
         for row, (name, words, does) in enumerate(FORMS):
-            reason = tasks.why_not(name, wish.spec)
             one = self.forms[name] = QRadioButton(tr(words))
             one.setChecked(name == wish.form)
-            one.setEnabled(not reason)
-            one.setAccessibleDescription(tr(reason or does))
+            one.setAccessibleDescription(tr(does))
             one.toggled.connect(self._fit)
             group.addButton(one)
             rows.addWidget(one, row, 0)
-            rows.addWidget(Words(tr(reason or does), factor=0.92, kind="secondary"), row, 1)
+            rows.addWidget(Words(tr(does), factor=0.92, kind="secondary"), row, 1)
         self.compensate = Picker()
         for how, words in COMPENSATIONS:
             self.compensate.addItem(tr(words), how)
@@ -376,12 +371,9 @@ def remarks(proof: Proof) -> list[str]:
     if proof.form == "zeroed":
         found = [tr("A pass takes as long as before: zeros are computed like other numbers.")]
     else:
-        said = "Times are medians of one pass on one core, of both in {runtime} in float32."
-        found = [tr(said, runtime=proof.runtime)]
+        found = [tr("Times are medians of one pass on one core, of both in PyTorch in float32.")]
     if proof.opens:
         found.append(tr(f"{proof.opens[0].upper()}{proof.opens[1:]}."))
-    if proof.form == "onnx":
-        found.append(tr("Bytes are of both as graphs in float32."))
     if proof.left_out:
         files = ", ".join(proof.left_out[:SHOWN]) + ("…" if len(proof.left_out) > SHOWN else "")
         found.append(tr("Not copied (weights of the whole model, links): {files}.", files=files))

@@ -17,7 +17,7 @@ from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
 from hgviz.models.model import Model, module_of
 from hgviz.models.surgery.proof import Form, Runner, runner
-from hgviz.models.surgery.removal import smaller, without, zeroed
+from hgviz.models.surgery.removal import smaller, zeroed
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -26,19 +26,14 @@ def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
     """Write a checkpoint without these heads into a folder; gives the file of its weights.
 
     smaller: hgviz's own folder, of models of transformers their own, narrower. zeroed: the files it
-    was read from, zeros in W_O. onnx: a graph for texts of any length, with zeros where weights do
-    not go by heads. Errors: HgvizError where the folder or the graph cannot be made.
+    was read from, zeros in W_O. Errors: HgvizError where the folder cannot be made.
     """
     if form == "smaller" and isinstance(found.config, TransformersConfig):
         return rewriting.write(smaller(found, off), out)
     if form == "smaller":
         conversion.write(smaller(found, off), out)
         return out / WEIGHTS
-    if form == "zeroed":
-        return rewriting.write(zeroed(found, off), out)
-    from hgviz.models.surgery import graph
-
-    return graph.write(without(found, off), out)
+    return rewriting.write(zeroed(found, off), out)
 
 
 def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
@@ -57,12 +52,8 @@ def in_memory(model: Model, off: Off) -> Runner:
     return masked(smaller(found, off), frozenset(), "float32")
 
 
-def opened(path: Path, form: Form, dtype: str) -> Runner:
+def opened(path: Path, dtype: str) -> Runner:
     """What was written, read again from its file. Errors: HgvizError as for any checkpoint."""
-    if form == "onnx":
-        from hgviz.models.surgery import graph
-
-        return graph.opened(path)
     found = readers.read(path)
     return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]))
 

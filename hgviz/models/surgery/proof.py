@@ -21,7 +21,7 @@ from hgviz.examples import Asked, Examples, amount
 from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
 from hgviz.models.measures.trials import tokens_of
 
-Form = Literal["smaller", "zeroed", "onnx"]
+Form = Literal["smaller", "zeroed"]
 Runner = Callable[[Tokens], Tensor]  # texts to logits, on the CPU
 
 MOST = 1e-5  # between logits of the masked model and of the export
@@ -67,15 +67,12 @@ class Proof:
 
     difference: the largest of abs(logits of the masked model - logits of the export) on so many
     texts or windows of what was `read` from source, both computed in dtype; rough: the same in
-    float32 where dtype is float64, because logits this large agree no better there; of an ONNX
-    graph, which has float32 alone, MOST is a share of the largest logit where that is above 1.
-    largest: that logit. parameters, size
-    and latency are before and after; before is the whole model, nothing off. Both sides have one
-    form: latency is of passes in `runtime` in float32, none of zeroed weights, which take as long
-    as others; size is bytes of tensors in the checkpoint's precision, or of two graphs in float32.
-    empty: the layers that have no head any more. opens: of a smaller model of transformers, what
-    opens it, and why nothing else does. left_out: files that are not in a copy, since they
-    may hold the weights of the whole model.
+    float32 where dtype is float64, because logits this large agree no better there. largest: the
+    largest logit. parameters, size and latency are before and after; before is the whole model,
+    nothing off. latency is of passes in float32, none of zeroed weights, which take as long as
+    others; size is bytes of tensors in the checkpoint's precision. empty: the layers that have no
+    head any more. opens: of a smaller model of transformers, what opens it, and why nothing else
+    does. left_out: files that are not in a copy: they may hold weights of the whole model.
     """
 
     form: Form
@@ -103,14 +100,9 @@ class Proof:
         return amount(self.read.asked, self.read.examples, self.read.texts, self.texts)
 
     @property
-    def runtime(self) -> str:
-        """What both sides were timed in."""
-        return "ONNX Runtime" if self.form == "onnx" else "PyTorch"
-
-    @property
     def limit(self) -> float:
         """What the difference may be at most."""
-        return limit(self.form, self.largest)
+        return MOST
 
     def facts(self) -> dict[str, Any]:
         """What JSON says of it."""
@@ -124,7 +116,7 @@ class Proof:
                 {"batch": one.batch, "before": one.before, "after": one.after, "ratio": one.ratio}
                 for one in self.latency
             ],
-            "runtime": self.runtime, "timed": "float32", "threads": 1,
+            "runtime": "PyTorch", "timed": "float32", "threads": 1,
             "empty_layers": list(self.empty), "left_out": list(self.left_out),
             **({"opens": self.opens} if self.opens else {}),
         }  # fmt: skip
@@ -171,17 +163,12 @@ def differences(
         yield apart, largest
 
 
-def limit(form: Form, largest: float) -> float:
-    """What logits may differ by: MOST, of an ONNX graph as a share of the largest above 1."""
-    return MOST * max(1.0, largest) if form == "onnx" else MOST
-
-
-def require_close(difference: float, most: float = MOST) -> None:
+def require_close(difference: float) -> None:
     """Errors: HgvizError for an export that gives other logits."""
-    if not difference <= most:
+    if not difference <= MOST:
         raise HgvizError(
             f"the export differs from the masked model by {difference:.1e}",
-            f"its logits may be {most:.0e} off, so nothing was kept",
+            f"its logits may be {MOST:.0e} off, so nothing was kept",
             "Report this model",
         )
 

@@ -7,21 +7,18 @@ import shlex
 import time
 
 import pytest
-import torch
 import tqdm
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-import hgviz.models
 from hgviz import cli, settings, tasks
 from hgviz.core import HeadId, finish
 from hgviz.gui.prune.removal import change
 from hgviz.gui.prune.removing import Removal, named
 from hgviz.models.formats import checkpoint as own
 from hgviz.models.surgery import export, proof
-from tests.models.building import write_transformer
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
 
@@ -230,46 +227,6 @@ def test_all_heads_may_go_and_that_is_said(scored, tmp_path, until):
     dialog.go.click()
     until(lambda: not dialog.running)
     assert "No head is left, so nothing attends any more." in shown(dialog)
-
-
-def test_onnx_is_offered_where_its_packages_are(scored, checkpoint, monkeypatch):
-    scored.commands.run("switch_head")
-    monkeypatch.setattr(hgviz.models, "ONNX", ("onnx", "no_such_package"))
-    scored.commands.run("remove_heads")
-    dialog = scored.commands.removing.dialog
-    assert not dialog.forms["onnx"].isEnabled() and dialog.forms["zeroed"].isEnabled()
-    assert "needs `pip install 'hgviz[onnx]'`" in shown(dialog)
-    monkeypatch.setattr(hgviz.models, "ONNX", ("torch",))
-    assert tasks.why_not("onnx", scored.session.spec) == ""
-
-
-@pytest.fixture
-def one_layer(tmp_path):
-    """A decoder of one layer that reads bytes: a graph of it is soon made."""
-    keys = {"family": "gpt2", "form": "decoder", "max_positions": 64, "vocab_size": 256}
-    return write_transformer(tmp_path / "one", dtype=torch.float32, n_layers=1, **keys)
-
-
-@pytest.mark.timeout(600)
-def test_a_graph_cannot_be_opened_here_but_is_proved(program, one_layer, story, tmp_path, until):
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnxscript")
-    model = finish(tasks.load(str(one_layer), "cpu"))
-    program.session.put(model=model, checkpoint=str(one_layer))
-    program.commands.run("prune")
-    program.commands.use_data(str(story))
-    until(lambda: program.session.trial is not None and program.session.trial.done)
-    program.commands.pruning.switch(frozenset({HeadId(0, 1)}))
-    until(lambda: program.session.trial.done and program.session.trial.off)
-    program.commands.run("remove_heads")
-    asking = program.commands.removing.dialog
-    asking.folder.setText(str(tmp_path / "out"))
-    asking.forms["onnx"].setChecked(True)
-    asking.go.click()
-    until(lambda: not asking.running, 500)
-    assert (tmp_path / "out" / "model.onnx").exists(), asking.told.text()
-    assert asking.title.text() == "1 head is removed" and "logits" in shown(asking)
-    assert not asking.open_it.isVisible() and asking.default is asking.away
 
 
 def test_a_chosen_folder_that_holds_something_gets_one_inside(asking, tmp_path):
