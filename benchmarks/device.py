@@ -4,8 +4,7 @@ A causal model with random weights, 2 layers of 12 heads of width 64, in float32
 of the forward pass and of captures, and how far the maps are from those of the CPU's capture. Then
 surveys of one head by torch and by numpy, whose time tells what hgviz.models.surveying.LEAST
 should be, for weights that are spread and for a head with one large weight in every row, whose
-tile numpy is asked for; and the screens that the window shows of it, by torch and by numpy, cold.
-Wall time, taken in turn, medians. `--device cpu` tries the script where
+tile numpy is asked for. Wall time, taken in turn, medians. `--device cpu` tries the script where
 there is no GPU.
 """
 
@@ -17,7 +16,6 @@ import tempfile
 import time
 import warnings
 from collections import deque
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 LENGTHS = 2048, 8192
 COMPARED = 2048  # tokens at which whole maps are compared
 SURVEYED = 512, 1024, 2048, 8192, 32768
-SCREEN = 800, 1000  # height and width
 LAYERS, HEADS, WIDTH = 2, 12, 64
 ROUNDS = 5
 FAMILIES = (  # rules of each kind, biases, sinks, soft caps, images, and code of their own
@@ -68,7 +65,7 @@ def main():
 
 
 def own(device, options):
-    """A model of hgviz's own: maps, captures, surveys and screens."""
+    """A model of hgviz's own: maps, captures and surveys."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         write(path / "model", max(*options.lengths, COMPARED))
@@ -79,7 +76,6 @@ def own(device, options):
     for length in options.surveyed:
         for peaked in (False, True):
             surveys(device, length, peaked)
-        screens(device, length)
 
 
 def found():
@@ -213,30 +209,6 @@ def surveys(device, length, peaked):
     off = max(float(np.abs(getattr(mine, one) - getattr(theirs, one)).max())
               for one in ("cells", "top", "rows"))  # fmt: skip
     line(f"{where}: weights of torch off numpy's", f"{off:.1e}", "1e-5")
-
-
-def screens(device, length):
-    """A screen of a head at the end of its map, at every zoom that it has, computed anew."""
-    from hgviz.models import tiling
-
-    read = tiling.reader("cpu:0" if device == "cpu" else device)
-    for zoom in range(4):
-        height, width = (side << zoom for side in SCREEN)
-        if max(height, width) > length:
-            return
-        place = 0, (length - height, length), (length - width, length), zoom
-        taken, off = {"torch": [], "numpy": []}, 0.0
-        read(one_head(length, False), *place)  # what is loaded once
-        for _ in range(ROUNDS):
-            mine, theirs = one_head(length, False), one_head(length, False)
-            taken["torch"].append(seconds(partial(read, mine, *place), device))
-            taken["numpy"].append(seconds(partial(theirs.read, *place), device))
-            off = max(off, float(np.abs(read(mine, *place) - theirs.read(*place)).max()))
-        torch, numpy = (statistics.median(taken[name]) for name in ("torch", "numpy"))
-        where = f"{device}, a screen of {length:,} tokens at {1 << zoom}x"
-        line(f"{where}: by torch", f"{1000 * torch:.1f} ms")
-        line(f"{where}: by numpy, one thread / by torch", f"{numpy / torch:.2f}")
-        line(f"{where}: weights of torch off numpy's", f"{off:.1e}", "1e-5")
 
 
 def one_head(length, peaked):

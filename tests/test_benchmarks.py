@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hgviz.models import surveying
-
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -85,17 +83,6 @@ def test_a_survey_by_torch_is_timed_beside_numpys(monkeypatch, capsys, peaked):
     assert len(lines) == 3 and "weights of torch off numpy's" in lines[-1]
     # scores of a peaked head are large, and so is what products round differently of them
     assert float(lines[-1].split()[-3]) < (1e-4 if peaked else 1e-5)
-
-
-def test_screens_by_torch_are_timed_beside_numpys(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    device = runpy.run_path(str(FOLDER / "device.py"))
-    device["main"].__globals__.update(ROUNDS=1, SCREEN=(80, 100))
-    monkeypatch.setattr(surveying, "LEAST", 0)
-    device["screens"]("cpu", 300)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6  # at 1x and 2x; 4x has not as many cells
-    assert all(line.endswith("yes") for line in lines[2::3])
 
 
 def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(

@@ -18,7 +18,7 @@ from .drawing import draw, figure, panel, preview, sheet
 from .explaining import explain, head_beside, question_of
 from .generating import generate, write
 from .learning import beside, learned, with_learned
-from .looking import answers, measure, model_of, reader_of, require_model_of
+from .looking import answers, measure, model_of, require_model_of
 from .observing import habits, habits_of_model, habits_of_text
 from .opening import (
     capture_at,
@@ -52,7 +52,7 @@ __all__ = [
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
     "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
-    "reach_facts", "reach_panel", "read_report", "reader_of", "redundancy",
+    "reach_facts", "reach_panel", "read_report", "redundancy",
     "redundancy_of_captures", "redundancy_panel", "report", "report_facts", "require_model_of",
     "require_report", "rollout", "run_sweep", "said_by", "save", "sheet",
     "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",

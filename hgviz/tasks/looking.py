@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from hgviz.analysis.heads import HeadFacts
     from hgviz.models.model import Model
-    from hgviz.models.tiling import Reader
     from hgviz.study import Study
 
 
@@ -35,15 +34,6 @@ def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[
             found: NDArray[Any] = end.value
             return found
         yield Step(index + 1, total, f"layer {index}")
-
-
-def reader_of(model: Model | None) -> Reader | None:
-    """What reads maps on the device of a model, for pictures; None where maps read themselves."""
-    if model is None or model.device == "cpu":
-        return None
-    from hgviz.models import tiling
-
-    return tiling.reader(model.device)
 
 
 def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:

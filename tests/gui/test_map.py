@@ -1,7 +1,6 @@
 """The map of one head, on screen."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,18 +8,16 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from hgviz import palettes, tasks
+from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
 from hgviz.core import Capture, Display, HeadId, Item, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models import open_model, surveying, tiling
 from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
 from tests.making import byte_prompt, make_capture, make_factors
-from tests.models.building import write_transformer
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
 
@@ -84,32 +81,6 @@ def test_what_is_drawn_is_what_was_handed_over(app, small):
             spot = (place - rect.topLeft()).toPoint()
             handed = view.canvas.pixels[spot.y(), spot.x(), :3]
             assert picture.pixelColor(place.toPoint()).getRgb()[:3] == tuple(handed)
-
-
-def test_where_the_model_has_a_device_its_tiles_are_read_there(app, small, monkeypatch):
-    read, asked = tiling.reader("cpu:0"), []  # the CPU under a name that numpy does not answer to
-
-    def reader(*tile):
-        asked.append(tile)
-        return read(*tile)
-
-    monkeypatch.setattr(surveying, "LEAST", 0)
-    monkeypatch.setattr(tasks, "reader_of", lambda model: model and reader, raising=False)
-    with shown(MapView, capture=small, selection=Selection(0, 1)) as (view, session):
-        by_numpy = view.canvas.pixels.astype(int)
-        assert not asked
-        session.put(model=SimpleNamespace(spec=small.spec))
-        view.settle()
-        by_torch = view.canvas.pixels.astype(int)
-    assert asked and np.abs(by_torch - by_numpy).max() <= 4  # a rounding, a colour further
-
-
-def test_no_device_is_asked_without_a_model_or_with_one_on_the_cpu(tmp_path):
-    assert tasks.reader_of(None) is None
-    model = open_model(write_transformer(tmp_path / "model"))
-    assert tasks.reader_of(model) is None
-    model.device = "cpu:0"
-    assert tasks.reader_of(model) == tiling.reader("cpu:0")
 
 
 def test_masked_is_neither_zero_nor_off(app, small):

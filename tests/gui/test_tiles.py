@@ -329,17 +329,3 @@ def test_the_ring_around_a_view_is_what_lies_next_to_it():
     around = {(key.i, key.j) for key in tiles.around(source, view)}
     assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
     assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
-
-
-def test_tiles_are_read_by_a_device_where_there_is_one_that_can():
-    array, asked = random_map(300), []
-
-    def reader(maps, head, rows, columns, zoom):
-        asked.append((rows, columns, zoom))
-        return maps.read(head, rows, columns, zoom) + 1 if rows[0] == 0 else None
-
-    source, view = replace(source_of(array), reader=reader), Viewport.fitted((300, 300), (700, 700))
-    found = whole(source, view)
-    assert {zoom for *_, zoom in asked} == {0} and len(asked) == 3  # nothing is above the diagonal
-    assert np.array_equal(found[256:], array[256:])  # what it leaves to the map
-    assert np.array_equal(found[:256, :256], array[:256, :256] + 1)

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from hgviz import palettes, tasks
+from hgviz import palettes
 from hgviz.core import HeadId, Integers, Selection, Task, finish
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, label, tip
@@ -138,7 +138,6 @@ class MapView(MapsView):
             shared=session.display.shared,
             view=self.canvas.planned,
             grown=self._opened is not None and self._opened.went_on(chosen.head_id, capture),
-            reader=tasks.reader_of(session.model),
         )
 
     def draw(self, result: Opened) -> None:

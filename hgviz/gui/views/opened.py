@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
 from hgviz.gui.views import sayings
 from hgviz.gui.views.grid import Grid, Words
-from hgviz.gui.views.tiles import Key, Reader, Source, Tiles
+from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Box, Viewport
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
@@ -115,7 +115,6 @@ class Opener:
         self.tiles = tiles
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
-        self._reader: Reader | None = None
         self._words = Words()
         self._lock = Lock()
         self._grids: dict[tuple[int, bool], Grid] = {}
@@ -131,20 +130,17 @@ class Opener:
         shared: bool,
         view: Viewport,
         grown: bool = False,
-        reader: Reader | None = None,
     ) -> Task[Opened]:
         """Open a head, read of a small map the tiles of a view, then the row of a query.
 
         A head whose row takes a while is the value of a step before.
 
         view: as it is, or of any other shape: then the whole map is meant, but of a head that has
-        grown the same part. whole: no band. reader: what reads the tiles of heads, None for
-        their maps.
+        grown the same part. whole: no band.
         """
         yield Step(0, 3, "Opening the head")
         with self._lock:
             self._turn_to(capture)
-            self._read_by(reader)
             found = self._found(capture, head, whole)
         if _cells(found.source.shape) <= SMALL:
             view = view.of(found.source.shape, found.grid.wide, grown)
@@ -194,24 +190,17 @@ class Opener:
                 del self._opened[key]
                 self.tiles.drop(one.source)
 
-    def _read_by(self, reader: Reader | None) -> None:
-        """Forget what was opened to be read in another way, such as before the model was there."""
-        if reader != self._reader:
-            self._reader = reader
-            while self._opened:
-                self.tiles.drop(self._opened.popitem()[1].source)
-
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
         grid = self._grids.get((head.layer, whole))
         if grid is None:
             grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
         rule = grid.rule_of(head.head)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
-            return Opened(head, grid, Source(grid.map, head.head, rule, None, self._reader), None)
+            return Opened(head, grid, Source(grid.map, head.head, rule), None)
         layer = capture.maps[head.layer]
         facts = layer.summary(head.head)  # type: ignore[union-attr]
         thumb = None if grid.band is not None else facts.thumb
-        source = Source(grid.map, head.head, rule, thumb, self._reader)
+        source = Source(grid.map, head.head, rule, thumb)
         return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
 
     def _compare(self, capture: Capture) -> Task[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -27,20 +27,16 @@ BYTES = 256 * 2**20
 COARSER = 9  # levels to look back for something to show meanwhile
 
 Range = tuple[int, int]
-# what reads a map in its place (map, head, rows, columns, zoom), or leaves it to the map with None
-Reader = Callable[[Map, int, Range, Range, int], Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """One head of one capture; compared by identity, so that old tiles never come back, and read
-    in one way as long as it lives, so that all its tiles match."""
+    """One head of one capture; compared by identity, so that old tiles never come back."""
 
     map: Map
     head: int
     rule: Rule | Sight
     thumb: Floats | None = None
-    reader: Reader | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,10 +56,7 @@ class Source:
 
     def read(self, rows: Range, columns: Range, zoom: int) -> Floats:
         """The largest weights of cells of 2^zoom."""
-        found = None
-        if self.reader is not None:
-            found = self.reader(self.map, self.head, rows, columns, zoom)
-        return self.map.read(self.head, rows, columns, zoom) if found is None else found
+        return self.map.read(self.head, rows, columns, zoom)
 
     def stored(self, rows: Range, columns: Range, zoom: int) -> Floats | None:
         """Cells of the levels kept in the capture; None where none is as fine."""
