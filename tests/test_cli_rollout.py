@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from hgviz import cli
-from hgviz.analysis.network import attention_flow
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.recipe import Recipe
 from hgviz.store import write_capture
 
@@ -47,18 +46,9 @@ def test_options_are_those_of_the_composition(run, saved, capture, tmp_path, wor
     np.testing.assert_allclose(np.load(out), rollout(capture, recipe=recipe), atol=1e-6)
 
 
-def test_a_flow_is_measured_for_rows(run, saved, capture, tmp_path):
-    out = tmp_path / "f.npy"
-    assert run("rollout", saved, "--flow", "--rows", "9:10", "-o", out)[0] == 0
-    wanted = finish(attention_flow(capture, (9, 10)))
-    np.testing.assert_allclose(np.load(out), wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--flow",), 2, "--rows A:B"),
-        (("--flow", "--rows", "3:4", "--signed"), 1, "no flow of a signed product"),
         (("--residual", "2"), 1, "It is a part of it"),
         (("--signed", "--fuse", "min"), 1, "does not go with"),
         (("--heads", "99.0"), 1, "no head 99.0"),

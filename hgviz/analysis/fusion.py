@@ -147,16 +147,6 @@ class Fused:
                 yield DOING
         return out
 
-    def corner(self, queries: int, keys: int) -> Array:
-        """The first rows and columns, (queries, keys); zeros beyond what there is."""
-        _, rows, columns = self.map.shape
-        out = np.zeros((queries, keys))
-        rows, columns = min(queries, rows), min(keys, columns)
-        for start in range(0, rows, ROWS):
-            stop = min(start + ROWS, rows)
-            out[start:stop, :columns] = self._block(start, stop, columns)
-        return out
-
 
 def inverse(sums: Array) -> Array:
     """1 / sum, 0 where a row has no mass: zero rows stay zero."""

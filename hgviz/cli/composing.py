@@ -1,4 +1,4 @@
-"""All maps as one, from a terminal: the product, and the flow through it."""
+"""All maps as one, from a terminal."""
 
 from __future__ import annotations
 
@@ -39,25 +39,14 @@ def rollout(
         Path | None,
         typer.Option(metavar="MODEL", help="Pool by the norms of this model's linear maps."),
     ] = None,
-    flow: Annotated[
-        bool,
-        typer.Option("--flow", help="The largest flow to each token alone; needs --rows."),
-    ] = False,
 ) -> None:
     """Write the attention rollout: how much each input token contributes to each output token."""
     from hgviz import tasks
 
-    if flow and rows is None:
-        raise typer.BadParameter("--flow takes seconds for each row: name some with --rows A:B.")
     capture = open_item(source, item)
     recipe = recipe_of(capture, fuse, heads, residual, signed, nothing)
     if norms is not None:
         recipe = terminal.run(tasks.with_norms(recipe, capture, norms), "Reading the model")
     limits = (rows.start, rows.stop) if rows else None
-    if flow:
-        assert limits is not None
-        task = tasks.attention_flow(capture, limits, recipe)
-        terminal.write(out, terminal.run(task, "Measuring the flow"))
-    else:
-        task = tasks.rollout(capture, limits, recipe)
-        terminal.write(out, terminal.run(task, "Composing the maps"))
+    task = tasks.rollout(capture, limits, recipe)
+    terminal.write(out, terminal.run(task, "Composing the maps"))

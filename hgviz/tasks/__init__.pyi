@@ -4,7 +4,6 @@ from .attributing import attribution_panel, attribution_rows, given_words, said_
 from .capturing import Estimate, capture, estimate, save
 from .comparing import compare, compare_answers
 from .composing import (
-    attention_flow,
     of_tokens,
     rollout,
     together,
@@ -44,7 +43,7 @@ from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
 __all__ = [
-    "Estimate", "answers", "attention_flow", "attribution_panel",
+    "Estimate", "answers", "attribution_panel",
     "attribution_rows", "beside", "capture", "capture_alike", "capture_at", "capture_corpus",
     "chart", "collaborate", "compare", "compare_answers", "conclude", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",

@@ -1,4 +1,4 @@
-"""All maps as one: the product, the flow through them, and both as a capture that can be read."""
+"""All maps as one: the product, and it as a capture that can be read."""
 
 from __future__ import annotations
 
@@ -23,15 +23,6 @@ def rollout(
     composing = resolution.Rollout(capture, recipe)
     resolution.bounds(rows, composing.tokens)
     return (yield from composing.rows(rows))
-
-
-def attention_flow(
-    capture: Capture, rows: tuple[int, int], recipe: Recipe | None = None
-) -> Task[Floats]:
-    """How much can flow at most from some tokens' answers to each token."""
-    from hgviz.analysis import network
-
-    return (yield from network.attention_flow(capture, rows, recipe))
 
 
 def of_tokens(capture: Capture) -> Capture:

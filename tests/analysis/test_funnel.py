@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hgviz.analysis.network import attention_flow
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, finish
 from hgviz.maps import DenseMap
@@ -124,12 +123,6 @@ def test_the_ways_into_each_level_are_told():
     assert 0 < outer.through.min() < outer.through.max() < 1
     with_none = finish(Rollout(capture, Recipe(nothing=True)).rows())
     np.testing.assert_allclose(with_none.sum(1), 1, atol=1e-6)
-
-
-def test_no_more_flows_than_the_rollout_and_all_of_it_arrives():
-    capture, _ = make("apart", 7)
-    flow = finish(attention_flow(capture, (0, 7)))
-    assert (flow >= rollout(capture) - 1e-6).all() and (flow <= 1 + 1e-9).all()
 
 
 def test_positions_of_many_tokens_are_not_composed():

@@ -9,7 +9,6 @@ import pytest
 
 from hgviz import tasks
 from hgviz.analysis.layout import Layout
-from hgviz.analysis.network import attention_flow
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import HeadId, finish
 from hgviz.figures.kinds.stages import stages_of
@@ -94,16 +93,6 @@ def test_what_goes_through_patches_is_the_same_both_ways(made, mode):
         np.testing.assert_allclose(one.through, 0.75, atol=1e-6)  # of two layers that look up
         np.testing.assert_allclose(one.pooled + one.looked_down, 0.75, atol=1e-6)
     assert not found.crossings[0].copied.any() and found.crossings[0].looked_up.all()
-
-
-@pytest.mark.parametrize("mode", ["one part", "two parts", "all layers look down"])
-def test_flow_is_the_same_of_a_text_up_to_an_answer_and_never_less_than_a_share(made, mode):
-    capture = made(mode)
-    whole = finish(attention_flow(capture, (5, 12)))
-    part = finish(attention_flow(capture, (5, 7)))
-    assert apart(whole[:2], part) < 1e-6
-    assert not part[0, 6:].any() and (part <= 1 + 1e-6).all()
-    assert (part >= rollout(capture)[5:7] - 1e-6).all()
 
 
 def test_the_stages_of_a_letter_are_bytes_patches_and_bytes(made):

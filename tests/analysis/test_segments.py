@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hgviz.analysis.network import attention_flow
 from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, finish, readonly, replace
@@ -137,13 +136,6 @@ def test_a_part_of_a_text_has_the_segments_that_end_within_it():
         way = Segments(length, spans)
         assert way.count == 1 + sum(0 < end <= length for _, end in spans)
         assert way.spread(np.arange(way.count)).shape == (length,)
-
-
-def test_what_can_flow_passes_through_segments():
-    capture = make("words")
-    found = finish(attention_flow(capture, (20, 22)))
-    assert (found[:, 22:] == 0).all() and (found[0, :21] > 0).all()
-    assert (found <= 1 + 1e-6).all()
 
 
 def test_a_token_has_the_row_of_the_last_segment_that_was_closed_by_then():

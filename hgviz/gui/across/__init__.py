@@ -1,1 +1,1 @@
-"""All levels composed: the map of all maps, the flow of one answer, what takes the long way."""
+"""All levels composed: the map of all maps, one answer, what takes the long way."""

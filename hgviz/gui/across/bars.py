@@ -1,4 +1,4 @@
-"""One answer as bars over the text: its rollout, and under it the flow to each token."""
+"""One answer as bars over the text: its rollout, or its signed product."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hgviz.gui.views.viewport import Along
 
 LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
 LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
-NAMES = {"rollout": "Rollout", "product": "Product", "flow": "Flow"}
+NAMES = {"rollout": "Rollout", "product": "Product"}
 MEANT = {  # what a lane is, its formula
     "rollout": (
         "How much of the answer comes from each token, all layers taken together",
@@ -36,10 +36,6 @@ MEANT = {  # what a lane is, its formula
     "product": (
         "How much each token adds or takes away, all layers multiplied",
         Cited("Π_l (A_l + I)", "across.md"),
-    ),
-    "flow": (
-        "How much can flow from each token to the answer at most",
-        Cited("maxflow(i → j)", "Abnar and Zuidema 2020"),
     ),
 }  # fmt: skip
 
@@ -85,12 +81,8 @@ class Bars(QWidget):
         """What is shown, from top to bottom."""
         if self.across is None or self.across.row is None:
             return ()
-        found = [
-            ("product" if self.across.recipe.signed else "rollout", self.across.row.weights[0])
-        ]
-        if self.across.flow is not None:
-            found.append(("flow", self.across.flow))
-        return tuple(found)
+        name = "product" if self.across.recipe.signed else "rollout"
+        return ((name, self.across.row.weights[0]),)
 
     def show_row(self, across: Across, rows: Names, columns: Names) -> None:
         """Show an answer."""
@@ -168,32 +160,31 @@ class Bars(QWidget):
         self, painter: QPainter, along: Along, name: str, values: Floats, box: QRectF
     ) -> None:
         now = theme.current()
-        known = np.nan_to_num(values, nan=0.0)
-        most = float(np.abs(known).max(initial=0.0)) or 1.0
-        most = 1.0 if name == "flow" else most
+        values = np.nan_to_num(values, nan=0.0)
+        most = float(np.abs(values).max(initial=0.0)) or 1.0
         painter.setFont(theme.font(ink.AXIS, 600))
         painter.setPen(now.secondary)
         beside = QRectF(16, box.top(), LEFT - 24, 16)
         painter.drawText(beside, ink.TO_RIGHT, tr(NAMES[name]))
         painter.setFont(theme.font(ink.AXIS))
         under = QRectF(16, box.top() + 16, LEFT - 24, 16)
-        top = "1" if name == "flow" else saying.amount(most, self.across) if self.across else ""
+        top = saying.amount(most, self.across) if self.across else ""
         painter.drawText(under, ink.TO_RIGHT, tr("to {amount}", amount=top))
-        signed = bool((known < 0).any())
+        signed = bool((values < 0).any())
         zero = box.center().y() if signed else box.bottom()
         high = box.height() / (2 if signed else 1)
         negative, positive = ink.sides()
         plain = now.press
         bounds = along.bounds()
-        layers = self._layers(name, known, plain, negative, positive)
+        layers = self._layers(name, values, plain, negative, positive)
         gap = along.scale > 4
         for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             if gap and (pixel + 1) % int(along.scale) == 0:
                 continue
             cells = slice(int(first), max(int(first) + 1, int(after)))
-            if not len(known[cells]):
+            if not len(values[cells]):
                 continue
-            at = int(first) + int(np.abs(known[cells]).argmax())
+            at = int(first) + int(np.abs(values[cells]).argmax())
             base = zero
             for part, colour in layers:
                 tall = high * min(1.0, abs(float(part[at])) / most)
@@ -201,27 +192,17 @@ class Bars(QWidget):
                     y = base - tall if part[at] > 0 else base
                     painter.fillRect(QRectF(box.left() + pixel, y, 1, tall), colour)
                     base -= tall
-        unknown = np.isnan(values)
-        if unknown.any():
-            runs = np.flatnonzero(np.diff(np.concatenate([[0], unknown.astype(np.int8), [0]])))
-            for first, after in runs.reshape(-1, 2):
-                left, right = along.edges(int(first))[0], along.edges(int(after))[0]
-                ink.unseen(
-                    painter,
-                    QRectF(box.left() + left, box.top(), max(1, right - left), box.height()),
-                    self.devicePixelRatioF(),
-                )
         painter.setPen(QPen(now.edge, 1))
         painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
 
     def _layers(
-        self, name: str, known: Floats, plain: QColor, negative: QColor, positive: QColor
+        self, name: str, values: Floats, plain: QColor, negative: QColor, positive: QColor
     ) -> list[tuple[Floats, QColor]]:
         """What is stacked in a lane: of a rollout, what comes from each level of the model."""
-        if (known < 0).any():
-            return [(np.minimum(known, 0), negative), (np.maximum(known, 0), positive)]
+        if (values < 0).any():
+            return [(np.minimum(values, 0), negative), (np.maximum(values, 0), positive)]
         levels = self.levels if name == "rollout" else ()
-        return [*zip(levels, tints(len(levels)), strict=True)] if levels else [(known, plain)]
+        return [*zip(levels, tints(len(levels)), strict=True)] if levels else [(values, plain)]
 
     @property
     def levels(self) -> tuple[Floats, ...]:
@@ -250,10 +231,6 @@ class Bars(QWidget):
     def _said(self, name: str, value: float, column: int) -> str:
         """The number of a lane at a column, with its name."""
         assert self.across is not None
-        if np.isnan(value):
-            return tr("flow not measured yet")
-        if name == "flow":
-            return tr("flow {amount}", amount=f"{value:.3f}")
         amount = saying.amount(value, self.across)
         if name == "product":
             return tr("product {amount}", amount=amount)

@@ -1,4 +1,4 @@
-"""How all maps become one: what a person chooses of a Recipe, and whether the flow is measured."""
+"""How all maps become one: what a person chooses of a Recipe."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ STAYING = (
     Cited("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
 SIGNED = "Weights below zero stay so: the product of A + I", MEANT["product"][1]
-FLOW = "Measure how much can flow to each token at most", MEANT["flow"][1]
 
 
 class Choices(QWidget):
-    """Four controls in a row; `changed` says that one of them was used."""
+    """Three controls in a row; `changed` says that one of them was used."""
 
     changed = Signal()
 
@@ -58,10 +57,9 @@ class Choices(QWidget):
             box.setFixedWidth(wide)
             box.currentIndexChanged.connect(self._chosen)
             row.addWidget(box)
-        self.signed, self.flow = _switch(tr("Signed"), *SIGNED), _switch(tr("Flow"), *FLOW)
-        for switch in (self.signed, self.flow):
-            switch.toggled.connect(self._chosen)
-            row.addWidget(switch)
+        self.signed = _switch(tr("Signed"), *SIGNED)
+        self.signed.toggled.connect(self._chosen)
+        row.addWidget(self.signed)
 
     def recipe(self, head: HeadId, off: Off) -> Recipe:
         """What is chosen; head: the selected one, off: those that are switched off."""
@@ -77,7 +75,6 @@ class Choices(QWidget):
         for at in (1, 2):  # a signed product is of means
             self.fuse.model().item(at).setEnabled(plain)  # type: ignore[attr-defined]
         self.residual.setEnabled(plain)
-        self.flow.setEnabled(plain)
         self.changed.emit()
 
 

@@ -1,4 +1,4 @@
-"""The look Across levels: all maps as one, which way an answer took, and the flow to each token."""
+"""The look Across levels: all maps as one, and which way an answer took."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ class AcrossView(View):
         self.head = PaneHead(tr("All maps"))
         self.choices = Choices()
         self.choices.changed.connect(self.refresh)
-        self.flow = self.choices.flow
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(self._export)
         self.head.add(self.choices, self.export)
@@ -112,16 +111,14 @@ class AcrossView(View):
         self._supply.stop()
 
     def request(self, session: Session) -> Task[Across] | None:
-        """Compose the row of the answer, then all of them, then measure the flow."""
+        """Compose the row of the answer, then all of them."""
         capture = session.capture
         if capture is None or not len(capture.main):
             self.empty, self.empty_actions = NOTHING, (
                 ("capture", "Capture this text"), ("open_sample", "Open the sample"),
             )  # fmt: skip
             return None
-        return self._kept.across(
-            session.capture, self._answer(session), self._recipe(session), self.flow.isChecked()
-        )
+        return self._kept.across(session.capture, self._answer(session), self._recipe(session))
 
     def draw(self, result: Across) -> None:
         """Show as much of it as there is."""
@@ -349,6 +346,5 @@ class AcrossView(View):
         ways = across is not None and across.row is not None and bool(across.row.crossings)
         self.ways.setVisible(ways and self.width() >= ROOMY)
         whole = across is None or across.opened is not None or not across.why
-        low, flow = self.height() < HIGH, self.flow.isChecked()
-        self.canvas.setVisible(whole and not (low and flow))
-        self.bars.setVisible(not low or flow or not whole)
+        self.canvas.setVisible(whole)
+        self.bars.setVisible(self.height() >= HIGH or not whole)

@@ -90,31 +90,11 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
     view.choices.signed.setChecked(True)
     view.settle()
     assert view._across.opened.source.signed and view._across.opened.mass is not None
-    assert not view.choices.flow.isEnabled() and not view.choices.residual.isEnabled()
+    assert not view.choices.residual.isEnabled()
     assert "all layers multiplied" in view.canvas.sentence.text()
     assert not view.ways.isVisibleTo(view)  # one level: there is no long way
     view.choices.signed.setChecked(False)
-    assert view.choices.flow.isEnabled() and view.choices.residual.isEnabled()
-
-
-def test_the_flow_grows_token_by_token_and_is_kept(shown):
-    capture = small()
-    view, session = shown(capture, selection=Selection(0, 0, 9))
-    kept = Kept(Tiles())
-    steps = list(kept.across(capture, 9, Recipe(), True))
-    known = [
-        int(np.isfinite(one.value.flow).sum())
-        for one in steps
-        if one.value is not None and one.value.flow is not None
-    ]
-    assert known == sorted(known) and known[0] == 0
-    again = list(kept.across(capture, 9, Recipe(), True))
-    assert len(again) < len(steps)  # another answer and back: nothing is measured twice
-    view.choices.flow.setChecked(True)
-    view.settle()
-    assert [name for name, _ in view.bars.lanes] == ["rollout", "flow"]
-    assert np.isfinite(view.bars.lanes[1][1]).all()
-    assert "flow" in view.bars.said_at(QPointF(view.bars.width() - 40, 10))
+    assert view.choices.residual.isEnabled()
 
 
 def test_ribbons_are_as_wide_as_what_they_carry(shown):
@@ -203,8 +183,6 @@ def test_what_is_pointed_at_in_the_next_text_is_not_looked_up_in_this_one(shown)
 @pytest.mark.parametrize("tokens", [1, 2, 3])
 def test_tiny_texts_are_drawn(shown, tokens):
     view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
-    view.choices.flow.setChecked(True)
-    view.settle()
     view.grab()
     assert view._across.opened.source.shape == (tokens, tokens)
 
@@ -215,9 +193,6 @@ def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
     view.resize(500, 300)
     view._fit_parts()
     assert not view.ways.isVisibleTo(view) and not view.bars.isVisibleTo(view)
-    view.choices.flow.setChecked(True)
-    view._fit_parts()
-    assert view.bars.isVisibleTo(view) and not view.canvas.isVisibleTo(view)
 
 
 @pytest.fixture
@@ -249,7 +224,5 @@ def test_it_comes_by_steps_through_a_lane_too(opened, until):
     view = next(one for one in opened.inspect.looks if one.name == "across")
     opened.session.put(look="across")
     until(lambda: view._across is not None and view._across.opened is not None)
-    whole = finish(
-        Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe(), False)
-    )
+    whole = finish(Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe()))
     np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)
