@@ -199,7 +199,7 @@ def content(path: Path) -> Any:
     if kind == ".npy":
         return sampled(np.load(path))
     if kind == ".h5":
-        return hdf5(path)
+        return hdf5(path) | maps(path)
     if kind == ".safetensors":
         from safetensors.torch import load_file
 
@@ -255,6 +255,21 @@ def hdf5(path: Path) -> dict[str, Any]:
 
         visit("/", file)
         file.visititems(visit)
+    return found
+
+
+def maps(path: Path) -> dict[str, Any]:
+    """The norm and the signed sum of every head's map in a capture, layer by layer."""
+    from hgviz.store import is_capture, open_capture
+
+    found: dict[str, Any] = {}
+    if is_capture(path):
+        capture = open_capture(path)
+        for layer, one in zip(capture.spec.layers, capture.maps, strict=True):
+            if one is not None:
+                sums = [sampled(one.read(head)) for head in layer.heads]
+                pairs = [(each["norm"], each["signed"]) for each in sums]
+                found[f"maps of layer {layer.index}"] = sampled(np.array(pairs))
     return found
 
 
