@@ -57,7 +57,7 @@ def softmax(scale=0.125, **options):
     return Rule(scale, ("softmax",), (None,), **options)
 
 
-def agree(one, other, tolerance=1e-5):
+def agree(one, other, tolerance=2e-5):
     """Two surveys within the rounding of float32; entropies are sums of many."""
     for name in FINDINGS:
         a, b = getattr(one, name), getattr(other, name)
