@@ -6,6 +6,7 @@ A report of `make lint`, not a check: the limits are for the end of the rebuildi
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import grimp
@@ -20,6 +21,11 @@ def lines(files: list[Path]) -> int:
     return sum(len(one.read_text("utf-8").splitlines()) for one in files)
 
 
+def is_counted(path: Path) -> bool:
+    """Whether a file counts as a module: an __init__.py does from 41 lines on."""
+    return path.name != "__init__.py" or lines([path]) > 40
+
+
 def circles() -> int:
     """Circles of modules that import each other, also through functions."""
     graph = grimp.build_graph("hgviz")
@@ -30,20 +36,22 @@ def circles() -> int:
 
 def main() -> None:
     """Print a row for each part: now, aim and limit."""
-    every = sorted((ROOT / "hgviz").rglob("*.py"))
-    window = [one for one in every if "gui" in one.parts]
-    rest = [one for one in every if "gui" not in one.parts]
+    every = [one for one in sorted((ROOT / "hgviz").rglob("*.py")) if is_counted(one)]
+    window = [one for one in every if {"gui", "session"} & set(one.parts)]
+    rest = [one for one in every if one not in window]
     tests = sorted((ROOT / "tests").rglob("*.py"))
     pages = [one for one in (ROOT / "docs").rglob("*.md") if "reference" not in one.parts]
-    words = sum(len(re.findall(r"\w+", one.read_text("utf-8"))) for one in pages)
+    prose = (re.sub(r"(?ms)^ *```.*?^ *```|^    .*?$", "", one.read_text("utf-8")) for one in pages)
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout
     rows = (
-        ("modules outside the window", len(rest), 65, 72),
-        ("their lines", lines(rest), 26_000, 33_000),
-        ("modules of the window", len(window), 48, 52),
-        ("their lines", lines(window), 24_000, 28_000),
-        ("files of tests", len(tests), 60, 80),
-        ("their lines", lines(tests), 13_000, 18_000),
-        ("words of the guide", words, 25_000, 28_000),
+        ("modules outside gui and session", len(rest), 66, 72),
+        ("their lines", lines(rest), 28_000, 32_500),
+        ("modules of gui and session", len(window), 47, 52),
+        ("their lines", lines(window), 24_000, 27_500),
+        ("files of tests", len(tests), 75, 100),
+        ("their lines", lines(tests), 18_000, 22_000),
+        ("words of the guide", sum(len(one.split()) for one in prose), 25_000, 28_000),
+        ("tracked files", len(tracked.splitlines()), 450, 600),
         ("circles of imports", circles(), 0, 0),
         (f"modules over {LARGEST:,} lines", sum(lines([one]) > LARGEST for one in every), 0, 0),
     )
