@@ -86,8 +86,8 @@ def test_it_gives_what_the_masked_model_gives(folder, tmp_path, kind, name, case
     off = off_of(whole, left)
     masked = run(whole, off)
     found, alone = small(path, off, tmp_path / "out")
-    apart = 1e-5 if dtype == "float32" else 1e-9
-    assert np.abs(run(open_model(tmp_path / "out", dtype=dtype)) - masked).max() < apart
+    close = 1e-5 if dtype == "float32" else 1e-9
+    assert np.abs(run(open_model(tmp_path / "out", dtype=dtype)) - masked).max() < close
     assert np.abs(run(whole) - masked).max() > 1e-3
     assert found.spec.parameters < whole.spec.parameters
     assert [set(one.heads) for one in found.spec.layers] == [
