@@ -59,6 +59,8 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     count = 1 + max(head for one in maps.values() for head in one.heads)
     titles = max(style.extent(f"layer {one}", style.SMALL) for one in maps) + 5
     names = {one: level_name(capture, one) for one in maps}
+    if max(style.extent(name, style.SMALL) for name in names.values()) > page.width / 3:
+        names = {one: name.partition(", ")[0] for one, name in names.items()}
     # there is a shape behind the maps
     shaped = len({(layer.level, layer.key_level) for layer in layers}) > 1
     left = titles + (max(style.extent(name, style.SMALL) for name in names.values()) or -5)
