@@ -205,9 +205,17 @@ def test_it_ends_after_the_token_that_ends_a_text(tmp_path, where):
 @pytest.mark.parametrize("damaged", ["{", '{"eos_token_id": "x", "eos_token": 5}', "[]", ""])
 def test_what_says_nothing_of_an_end_is_passed_over(tmp_path, damaged):
     folder = write_gpt2(tmp_path / "gpt2")
-    for name in ("generation_config.json", "tokenizer_config.json"):
-        (folder / name).write_text(damaged)
+    (folder / "generation_config.json").write_text(damaged)
+    (folder / "tokenizer_config.json").write_text('{"eos_token": 5}')
     assert open_model(folder).ends == frozenset()
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", ""])
+def test_settings_of_a_tokenizer_that_cannot_be_read_are_one_error(tmp_path, damaged):
+    folder = write_gpt2(tmp_path / "gpt2")
+    (folder / "tokenizer_config.json").write_text(damaged)
+    with pytest.raises(HgvizError, match="tokenizer_config.json is not a JSON object"):
+        open_model(folder)
 
 
 # --- what is refused ------------------------------------------------------------------------------
