@@ -333,7 +333,7 @@ def test_a_click_that_cannot_be_done_says_why(window):
 
 def test_undo_of_heads_comes_after_that_of_segments(window, act):
     session, commands = window.session, window.commands
-    commands.pruning.switch(frozenset({HeadId(1, 0)}))
+    act(commands.pruning.switch, frozenset({HeadId(1, 0)}))
     act(commands.run, "cut_words")
     act(commands.run, "undo")
     assert session.off and session.boundaries == ""

@@ -56,13 +56,11 @@ class Scene:
 
 
 def label(side: Side, place: int) -> str:
-    """What is written for a unit; a further byte of the same character is a ditto mark."""
+    """The label of a unit: a token's own, so that bytes of one character are named each."""
     unit = int(side.shown[place])
     start, end = (int(one) for one in side.tokens[unit])
     if start < 0:
         return "∅"
-    if place and end - start == 1 and _goes_on(side, place, start):
-        return "″"
     if end - start == 1:
         return naming.name(side.prompt, start).strip() or naming.SPACE
     found = side.prompt.words(start, end)
@@ -72,12 +70,3 @@ def label(side: Side, place: int) -> str:
 def amount(value: float, signed: bool, digits: int = 2) -> str:
     """0.42; with signs, where there can be some."""
     return words.with_sign(value, digits) if signed else words.weight(value, digits)
-
-
-def _goes_on(side: Side, place: int, token: int) -> bool:
-    """Whether a token is a further byte of the character of the unit before."""
-    spans = side.prompt.spans
-    if token == 0 or int(side.tokens[int(side.shown[place - 1]), 1]) != token:
-        return False
-    (first, last), (start, stop) = spans[token].tolist(), spans[token - 1].tolist()
-    return first >= 0 and (first, last) == (start, stop)

@@ -172,7 +172,7 @@ def _seen(study: Study, method: Method) -> tuple[Integers, int, str]:
         return np.zeros(len(study.heads), int), 0, ""
     noun = place_noun("classes", study.spec) if study.asked in EACH else "window"
     if len(values) == len(study.wanted):
-        values = values[study.places[:-1]]
+        values = values[study.places[:-1][np.diff(study.places) > 0]]  # the first of each
     noun = "order" if method.needs == "shapley" else noun
     return (~np.isnan(values)).sum(0), len(values), noun
 

@@ -338,10 +338,10 @@ def test_the_figure_of_the_view_is_what_it_shows(words):
         assert spec.links.queries == (4, 7) and spec.links.words
 
 
-def test_bytes_of_one_character_are_ditto_marks():
+def test_bytes_of_one_character_are_named_each():
     capture = make_capture("沙 a", strides=(1,), heads=1)
     side = side_of(capture, 0, "key", words=False, special=True)
-    assert [label(side, at) for at in range(len(side))] == ["沙", "″", "″", "·", "a"]
+    assert [label(side, at) for at in range(len(side))] == ["<E6>", "<B2>", "<99>", "·", "a"]
 
 
 @settings(max_examples=40, deadline=None)
