@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import settings, tasks
 from hgviz.core import NO_STREAMING, HeadId, Selection, Streaming, finish
-from hgviz.gui import reasons
+from hgviz.gui import opening, reasons
 from hgviz.gui.actions import by_name
 from hgviz.gui.compare import offers
 from hgviz.gui.keeping import recovery
@@ -157,7 +157,8 @@ def test_the_preference_says_how_many_keys_and_acts_at_once(eager):
     assert eager.session.streaming.recent == 1024
 
 
-def test_the_next_capture_is_of_heads_that_stream_and_the_map_says_so(eager, until):
+def test_the_next_capture_is_of_heads_that_stream_and_the_map_says_so(eager, until, monkeypatch):
+    monkeypatch.setattr(opening, "is_quick", lambda capture: False)  # as of a long text
     session, view = eager.session, eager.inspect.map
     text = "A sailor turned the glass, and the sand ran down again. "
     session.put(text=text, mode="inspect")
