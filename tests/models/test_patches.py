@@ -17,11 +17,9 @@ from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import Patches
-from hgviz.models.formats.readers import read
 from hgviz.models.measures import gradients
 from hgviz.models.measures.variants import variants_of
 from hgviz.models.patches import lengths_of
-from hgviz.models.surgery import graph
 from hgviz.store import open_capture
 from tests.closeness import apart
 from tests.models import patches as blt
@@ -282,11 +280,6 @@ def test_dense_captures_keep_the_same_weights(models):
                           strict=True):  # fmt: skip
         assert one.shape == other.shape and isinstance(other, DenseMap)
         assert apart(one.read(1), other.read(1)) < 1e-6
-
-
-def test_no_graph_has_as_many_patches_as_the_text_asks_for(models, tmp_path):
-    with pytest.raises(HgvizError, match="as many segments as the text asks for"):
-        graph.write(read(models("two parts")[1]), tmp_path)
 
 
 def test_of_a_patcher_without_layers_patches_are_its_own(tmp_path):
