@@ -293,7 +293,7 @@ def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt]
     return replace(found, rows=tuple(rows))
 
 
-def twice(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
+def repeated_as_target(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
     """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
     where they answer about a text. shifted: the ids that it reads of those of a text."""
     rows = (replace(row, ids=shifted(row.ids), first=row) for row in found.rows)

@@ -135,7 +135,7 @@ class Prompt:
         shared = (near[:, 0] < end) & (start < near[:, 1]) & (near[:, 0] >= 0)
         text = self.text[start:end]
         alone = shared.sum() == 1 and "\N{REPLACEMENT CHARACTER}" not in text
-        return text if alone else normalize("NFC", reading(self.pieces[token]))
+        return text if alone else normalize("NFC", text_of_piece(self.pieces[token]))
 
     def words(self, start: int, end: int) -> str:
         """The characters that tokens start..end-1 stand for; of one token its label."""
@@ -169,7 +169,7 @@ class Prompt:
         pieces = [self.pieces[at] for at in plain]
         several = sizes[groups] > 1
         spelled = np.ones(len(plain))
-        spelled[several] = [_spelled(pieces[at]) for at in np.flatnonzero(several)]
+        spelled[several] = [_bytes_of_piece(pieces[at]) for at in np.flatnonzero(several)]
         # a tokenizer may put a space of its own before a text or a word
         extra = (sizes > 1) & (np.add.reduceat(spelled, first) == stop - start + 1)
         spelled[first[extra]] -= [pieces[at].startswith(tuple(SPACES)) for at in first[extra]]
@@ -209,16 +209,16 @@ def _is_letter(piece: str) -> bool:
     return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
 
 
-def reading(piece: str) -> str:
+def text_of_piece(piece: str) -> str:
     """What a token reads by its name alone, without the marks of its tokenizer."""
     plain = re.sub(f"[{SPACES}]", " ", _BYTE.sub(r"<\1>", piece)).removesuffix("</w>")
     return plain.removeprefix("##") or piece
 
 
 @cache
-def _spelled(piece: str) -> int:
+def _bytes_of_piece(piece: str) -> int:
     """How many bytes of UTF-8 a token spells by its name."""
-    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", reading(piece))).encode())
+    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", text_of_piece(piece))).encode())
 
 
 def _byte_ends(text: str) -> Integers:

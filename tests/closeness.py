@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-def apart(found: Any, wanted: Any) -> float:
+def scaled_error(found: Any, wanted: Any) -> float:
     """Largest difference of two arrays, relative to the largest wanted value where that exceeds 1.
 
     Rounding in float32 grows with the values: another instruction set moves logits of 30 thirty

@@ -16,7 +16,7 @@ from hgviz.cli import main
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
 from hgviz.resources import resource
-from tests.closeness import apart
+from tests.closeness import scaled_error
 
 REVIEW = "A dull plot, but she never bores."
 SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
@@ -129,7 +129,7 @@ def test_a_head_beside_its_attention_is_what_autograd_says(review, query):
     rows = slice(None) if query is None else slice(query, query + 1)
     wanted = (weights * given)[rows].sum(0)
     assert np.abs(beside.slope - wanted).max() <= 1e-5 * max(1e-3, np.abs(wanted).max())
-    assert apart(beside.attention, weights[rows].mean(0)) <= 1e-6
+    assert scaled_error(beside.attention, weights[rows].mean(0)) <= 1e-6
     assert np.allclose(beside.tokens, found.tokens, rtol=0, atol=1e-12)
     assert beside.columns.tolist() == list(range(len(capture.main)))
 

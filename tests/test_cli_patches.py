@@ -9,7 +9,7 @@ from hgviz import cli
 from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import patches as blt
 
 TEXT = "The river broke its banks."
@@ -111,7 +111,7 @@ def test_heads_are_scored_switched_off_and_taken_away(run, root, tmp_path):
     assert "5 heads of 44 removed" in said
     ids, off = blt.ids_of(20), {(0, 1), (2, 0), (4, 1), (5, 3), (7, 2)}
     wanted = open_model(model).run(ids, off=off).logits
-    assert apart(open_model(tmp_path / "small").run(ids).logits, wanted) < 1e-5
+    assert scaled_error(open_model(tmp_path / "small").run(ids).logits, wanted) < 1e-5
 
 
 def test_two_are_compared_and_an_answer_is_traced_back(run, root, captured):
@@ -130,5 +130,5 @@ def test_a_layer_between_levels_that_has_lost_all_heads_is_written_and_opens(run
     off = frozenset(HeadId(7, head) for head in range(4))
     given = whole.tokenize(TEXT).ids
     assert len(given) == len(ids)
-    assert apart(left.run(given).logits, whole.run(given, off=off).logits) < 1e-5
+    assert scaled_error(left.run(given).logits, whole.run(given, off=off).logits) < 1e-5
     assert "11 layers" in run("capture", tmp_path / "out", "--text", TEXT, "-o", tmp_path / "c.h5")

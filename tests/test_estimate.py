@@ -17,7 +17,7 @@ from hgviz.maps.rule import Rule
 from hgviz.maps.survey import in_threads
 from hgviz.models import attention, blocks, devices, open_model
 from hgviz.tasks import capturing
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
 
 SENTENCE = "the cat sat on the mat and the dog sat on the log. "
@@ -182,7 +182,7 @@ def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
     again = finish(tasks.capture(model, model.tokenize(text(1000))))
     monkeypatch.setattr(blocks, "PIECE", 1 << 15)
     whole = finish(tasks.capture(model, model.tokenize(text(1000))))
-    assert apart(again.logits, whole.logits) < 1e-5
+    assert scaled_error(again.logits, whole.logits) < 1e-5
 
 
 # --- in blocks of rows ----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.store import describe, open_capture
 from hgviz.tasks import generating
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
 
@@ -117,7 +117,7 @@ def test_while_it_writes_every_map_grows_by_rows(tmp_path, name, monkeypatch):
             assert len(one.query_spans(layer)) == rows and len(one.key_spans(layer)) == columns
             for head in maps.heads:
                 found, expected = maps.read(head), whole.read(head)
-                assert apart(found, expected[:rows, :columns]) < 1e-5
+                assert scaled_error(found, expected[:rows, :columns]) < 1e-5
                 assert not expected[:rows, columns:].any()
 
 
@@ -143,7 +143,7 @@ def test_what_was_shown_last_can_be_kept(tmp_path, name, monkeypatch):
     for one, two in zip(kept.maps, shown.maps, strict=True):
         assert one.verify_max_abs < 1e-5
         for head in one.heads:
-            assert apart(one.read(head), two.read(head)) < 1e-6
+            assert scaled_error(one.read(head), two.read(head)) < 1e-6
 
 
 def test_an_interrupted_one_goes_on_and_ends_alike(tmp_path):

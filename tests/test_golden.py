@@ -6,7 +6,7 @@ import pytest
 
 from hgviz.maps import LazyMap
 from hgviz.store import write_capture
-from tests.golden.run import content, differences, textual
+from tests.golden.run import describe_file, describe_text, differences
 
 TOLERANCE = 1e-5
 
@@ -19,14 +19,14 @@ def test_a_change_of_one_head_is_noticed_and_rounding_is_not(
 ):
     path, read = tmp_path / "a.h5", LazyMap.read
     write_capture(path, capture)
-    before = content(path)
+    before = describe_file(path)
 
     def changed(self, head, *rest, **more):
         found = read(self, head, *rest, **more)
         return found * factor if head == 2 else found
 
     monkeypatch.setattr(LazyMap, "read", changed)
-    assert bool(differences(before, content(path), TOLERANCE)) == noticed
+    assert bool(differences(before, describe_file(path), TOLERANCE)) == noticed
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_change_of_one_head_is_noticed_and_rounding_is_not(
     ],
 )
 def test_numbers_of_texts_are_compared_by_their_digits(text, other, same):
-    assert (not differences(textual(text), textual(other), TOLERANCE)) == same
+    assert (not differences(describe_text(text), describe_text(other), TOLERANCE)) == same

@@ -21,7 +21,7 @@ from hgviz.models.surgery import export, proof
 from hgviz.resources import resource
 from hgviz.store import open_capture, write_study
 from hgviz.tasks.removing import kept_count
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import package
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
@@ -64,7 +64,7 @@ def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
     found = prune(path, off, tmp_path / "out", form=form)
     assert found.difference <= 1e-5
     assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() < 1e-12
-    assert apart(logits(tmp_path / "out", dtype="float32"), logits(path, off)) < 1e-5
+    assert scaled_error(logits(tmp_path / "out", dtype="float32"), logits(path, off)) < 1e-5
     after = open_model(tmp_path / "out").spec
     assert (before.parameters, after.parameters) == found.parameters
     weights = [load_file(whole / "model.safetensors") for whole in (path, tmp_path / "out")]
@@ -117,7 +117,7 @@ def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
     seen = finish(tasks.capture(whole, whole.tokenize("Some words."), off=off))
     for one, other in zip(opened.maps, seen.maps, strict=True):
         for head in one.heads:
-            assert apart(one.read(head), other.read(head)) < 1e-5
+            assert scaled_error(one.read(head), other.read(head)) < 1e-5
     finish(tasks.generate(model, model.tokenize("So"), 4))
 
 
@@ -149,7 +149,7 @@ def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
     ids = np.arange(18).reshape(2, 9) % 20
     off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
     masked = open_model(path).run(ids, off=off).logits
-    assert apart(transformers_logits(tmp_path / "out", kind), masked) < 1e-5
+    assert scaled_error(transformers_logits(tmp_path / "out", kind), masked) < 1e-5
     assert np.abs(transformers_logits(path, kind) - masked).max() > 1e-3
 
 
@@ -223,7 +223,7 @@ def test_a_zeroed_sentence_encoder_opens_where_the_original_did(run, tmp_path):
     with torch.no_grad():
         theirs = transformers.AutoModel.from_pretrained(out).eval()(torch.tensor(ids))
     masked = open_model(path).run(ids, off=frozenset({HeadId(0, 1)})).logits
-    assert apart(theirs.last_hidden_state.numpy(), masked) < 1e-5
+    assert scaled_error(theirs.last_hidden_state.numpy(), masked) < 1e-5
     code, said, _ = run("prune", path, "--off", "0.1", "--form", "zeroed", "-o", tmp_path / "two")
     assert "Not copied (weights of the whole model, links): around, checkpoint-5/model" in said
     assert "times as fast" not in said and "takes as long as before" in said

@@ -94,7 +94,7 @@ class Difference(Tiled):
         self, a: Floats, b: Floats, rows: tuple[int, int], columns: tuple[int, int]
     ) -> Floats:
         """The difference of two blocks of weights; 0 where only one side has anything."""
-        found = self.less(a, b)
+        found = self.subtract(a, b)
         if self._both is not None:
             down, across = (
                 one[slice(*ends)] for one, ends in zip(self._both, (rows, columns), strict=True)
@@ -103,7 +103,7 @@ class Difference(Tiled):
             found[:, ~across] = 0
         return found
 
-    def less(self, a: Floats, b: Floats) -> Floats:
+    def subtract(self, a: Floats, b: Floats) -> Floats:
         """Weights of A less those of B, of a head that is off 0."""
         a, b = (0 * one if off else one for one, off in zip((a, b), self.off, strict=True))
         return a - b

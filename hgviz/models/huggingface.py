@@ -294,7 +294,7 @@ def banded(
     return (found,)
 
 
-def differing(
+def differential_forward(
     module: Any,
     hidden_states: Tensor,
     position_embeddings: tuple[Tensor, Tensor],
@@ -591,11 +591,11 @@ class Transformers(Network):
         for part in longformer.parts(net):
             part.forward = partial(banded, part)
         for part in differential.parts(net):
-            part.forward = partial(differing, part)
+            part.forward = partial(differential_forward, part)
         for block in blocks(net):
             block.forward = partial(_block, self, block, block.forward)
         if answers_at_end(net):
-            cast(Any, net).forward = partial(classified, net)
+            cast(Any, net).forward = partial(classifier_logits, net)
         if config.patches is not None:
             tell_patches(net, config.patches, self.table, _cut_now)
 
@@ -920,7 +920,7 @@ def answers_at_end(net: nn.Module) -> bool:
     return twice and named and hasattr(net, "classification_head")
 
 
-def classified(net: Any, read: Tensor, **given: Any) -> dict[str, Tensor]:
+def classifier_logits(net: Any, read: Tensor, **given: Any) -> dict[str, Tensor]:
     """The logits (B, classes) of such a classifier in place of its own code, which wants ids, and
     texts with equally many ends: read (B, n), of the last end in each; of texts without, as they
     are drawn for proofs, of the last position."""
@@ -931,7 +931,7 @@ def classified(net: Any, read: Tensor, **given: Any) -> dict[str, Tensor]:
 
 
 @contextlib.contextmanager
-def unchanged(net: nn.Module) -> Iterator[None]:
+def own_forwards(net: nn.Module) -> Iterator[None]:
     """Within, layers that attend by code of hgviz in place of their own attend by their own."""
     every = longformer.parts(net) + differential.parts(net)
     ours = [(part, vars(part).pop("forward")) for part in every if "forward" in vars(part)]

@@ -139,7 +139,7 @@ class Model:
         start = getattr(self.config, "data", {}).get("decoder_start_token_id")
         return start if type(start) is int and self.spec.form == "encoder-decoder" else None
 
-    def after_start(self, prompt: Prompt) -> Prompt:
+    def with_decoder_start(self, prompt: Prompt) -> Prompt:
         """A decoder's text after the token that the decoder starts with, as the model is trained
         and used; the prompt itself where it starts so already, or no such token is known."""
         start = self.decoder_start
@@ -175,7 +175,7 @@ class Model:
 
     def encode_target(self, text: str) -> Prompt:
         """What the decoder of an encoder-decoder reads of a text. Errors as encode."""
-        return self.after_start(self.encode(text))
+        return self.with_decoder_start(self.encode(text))
 
     def tokenize_target(self, text: str) -> Prompt:
         """The same, for a text that fits. Errors: HgvizError where it has too many tokens."""

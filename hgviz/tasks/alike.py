@@ -70,7 +70,7 @@ def _target(model: Model, prompt: Prompt) -> Prompt:
         return same
     if prompt.text and prompt.states is None:
         return model.tokenize_target(prompt.text)
-    return model.after_start(_read(model, prompt))
+    return model.with_decoder_start(_read(model, prompt))
 
 
 def _same(model: Model, prompt: Prompt) -> Prompt | None:

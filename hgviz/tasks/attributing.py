@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hgviz.core import Capture, HgvizError
-from hgviz.prompt import reading
+from hgviz.prompt import text_of_piece
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside
@@ -301,7 +301,7 @@ def asked_words(
 def said_by(model: Model, number: int) -> str:
     """What a token of a model reads, by its id; its name where it is a special token."""
     named = model.tokenizer.decode(np.array([number], np.int64))
-    return named.label(0) if named.spans[0, 0] >= 0 else reading(named.pieces[0])
+    return named.label(0) if named.spans[0, 0] >= 0 else text_of_piece(named.pieces[0])
 
 
 def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def _read(
         scored = examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
         ids = rows.class_ids(spec.labels, labels).items()
         said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
-        scored = examples.twice(scored, model.shifted) if spec.reads_twice else scored
+        scored = examples.repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
         return replace(scored, note=f"Labels are class ids: {said}." if ids else "")
     if spec.goal == "tags":
         tagged = labelled.read_tagged(data, text_column, label_column)
@@ -192,7 +192,7 @@ def _read(
     if spec.goal == "ends":
         questions = labelled.read_questions(data)
         asked = examples.answering(*labelled.ends_of(questions, model.encode), limit)
-        return examples.twice(asked, model.shifted) if spec.reads_twice else asked
+        return examples.repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
     if spec.goal == "states":
         found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
         return examples.moved(_all(found, encode), limit)

@@ -14,7 +14,7 @@ from hgviz.core import HeadId, finish
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.models import open_model
 from hgviz.recipe import Recipe
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import patches as blt
 
 
@@ -68,20 +68,20 @@ def composed(capture, keep=0.5):
 def test_rollout_is_the_product_of_all_maps(made, mode, length):
     capture = made(mode, length)
     found = rollout(capture)
-    assert apart(found, composed(capture)) < 1e-6
-    assert apart(found.sum(1), 1) < 1e-6
+    assert scaled_error(found, composed(capture)) < 1e-6
+    assert scaled_error(found.sum(1), 1) < 1e-6
     some = rollout(capture, (length - 1, length))
-    assert apart(some, found[-1:]) < 1e-6
+    assert scaled_error(some, found[-1:]) < 1e-6
 
 
 def test_heads_that_are_off_have_no_part_and_a_recipe_chooses_the_rest(made):
     off = frozenset(HeadId(layer, head) for layer in (4, 9) for head in range(4)) - {HeadId(9, 1)}
     capture = made("two parts", 12, off | {HeadId(0, 2), HeadId(6, 1)})
     assert np.abs(rollout(made("two parts")) - rollout(capture)).max() > 1e-3
-    assert apart(rollout(capture), composed(capture)) < 1e-6
+    assert scaled_error(rollout(capture), composed(capture)) < 1e-6
     capture = made("two parts")
     found = rollout(capture, recipe=Recipe(residual=0.25))
-    assert apart(found, composed(capture, 0.25)) < 1e-6
+    assert scaled_error(found, composed(capture, 0.25)) < 1e-6
 
 
 @pytest.mark.parametrize("mode", ["one part", "two parts"])

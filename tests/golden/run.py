@@ -75,11 +75,11 @@ def blocks() -> list[tuple[str, float | None, list[str]]]:
         head, *lines = block.splitlines()
         about, _, tolerance = head.partition("|")
         far = None if tolerance.strip() == "names" else float(tolerance)
-        found.append((about.strip(), far, [one for x in lines for one in expanded(x)]))
+        found.append((about.strip(), far, [one for x in lines for one in expand_braces(x)]))
     return found
 
 
-def expanded(line: str) -> list[str]:
+def expand_braces(line: str) -> list[str]:
     """A line for each choice of {a,b}; braces with the same words go together."""
     groups = list(dict.fromkeys(re.findall(r"\{([^{}]+,[^{}]+)\}", line)))
     lines = []
@@ -104,7 +104,7 @@ batch = 8
 """
 
 
-def given(folder: Path) -> None:
+def write_inputs(folder: Path) -> None:
     """Models and texts, good and bad, of fixed seeds."""
     from tests.models import zoo
     from tests.soak import models
@@ -131,7 +131,7 @@ def given(folder: Path) -> None:
     (folder / "empty").mkdir()
 
 
-def ran(block: tuple[str, float | None, list[str]], threads: int) -> list[dict[str, Any]]:
+def run_block(block: tuple[str, float | None, list[str]], threads: int) -> list[dict[str, Any]]:
     """What each command of a block ended with, printed and wrote; in a process of its own."""
     os.environ.update(OMP_NUM_THREADS=str(threads), SOURCE_DATE_EPOCH="1700000000", COLUMNS="110",
                       HGVIZ_DEVICE="cpu", NO_COLOR="1", LC_ALL="C.UTF-8")  # fmt: skip
@@ -147,7 +147,7 @@ def ran(block: tuple[str, float | None, list[str]], threads: int) -> list[dict[s
         os.chdir(home)
         Path("w").mkdir()
         os.chdir("w")
-        given(Path("given"))
+        write_inputs(Path("given"))
         before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
         for command in block[2]:
             out, err = io.StringIO(), io.StringIO()
@@ -161,15 +161,15 @@ def ran(block: tuple[str, float | None, list[str]], threads: int) -> list[dict[s
             before.update(now)
             files: dict[str, Any] = {}
             if block[1] is not None:
-                files = {str(path): content(path) for path in changed}
-            told = {"out": textual(out.getvalue()), "err": textual(err.getvalue())}
+                files = {str(path): describe_file(path) for path in changed}
+            told = {"out": describe_text(out.getvalue()), "err": describe_text(err.getvalue())}
             if block[1] is None:
                 told, files = {}, dict.fromkeys(map(str, changed), "there")
             found.append({"command": command, "code": code, **told, "files": files})
     return found
 
 
-def clean(text: str) -> str:
+def strip_volatile(text: str) -> str:
     """A text without what differs from run to run."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|.*\r(?!\n)", "", text).replace(str(Path.cwd()), ".")
     text = re.sub(r"/[\w./-]*/resources/", "resources/", text)
@@ -178,9 +178,9 @@ def clean(text: str) -> str:
     return text
 
 
-def textual(text: str) -> dict[str, Any]:
+def describe_text(text: str) -> dict[str, Any]:
     """The words of a text with # for each number, and the numbers, as they are printed."""
-    text = clean(text)
+    text = strip_volatile(text)
     numbers = NUMBER.findall(text)
     words = NUMBER.sub("#", text)
     if len(words) > LINE:
@@ -193,29 +193,31 @@ def textual(text: str) -> dict[str, Any]:
 # --- what is in a file ----------------------------------------------------------------------------
 
 
-def content(path: Path) -> Any:
+def describe_file(path: Path) -> Any:
     """What is compared of a file."""
     kind = path.suffix
     if kind == ".npy":
-        return sampled(np.load(path))
+        return describe_array(np.load(path))
     if kind == ".h5":
-        return hdf5(path) | maps(path)
+        return describe_hdf5(path) | describe_maps(path)
     if kind == ".safetensors":
         from safetensors.torch import load_file
 
         tensors = sorted(load_file(path).items())
-        return {name: sampled(one.float().numpy()) for name, one in tensors}
+        return {name: describe_array(one.float().numpy()) for name, one in tensors}
     if kind in (".pdf", ".png"):
-        return {"text": printed(path), "picture": coarse(path)}
+        return {"text": figure_text(path), "picture": figure_brightness(path)}
     if kind in (".pt", ".bin", ".npz", ".lock"):
         return "there"
     text = path.read_text("utf-8", errors="replace")
     if kind in (".svg", ".pgf", ".tex"):  # the labels; lines of a figure are compared as a picture
-        return " ".join(re.findall(r">\s*([^<>\s][^<>]*)<|(?:node|pgftext).*", clean(text)))
-    return textual(text)
+        return " ".join(
+            re.findall(r">\s*([^<>\s][^<>]*)<|(?:node|pgftext).*", strip_volatile(text))
+        )
+    return describe_text(text)
 
 
-def sampled(values: np.ndarray[Any, Any]) -> dict[str, Any]:
+def describe_array(values: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Shape, kind, largest value, norm, a sum with fixed signs and 24 values of an array.
 
     The signed sum notices a change of any one value, and rounding hardly moves it.
@@ -230,10 +232,10 @@ def sampled(values: np.ndarray[Any, Any]) -> dict[str, Any]:
         found["norm"] = float(np.linalg.norm(real))
         found["signed"] = float(real @ signs)
         return found | {"some": [float(one) for one in some]}
-    return found | {"some": [clean(str(one))[:200] for one in some]}
+    return found | {"some": [strip_volatile(str(one))[:200] for one in some]}
 
 
-def hdf5(path: Path) -> dict[str, Any]:
+def describe_hdf5(path: Path) -> dict[str, Any]:
     """Every dataset and attribute by name."""
     import h5py
 
@@ -244,13 +246,15 @@ def hdf5(path: Path) -> dict[str, Any]:
             if name.split("/")[-1] in UNSTABLE:
                 return
             said = {k: v for k, v in one.attrs.items() if k not in UNSTABLE}
-            found[name] = {k: _plain(v) for k, v in sorted(said.items())}
+            found[name] = {k: describe_attribute(v) for k, v in sorted(said.items())}
             if isinstance(one, h5py.Dataset):
                 values = np.asarray(one[...])
                 raw = values.tobytes() if values.dtype == np.uint8 else b""
                 is_json = raw[:1] in (b"{", b"[")
                 found[name]["values"] = (
-                    textual(raw.decode("utf-8", "replace")) if is_json else sampled(values)
+                    describe_text(raw.decode("utf-8", "replace"))
+                    if is_json
+                    else describe_array(values)
                 )
 
         visit("/", file)
@@ -258,7 +262,7 @@ def hdf5(path: Path) -> dict[str, Any]:
     return found
 
 
-def maps(path: Path) -> dict[str, Any]:
+def describe_maps(path: Path) -> dict[str, Any]:
     """The norm and the signed sum of every head's map in a capture, layer by layer."""
     from hgviz.store import is_capture, open_capture
 
@@ -267,27 +271,27 @@ def maps(path: Path) -> dict[str, Any]:
         capture = open_capture(path)
         for layer, one in zip(capture.spec.layers, capture.maps, strict=True):
             if one is not None:
-                sums = [sampled(one.read(head)) for head in layer.heads]
+                sums = [describe_array(one.read(head)) for head in layer.heads]
                 pairs = [(each["norm"], each["signed"]) for each in sums]
-                found[f"maps of layer {layer.index}"] = sampled(np.array(pairs))
+                found[f"maps of layer {layer.index}"] = describe_array(np.array(pairs))
     return found
 
 
-def _plain(value: Any) -> Any:
+def describe_attribute(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.number):
-        return sampled(np.atleast_1d(value))
-    return clean(str(value))
+        return describe_array(np.atleast_1d(value))
+    return strip_volatile(str(value))
 
 
-def printed(path: Path) -> str:
+def figure_text(path: Path) -> str:
     """The words of a figure."""
     if path.suffix != ".pdf":
         return ""
     done = subprocess.run(["pdftotext", "-layout", path, "-"], capture_output=True, text=True)
-    return clean(" ".join(done.stdout.split()))
+    return strip_volatile(" ".join(done.stdout.split()))
 
 
-def coarse(path: Path) -> list[float]:
+def figure_brightness(path: Path) -> list[float]:
     """A figure's brightness in 16 x 16 parts, 0 to 255."""
     from PIL import Image
 
@@ -311,9 +315,9 @@ def differences(old: Any, new: Any, tolerance: float, place: str = "") -> list[s
         if found:
             return found
         if old.keys() >= {"shape", "kind", "signed"}:
-            return apart(old, new, tolerance, place)
+            return compare_arrays(old, new, tolerance, place)
         if old.keys() >= {"words", "numbers"}:
-            return worded(old, new, tolerance, place)
+            return compare_texts(old, new, tolerance, place)
         for key in old:
             if key == "picture":
                 far = [abs(a - b) for a, b in zip(old[key], new[key], strict=True)]
@@ -324,7 +328,7 @@ def differences(old: Any, new: Any, tolerance: float, place: str = "") -> list[s
     return [] if old == new else [f"{place}: {old!r:.160} is {new!r:.160}"]
 
 
-def apart(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
+def compare_arrays(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
     """Where two arrays differ by more than the tolerance of their largest value or norm."""
     if (old["shape"], old["kind"]) != (new["shape"], new["kind"]):
         return [f"{place}: {old['kind']}{old['shape']} is {new['kind']}{new['shape']}"]
@@ -340,7 +344,7 @@ def apart(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
     return []
 
 
-def worded(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
+def compare_texts(old: Any, new: Any, tolerance: float, place: str) -> list[str]:
     """Where two texts differ: in their words, or in a number by more than the tolerance."""
     for a, b in itertools.zip_longest(old["words"].split("\n"), new["words"].split("\n")):
         if a != b:
@@ -367,7 +371,7 @@ def main() -> int:
     chosen = [one for one in blocks() if options.only in one[0]]
     context = multiprocessing.get_context("spawn")
     with context.Pool(2, maxtasksperchild=1) as pool:
-        outputs = pool.starmap(ran, [(one, options.threads) for one in chosen], 1)
+        outputs = pool.starmap(run_block, [(one, options.threads) for one in chosen], 1)
         found = dict(zip((one[0] for one in chosen), outputs, strict=True))
     kept = json.loads(lzma.decompress(OUTPUTS.read_bytes())) if OUTPUTS.exists() else {}
     count, wrong = 0, 0

@@ -24,7 +24,7 @@ from hgviz.models.dense import attend_by_maps
 from hgviz.models.positions import Biases
 from hgviz.store import open_capture, write_capture
 from hgviz.store.overviews import write
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.making import byte_prompt, make_capture
 from tests.maps.reference import OPEN
 
@@ -134,7 +134,7 @@ def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
     q, k, rule = layer
     found, whole = LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), reference(q, k, rule)
     for head in range(HEADS):
-        assert apart(found.read(head), whole[head]) < 2e-6
+        assert scaled_error(found.read(head), whole[head]) < 2e-6
         pooled = found.read(head, zoom=2)
         n = len(whole[head])
         for a in range(0, n, 4):
@@ -159,7 +159,7 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     context = attend(*given_, plain, keep=keep, relative=bias, tap=kept.append)
     whole = reference(q, k, rule)
     values = np.repeat(v, HEADS // len(k), axis=0)
-    assert apart(context[0].numpy(), whole @ values) < 1e-5
+    assert scaled_error(context[0].numpy(), whole @ values) < 1e-5
     (found,) = kept
     assert found.k.shape == (HEADS, *k.shape[1:])
     shared = len(k) < HEADS and len(set(rule.activations)) == 1
@@ -169,8 +169,8 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     assert maps.verify_max_abs < 2e-6
     if len(k) == HEADS:
         same, weights = attend_by_maps(*given_, plain, keep, bias)
-        assert apart(weights.values, whole) < 1e-5
-        assert apart(same.numpy(), context.numpy()) < 1e-5
+        assert scaled_error(weights.values, whole) < 1e-5
+        assert scaled_error(same.numpy(), context.numpy()) < 1e-5
 
 
 @given(layers())
@@ -186,7 +186,7 @@ def test_what_a_file_keeps_of_whole_maps_is_theirs(layer):
     whole = reference(q, k, rule)
     assert found.difference < 2e-6
     for summary, one in zip(found.summaries, whole, strict=True):
-        assert apart(summary.rowmax, one.max(1)) < 2e-6
+        assert scaled_error(summary.rowmax, one.max(1)) < 2e-6
 
 
 @given(layers(), st.integers(0, 39), st.integers(0, HEADS - 1))
@@ -195,7 +195,7 @@ def test_one_row_taken_apart_gives_the_row(layer, row, head):
     q, k, rule = layer
     row = min(row, q.shape[1] - 1)
     found = finish(dissect(LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), head, row))
-    assert apart(found.weights, reference(q, k, rule)[head, row]) < 2e-6
+    assert scaled_error(found.weights, reference(q, k, rule)[head, row]) < 2e-6
 
 
 @pytest.mark.parametrize("tokens", [21, 5000])

@@ -16,7 +16,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import Rule
 from hgviz.models.attention import attend, weigh, weights
 from hgviz.models.positions import Sinusoids
-from tests.closeness import apart
+from tests.closeness import scaled_error
 
 NORMS = [None, "l2", "l2-literal"]
 MASKS = ["none", "padding", "causal", "both", "rows without keys"]
@@ -271,7 +271,7 @@ def test_ymish_of_normalised_rows_is_bounded_odd_and_blind_to_scale(row, scale):
     assert math.tanh(1) - 1e-6 <= float(found.abs().sum()) <= 1 + 1e-6
     assert (weigh(-row[None], None, "ymish", "l2") + found).abs().max() <= 1e-6
     if scale * row.norm() >= 1.2e-3:
-        assert apart(weigh(scale * row[None], None, "ymish", "l2"), found) <= 1e-6
+        assert scaled_error(weigh(scale * row[None], None, "ymish", "l2"), found) <= 1e-6
 
 
 @quick

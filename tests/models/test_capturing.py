@@ -17,7 +17,7 @@ from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import parse_config
 from hgviz.models.model import Model
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.maps.reference import choose, length, scores, visible, whole_map
 from tests.models.building import make_config, make_hourglass, make_transformer
 
@@ -243,7 +243,7 @@ def test_keys_that_score_nearly_alike_are_listed(step):
     weights = attention.weights(q, k, rule)[0, 0].numpy()
     tiles = LazyMap(found, (0,))
     assert ((tiles.read(0) > 0) == (weights > 0)).all()
-    assert apart(tiles.read(0), weights) < 1e-5
+    assert scaled_error(tiles.read(0), weights) < 1e-5
     assert tiles.verify_max_abs < 1e-5
     assert np.array_equal(tiles.read(0, zoom=3), pool(tiles.read(0), 3))
     if step == 1e-7:

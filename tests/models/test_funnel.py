@@ -21,7 +21,7 @@ from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
 from hgviz.models.surgery import proof
 from hgviz.models.surgery.removal import zeroed
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import reference
 from tests.models.folders import wordpiece
 
@@ -108,7 +108,7 @@ def test_without_token_types_all_are_of_the_first(models):
     ids = asked(9)[0]
     wanted = reference.answer(theirs, ids)
     found = open_model(folder, dtype="float32").run(ids).logits
-    assert apart(found, wanted) < 5e-5
+    assert scaled_error(found, wanted) < 5e-5
 
 
 @pytest.mark.parametrize("name", ["full", "all alike"])

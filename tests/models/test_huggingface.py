@@ -8,7 +8,7 @@ import pytest
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import reference
 from tests.models.folders import byte_level, wordpiece
 
@@ -114,7 +114,7 @@ def test_texts_and_pairs_are_read_as_transformers_reads_them(models, name, text,
     types = np.array([found["token_type_ids"]])
     wanted = reference.answer(theirs, [found["input_ids"]], types=types)[0]
     logits = finish(tasks.capture(ours, prompt)).logits
-    assert apart(logits, wanted) < 1e-6
+    assert scaled_error(logits, wanted) < 1e-6
 
 
 def test_hangul_in_parts_is_labelled_by_what_each_part_reads(models):
@@ -138,7 +138,7 @@ def test_bytes_of_texts_are_read_as_transformers_reads_them(models, text):
     assert prompt.ids.tolist() == found
     assert prompt.words(0, len(prompt)) == text
     wanted = reference.answer(theirs, [found])[0]
-    assert apart(finish(tasks.capture(ours, prompt)).logits, wanted) < 1e-6
+    assert scaled_error(finish(tasks.capture(ours, prompt)).logits, wanted) < 1e-6
 
 
 def test_parts_of_characters_are_shown_by_their_bytes(models):
@@ -177,5 +177,5 @@ def test_every_setting_computes_as_transformers_does(tmp_path, name, changes):
     theirs.save_pretrained(tmp_path)
     ids, _ = reference.padded(theirs.config.vocab_size, "right")
     model = open_model(tmp_path, dtype="float64")
-    assert apart(model.run(ids).logits, reference.answer(theirs, ids)) < 1e-6
+    assert scaled_error(model.run(ids).logits, reference.answer(theirs, ids)) < 1e-6
     assert model.spec.family == ("gpt2" if name.startswith("GPT2") else "bert")

@@ -16,7 +16,7 @@ from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.formats.files import read_tensors
 from hgviz.models.formats.readers import recognises
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import reference, zoo
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoint import Evil, configured, refusal
@@ -75,7 +75,7 @@ def logits_of(path):
 
 
 def same(path, whole):
-    return apart(logits_of(path), whole) < 1e-6
+    return scaled_error(logits_of(path), whole) < 1e-6
 
 
 def wrapped(tensors):
@@ -173,7 +173,7 @@ def test_the_bias_that_is_used_is_the_one_that_is_read(tmp_path):
     key = "cls.predictions.bias"
     old = weights(folder)[key]
     replaced(folder, lambda tensors: {**tensors, "cls.predictions.decoder.bias": used})
-    assert apart(logits_of(folder) - plain, (used - old).numpy()) < 1e-5
+    assert scaled_error(logits_of(folder) - plain, (used - old).numpy()) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name,
     states = np.random.default_rng(0).normal(size=(1, 5, 24)) if name == "crossed" else None
     wanted = reference.answer(theirs, IDS[None], states=states)[0]
     ours = model.run(IDS, encoder_states=None if states is None else states[0]).logits
-    assert apart(ours, wanted) < 1e-6
+    assert scaled_error(ours, wanted) < 1e-6
     assert HeadId(0, 1) not in model.spec.heads
     if name != "crossed":
         made = finish(tasks.capture(model, model.from_ids(IDS)))

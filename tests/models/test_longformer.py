@@ -14,7 +14,7 @@ from hgviz.models.blocks import Tokens
 from hgviz.models.measures.reaching import SEED
 from hgviz.models.measures.variants import variants_of
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.zoo import write
 
 WINDOWS = (4, 8)  # of the two layers: half of each to either side
@@ -112,7 +112,7 @@ def test_in_float64_outputs_are_the_same(folder, name):
     path, ids = folder(name), ids_of()
     outputs, _ = theirs(path, name, ids, dtype=torch.float64)
     # transformers takes these softmaxes in float32 whatever it computes in
-    assert apart(open_model(path, dtype="float64").run(ids).logits, outputs) < 1e-6
+    assert scaled_error(open_model(path, dtype="float64").run(ids).logits, outputs) < 1e-6
 
 
 def test_the_band_is_a_rule_and_nothing_is_kept_beside_it(folder, tmp_path):
@@ -155,7 +155,7 @@ def test_texts_of_a_batch_are_read_as_alone(folder):
     ids[1, [2, 6]] = SEPARATOR, 11  # a shorter question
     both = model.run(ids).logits
     for one, alone in zip(both, ids, strict=True):
-        assert apart(model.run(alone).logits, one) < 1e-5
+        assert scaled_error(model.run(alone).logits, one) < 1e-5
 
 
 def test_a_text_without_three_separators_has_no_question(folder):
@@ -172,7 +172,7 @@ def test_a_pruned_one_opens_with_the_outputs_of_the_masked_one(folder, tmp_path,
     model, off = open_model(folder(name)), frozenset({HeadId(0, 1), HeadId(1, 2)})
     wanted = model.run(ids_of(), off=off).logits
     finish(tasks.prune(folder(name), off, tmp_path / "out", form=form))
-    assert apart(open_model(tmp_path / "out").run(ids_of()).logits, wanted) < 1e-5
+    assert scaled_error(open_model(tmp_path / "out").run(ids_of()).logits, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("name", [BANDS[1], GLOBALS[0]])
@@ -181,7 +181,7 @@ def test_a_layer_that_has_lost_all_heads_is_written_and_opens(folder, tmp_path, 
     finish(tasks.prune(folder(name), off, tmp_path / "out"))
     left = open_model(tmp_path / "out")
     wanted = open_model(folder(name)).run(ids_of(), off=off).logits
-    assert apart(left.run(ids_of()).logits, wanted) < 1e-5
+    assert scaled_error(left.run(ids_of()).logits, wanted) < 1e-5
     assert len(left.spec.layers[0].heads) == 0
 
 

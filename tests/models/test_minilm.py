@@ -16,7 +16,7 @@ from tqdm import tqdm
 from hgviz import tasks
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
-from tests.closeness import apart
+from tests.closeness import scaled_error
 
 tqdm.monitor_interval = 0  # no thread of its own
 PACKAGE = importlib.util.find_spec("all_minilm_l6_v2")
@@ -71,11 +71,11 @@ def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
     prompt, _ = tasks.prompt_from(model, SENTENCES[2])
     capture = finish(tasks.capture(model, prompt))
     states, maps = theirs(folder, SENTENCES[2])
-    assert apart(capture.logits, states) < 2e-5
+    assert scaled_error(capture.logits, states) < 2e-5
     assert len(capture.maps) == len(maps) == 6
     for one, other in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
-        assert apart(found, other) < 1e-5 and one.verify_max_abs < 1e-5
+        assert scaled_error(found, other) < 1e-5 and one.verify_max_abs < 1e-5
 
 
 def test_one_of_its_heads_looks_at_the_token_before(model, data):
@@ -112,4 +112,4 @@ def test_pruned_it_stays_a_sentence_encoder_for_any_program(folder, data, tmp_pa
     assert (tmp_path / "out" / "modules.json").exists()
     assert (tmp_path / "out" / "1_Pooling" / "config.json").exists()
     pruned, masked = theirs(tmp_path / "out", SENTENCES[0])[0], theirs(folder, SENTENCES[0], off)[0]
-    assert apart(pruned, masked) < 1e-5
+    assert scaled_error(pruned, masked) < 1e-5

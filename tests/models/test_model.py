@@ -13,7 +13,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, settled
 from hgviz.models import model as models
 from hgviz.models import open_model
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
 
 NESTED = {"hierarchy": "1@1 1@2 1@4 1@2 1@1", "positions": "rotary"}
@@ -271,4 +271,4 @@ def test_cuda_computes_what_the_cpu_does(tmp_path, form):
         tiles = [LazyMap(one, (0, 1)).read(1) for one in tapped.values()]
         found[device] = [model.run(ids).logits, *tiles]
     for one, other in zip(found["cpu"], found["cuda"], strict=True):
-        assert apart(one, other) <= 1e-4
+        assert scaled_error(one, other) <= 1e-4

@@ -7,7 +7,7 @@ import pytest
 
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import make_config, make_hourglass, write_checkpoint
 from tests.models.official import Official
 
@@ -94,4 +94,4 @@ def test_logits_and_maps_are_those_of_the_description(tmp_path, hierarchy, chang
         ours = LazyMap(tapped[layer.index], layer.heads)
         assert ours.shape == expected.shape
         for head in layer.heads:
-            assert apart(ours.read(head), expected[head]) < 1e-5
+            assert scaled_error(ours.read(head), expected[head]) < 1e-5

@@ -21,7 +21,7 @@ from hgviz.models.measures import gradients
 from hgviz.models.measures.variants import variants_of
 from hgviz.models.patches import lengths_of
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import patches as blt
 from tests.models.patches import MODES, ids_of
 
@@ -64,15 +64,15 @@ def test_outputs_and_maps_are_those_of_transformers(models, mode):
             rows, columns = sizes[layer.level], sizes[layer.key_level]
             assert one.shape == (4, rows, columns)
             found = np.stack([one.read(head) for head in layer.heads])
-            assert apart(found, other[:, :rows, :columns]) < 1e-5
-            assert apart(found.sum(2), 1) < 1e-5  # nothing is left out that it looks at
+            assert scaled_error(found, other[:, :rows, :columns]) < 1e-5
+            assert scaled_error(found.sum(2), 1) < 1e-5  # nothing is left out that it looks at
 
 
 def test_logits_are_those_of_transformers(models):
     theirs, folder = models("two parts", "BltForCausalLM")
     ids = ids_of(20)
     found = open_model(folder).run(ids).logits
-    assert apart(found, blt.answer(theirs(), ids[None])[0]) < 5e-5
+    assert scaled_error(found, blt.answer(theirs(), ids[None])[0]) < 5e-5
 
 
 def test_only_layers_between_bytes_and_patches_keep_weights(models):
@@ -114,7 +114,7 @@ def test_boundaries_that_are_given_are_lengths_of_patches_to_transformers(models
     for layer in made.spec.layers[len(made.maps) - len(maps) :]:
         one, other = made.maps[layer.index], maps[layer.index - len(made.maps)]
         found = np.stack([one.read(head) for head in layer.heads])
-        assert apart(found, other[:, : found.shape[1], : found.shape[2]]) < 1e-5
+        assert scaled_error(found, other[:, : found.shape[1], : found.shape[2]]) < 1e-5
 
 
 def test_its_own_boundaries_given_to_it_change_nothing(models):
@@ -270,7 +270,7 @@ def test_a_file_holds_the_levels_and_what_cuts(models, tmp_path):
     assert other.spec == one.spec and other.spec.levels[1].parts == 2
     assert all(map(np.array_equal, other.spans, one.spans))
     for mine, theirs in zip(one.maps, other.maps, strict=True):
-        assert apart(mine.read(1), theirs.read(1)) < 1e-6
+        assert scaled_error(mine.read(1), theirs.read(1)) < 1e-6
 
 
 def test_dense_captures_keep_the_same_weights(models):
@@ -279,7 +279,7 @@ def test_dense_captures_keep_the_same_weights(models):
     for one, other in zip(captured(ours, prompt).maps, captured(ours, prompt, dense=True).maps,
                           strict=True):  # fmt: skip
         assert one.shape == other.shape and isinstance(other, DenseMap)
-        assert apart(one.read(1), other.read(1)) < 1e-6
+        assert scaled_error(one.read(1), other.read(1)) < 1e-6
 
 
 def test_of_a_patcher_without_layers_patches_are_its_own(tmp_path):

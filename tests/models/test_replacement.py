@@ -10,7 +10,7 @@ from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.surgery.replacement import with_activation
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import make_config, write_checkpoint
 from tests.models.folders import write_bert, write_gpt2
 
@@ -134,6 +134,6 @@ def test_captures_show_it(folder, tmp_path):
     assert opened.spec.name == "bert with softmax,ymish"
     assert opened.spec.layers[0].activations == ("softmax", "softmax", "ymish", "ymish")
     assert opened.spec.digest == model.spec.digest
-    assert apart(opened.maps[0].read(0).sum(-1), 1) < 1e-5
+    assert scaled_error(opened.maps[0].read(0).sum(-1), 1) < 1e-5
     total = np.abs(opened.maps[0].read(3)).sum(-1)
     assert ((total > np.tanh(1) - 1e-5) & (total < 1 + 1e-5)).all()

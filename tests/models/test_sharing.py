@@ -18,7 +18,7 @@ from hgviz.models.model import module_of
 from hgviz.models.surgery.removal import smaller
 from hgviz.models.surgery.sharing import products, require_shareable, shared
 from hgviz.tasks import capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import own_bert, own_gpt2
 from tests.models.test_removal import given
@@ -195,7 +195,7 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
     finish(model.trace(prompt, tap=dense.__setitem__, dense=True))
     for at, known in enumerate(captured.maps):
         for head in range(3):
-            assert apart(known.read(head), dense[at].values[head]) < 1e-6
+            assert scaled_error(known.read(head), dense[at].values[head]) < 1e-6
 
 
 def test_gradients_flow_as_in_ordinary_heads(tmp_path):

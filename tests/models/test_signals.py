@@ -23,7 +23,7 @@ from hgviz.models import open_model
 from hgviz.models.signals import picture_at, samples_at, values_at
 from hgviz.models.texts import prompts
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.zoo import write
 
 SMALL = {"image_size": 32, "patch_size": 8}
@@ -127,11 +127,11 @@ def theirs(path, name, given):
 
 
 def same(capture, logits, maps):
-    assert apart(capture.logits, logits) < 1e-5
+    assert scaled_error(capture.logits, logits) < 1e-5
     assert len(capture.maps) == len(maps)
     for one, other in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
-        assert one.verify_max_abs < 1e-5 and apart(found, other) < 1e-5
+        assert one.verify_max_abs < 1e-5 and scaled_error(found, other) < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "name", "changes", "before"), IMAGES, ids=lambda one: str(one))
@@ -194,7 +194,7 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
         given = {key: one[0] for key, one in given.items() if key != "attention_mask"}
         (values,) = given.values()
         # logarithms of samples that are rounded to float32
-        assert apart(prompt.signal.values, values) < 1e-4
+        assert scaled_error(prompt.signal.values, values) < 1e-4
     given = {key: torch.tensor(prompt.signal.values)[None] for key in given}
     target = None
     if model.spec.two_texts:
@@ -401,10 +401,10 @@ def test_a_dual_encoder_reads_an_image_beside_a_text(tmp_path, kind, name):
             attention_mask=torch.ones(1, len(ids), dtype=torch.long), output_attentions=True,
         ).attentions  # fmt: skip
     wanted = torch.stack([out.image_embeds, out.text_embeds], 1)[0].numpy()
-    assert apart(found.logits, wanted) < 1e-5
+    assert scaled_error(found.logits, wanted) < 1e-5
     for one, theirs in zip(found.maps, (*seen, *read), strict=True):
         maps = np.stack([one.read(head) for head in one.heads])
-        assert apart(maps, theirs[0].numpy()) < 1e-5
+        assert scaled_error(maps, theirs[0].numpy()) < 1e-5
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
     masked = finish(tasks.capture(model, image, target=model.from_ids(ids), off=off)).logits
     assert (np.abs(masked - wanted).max(-1) > 1e-5).all()
@@ -412,7 +412,7 @@ def test_a_dual_encoder_reads_an_image_beside_a_text(tmp_path, kind, name):
         finish(tasks.prune(path, off, tmp_path / form, form=form))
         pruned = open_model(tmp_path / form)
         again = finish(tasks.capture(pruned, image, target=pruned.from_ids(ids)))
-        assert apart(again.logits, masked) < 1e-5
+        assert scaled_error(again.logits, masked) < 1e-5
 
 
 def test_a_dual_encoder_says_what_it_reads_and_one_that_does_not_open_names_its_parts(tmp_path):

@@ -25,7 +25,7 @@ from hgviz.models.measures.trials import Trials
 from hgviz.models.surgery import export, removal
 from hgviz.models.surgery.removal import head_weights
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.test_transformers import TOKENS, WRITTEN, folder, ids_of
 from tests.models.zoo import model_of
 
@@ -106,7 +106,7 @@ def test_it_gives_what_the_masked_model_gives(folder, tmp_path, kind, name, case
     given = {"input_ids": torch.as_tensor(ids_of(TOKENS))[None]}
     with torch.no_grad():
         other = made.from_pretrained(tmp_path / "out").eval()
-        assert apart(other(**given).logits[0].numpy(), masked) < 1e-5
+        assert scaled_error(other(**given).logits[0].numpy(), masked) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -148,7 +148,7 @@ def test_gates_and_sinks_of_heads_go_with_them(folder, tmp_path):
     path = folder("qwen3_next", "Qwen3NextForCausalLM")
     masked = run(open_model(path), {HeadId(0, 0), HeadId(0, 3)})
     found, _ = small(path, {HeadId(0, 0), HeadId(0, 3)}, tmp_path / "gated")
-    assert apart(run(found), masked) < 1e-5
+    assert scaled_error(run(found), masked) < 1e-5
     name = "self_attn.q_proj.weight"
     kept = next(one for key, one in found.module.net.state_dict().items() if key.endswith(name))
     assert len(kept) == 2 * 2 * 8  # queries and gates of two heads
@@ -182,7 +182,7 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
     assert kept.spec.layers == model.spec.layers
     for mine, theirs in zip(kept.maps, seen.maps, strict=True):
         for head in mine.heads:
-            assert apart(mine.read(head), theirs.read(head)) < 1e-5
+            assert scaled_error(mine.read(head), theirs.read(head)) < 1e-5
 
     # scores of the heads that are left are those beside the others off
     prompts = [model.from_ids(ids_of(9, seed)) for seed in range(4)]
@@ -196,7 +196,7 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
         mine, theirs = importance(study, name), importance(beside, name)
         scores = dict(zip(theirs.heads, theirs.score, strict=True))
         wanted = [scores[head] for head in mine.heads]
-        assert apart(mine.score, wanted) < 1e-5
+        assert scaled_error(mine.score, wanted) < 1e-5
 
     # again: numbers are those of the whole model, and a layer can end without any
     again = finish(tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b"))
@@ -206,10 +206,10 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
     last = open_model(tmp_path / "b")
     assert [one.heads for one in last.spec.layers] == [(0, 3), ()]
     every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
-    assert apart(run(last), run(whole, every)) < 1e-5
+    assert scaled_error(run(last), run(whole, every)) < 1e-5
     assert again.empty == (1,)
     finish(tasks.prune(tmp_path / "b", "0.3", tmp_path / "d", form="zeroed"))
-    assert apart(run(open_model(tmp_path / "d")), run(last, {HeadId(0, 3)})) < 1e-6
+    assert scaled_error(run(open_model(tmp_path / "d")), run(last, {HeadId(0, 3)})) < 1e-6
     with pytest.raises(HgvizError, match="this model has no head 1.0"):
         finish(tasks.prune(tmp_path / "b", "1.0", tmp_path / "e"))
 
@@ -224,7 +224,7 @@ def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
     off = {HeadId(layer, head) for layer in (0, 1) for head in (2, 3)}
     masked = run(open_model(copy), off)
     found, alone = small(copy, off, tmp_path / "out")
-    assert not alone and apart(run(found), masked) < 1e-5
+    assert not alone and scaled_error(run(found), masked) < 1e-5
     names = {str(one.relative_to(copy)) for one in copy.rglob("*")}
     assert names == {
         str(one.relative_to(tmp_path / "out")) for one in (tmp_path / "out").rglob("*")
@@ -244,7 +244,7 @@ def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
     shutil.move(tmp_path / "pytorch_model.bin", other)
     shutil.copy(copy / "config.json", other)
     found, _ = small(other, off, tmp_path / "pickled")
-    assert apart(run(found), masked) < 1e-5
+    assert scaled_error(run(found), masked) < 1e-5
 
 
 def test_curves_are_timed_with_models_that_lack_their_heads(folder):
@@ -254,7 +254,7 @@ def test_curves_are_timed_with_models_that_lack_their_heads(folder):
 
     ids = torch.as_tensor(ids_of(TOKENS))[None]
     found = export.in_memory(model, off)(Tokens(ids))
-    assert apart(found[0].numpy(), run(model, off)) < 1e-5
+    assert scaled_error(found[0].numpy(), run(model, off)) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name, words", [

@@ -20,7 +20,7 @@ from hgviz.models import open_model
 from hgviz.models.attention import attend
 from hgviz.store import describe, open_capture, write_capture
 from hgviz.store.corpus import CorpusWriter
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.building import write_checkpoint, write_transformer
 
@@ -90,19 +90,19 @@ def test_what_is_captured_is_what_heads_that_stream_do(request, name):
             near = few.near if HeadId(layer.index, head) in few.heads else None
             expected = dense(one.factors, place, near)
             assert np.abs(tile(one, place) - expected).max() < 1e-12
-            assert apart(one.read(head), expected) < 1e-6
+            assert scaled_error(one.read(head), expected) < 1e-6
             peaks = one.read(head, zoom=2)
             for a in range(0, N, 4):
                 for b in range(0, N, 4):
                     peak = expected[a : a + 4, b : b + 4].max()
                     assert abs(peaks[a // 4, b // 4] - peak) < 1e-6
             summary = one.summary(head)
-            assert apart(summary.rowmax, expected.max(1)) < 1e-6
+            assert scaled_error(summary.rowmax, expected.max(1)) < 1e-6
         assert one.verify_max_abs < 1e-6
     _, weights = captured(request.getfixturevalue(name), streaming=few, off=off, dense=True)
     for a, b in zip(found.maps, weights.maps, strict=True):
         for head in a.heads:
-            assert apart(a.read(head), b.read(head)) < 1e-6
+            assert scaled_error(a.read(head), b.read(head)) < 1e-6
     assert np.abs(found.logits - weights.logits).max() < 1e-9
     whole = captured(request.getfixturevalue(name), off=off)[1]
     assert np.abs(found.logits - whole.logits).max() > 1e-6
@@ -124,7 +124,7 @@ def test_what_flows_back_is_that_of_the_maps(llama):
     for one in found.maps:
         mean = np.mean([one.read(head) for head in one.heads], axis=0, dtype=np.float64)
         rows = (0.5 * mean + 0.5 * np.eye(N)) @ rows
-    assert apart(rolled, rows) < 1e-5
+    assert scaled_error(rolled, rows) < 1e-5
 
 
 @pytest.mark.parametrize("near", [(5, 150), (300, 150), (0, 1), (5, 258)])
@@ -149,9 +149,9 @@ def test_tiles_of_long_maps_are_those_of_a_dense_mask(padded, near):
         peaks = np.zeros((904, 904))
         peaks[:n, :n] = expected
         peaks = peaks.reshape(113, 8, 113, 8).max((1, 3))
-        assert apart(one.read(place, zoom=3), peaks) < 1e-6
-        assert apart(found.cells, peaks) < 1e-6
-        assert apart(found.total, expected.sum(1)) < 1e-5
+        assert scaled_error(one.read(place, zoom=3), peaks) < 1e-6
+        assert scaled_error(found.cells, peaks) < 1e-6
+        assert scaled_error(found.total, expected.sum(1)) < 1e-5
     assert one.verify_max_abs < 1e-6
     # between the first keys and the latest there is nothing to compute; row 768 has 258 from 511 on
     assert (one.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
@@ -173,7 +173,7 @@ def test_a_long_map_is_read_without_one_of_all_cells():
     assert tracemalloc.get_traced_memory()[1] < 64 << 20
     tracemalloc.stop()
     assert np.array_equal(np.flatnonzero(row), last)
-    assert apart(row[last], np.exp(scores - stat[0, -1])) < 1e-6
+    assert scaled_error(row[last], np.exp(scores - stat[0, -1])) < 1e-6
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_file_keeps_which_heads_stream_and_how(tmp_path, llama):
         assert one.maps[0].factors.rule.near == ((2, 5), (2, 5), None, (2, 5))
         for a, b in zip(one.maps, memory.maps, strict=True):
             for head in a.heads:
-                assert apart(a.read(head), b.read(head)) < 1e-6
+                assert scaled_error(a.read(head), b.read(head)) < 1e-6
     told = describe(tmp_path / "b.h5")
     assert told["streaming"] == sorted(map(str, few.heads)) and told["recent"] == 5
     with h5py.File(tmp_path / "a.h5") as file:  # a program before 1.8 refuses what it would misread
@@ -249,7 +249,7 @@ def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
         found = open_capture(path, item)
         one = found.maps[1]
         assert found.streaming == few and one.factors.rule.near[0] == few.near
-        assert apart(one.read(0), dense(one.factors, 0, few.near)) < 1e-6
+        assert scaled_error(one.read(0), dense(one.factors, 0, few.near)) < 1e-6
     with pytest.raises(HgvizError):  # another corpus of that name
         CorpusWriter(path, model.spec, found.items, "digest")
 

@@ -26,7 +26,7 @@ from hgviz.models.huggingface import THREAD, attention, mask
 from hgviz.models.measures.variants import variants_of
 from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.zoo import write
 
 LAZY = [
@@ -113,12 +113,12 @@ def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
     written = ids_of(WRITTEN, 2) if model.spec.two_texts else None
     capture = captured(model, ids, written)
     logits, maps = theirs(path, name, ids, written)
-    assert apart(capture.logits, logits) < 1e-5
+    assert scaled_error(capture.logits, logits) < 1e-5
     assert len(capture.maps) == len(maps)
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         assert isinstance(one, LazyMap) and one.verify_max_abs < 1e-5
         found = np.stack([one.read(head) for head in one.heads])
-        assert apart(found, theirs_) < 1e-5
+        assert scaled_error(found, theirs_) < 1e-5
 
 
 @pytest.mark.parametrize(("kind", "name"), DENSE, ids=lambda one: one)
@@ -127,17 +127,17 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
     model = open_model(path)
     logits, maps = theirs(path, name, ids)
     capture = captured(model, ids)
-    assert apart(capture.logits, logits) < 1e-6
+    assert scaled_error(capture.logits, logits) < 1e-6
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         assert isinstance(one, DenseMap)
         found = np.stack([one.read(head) for head in one.heads])
-        assert apart(found, theirs_) < 1e-6
+        assert scaled_error(found, theirs_) < 1e-6
     off = frozenset({HeadId(0, 1), HeadId(1, 2)})
     masked = model.run(ids, off=off).logits
     assert np.abs(masked - model.run(ids).logits).max() > 1e-3
     if all(model.config.outputs):
         finish(_written(path, off, tmp_path / "out"))
-        assert apart(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-5
+        assert scaled_error(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-5
     finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
     assert open_capture(tmp_path / "a.h5").complete
     with pytest.raises(HgvizError, match="cannot be exchanged"):
@@ -200,7 +200,7 @@ def test_numbers_that_no_rule_can_say_are_added_to_scores(biased):
     column = sinks.double()[:, None, None].expand(2, 4, 7, 1)
     weights = torch.cat([scores, column], -1).softmax(-1)[..., :-1]
     wanted = (weights @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
-    assert none is None and apart(found, wanted) < 1e-5
+    assert none is None and scaled_error(found, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -214,7 +214,7 @@ def test_padding_is_seen_by_nobody(folder, kind, name):
     keep[-6:] = False
     capture = captured(open_model(path), ids, attention_mask=keep)
     logits, maps = theirs(path, name, ids, keep=keep)
-    assert apart(capture.logits, logits) < 1e-5
+    assert scaled_error(capture.logits, logits) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
         assert np.abs(found - theirs_).max() < 1e-5
@@ -236,7 +236,7 @@ def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, 
     finish(tasks.capture(model, prompt, out=tmp_path / "a.h5", target=target))
     capture = open_capture(tmp_path / "a.h5")
     logits, maps = theirs(path, name, ids, written, keep)
-    assert apart(capture.logits, logits) < 1e-5
+    assert scaled_error(capture.logits, logits) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
         assert one.verify_max_abs < 1e-5 and np.abs(found - theirs_).max() < 1e-5
@@ -257,7 +257,7 @@ def test_positions_of_left_padded_ids_count_from_the_first_real_token(folder, ki
         "Positions count from the first real token"
     ]
     capture, alone = finish(tasks.capture(model, prompt)), captured(model, ids)
-    assert apart(capture.logits[3:], alone.logits) < 1e-5
+    assert scaled_error(capture.logits[3:], alone.logits) < 1e-5
     for one, other in zip(capture.maps, alone.maps, strict=True):
         assert np.abs(one.read(1)[3:, 3:] - other.read(1)).max() < 1e-5
 
@@ -277,7 +277,7 @@ def test_positions_that_are_given_are_those_that_the_model_reads(folder, tmp_pat
     with torch.no_grad():
         given = torch.as_tensor(places.copy())[None]
         out = theirs_(input_ids=torch.as_tensor(ids)[None], position_ids=given)
-    assert apart(capture.logits, out.logits[0].numpy()) < 1e-5
+    assert scaled_error(capture.logits, out.logits[0].numpy()) < 1e-5
     with pytest.raises(HgvizError, match="one from 0 to 63 for each"):
         model.from_ids(ids, position_ids=places + 60)
     with pytest.raises(HgvizError, match="does not take position_ids"):
@@ -316,7 +316,7 @@ def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
         found, _ = attention(None, q, k, v, seen, **more)
         weights = scores.masked_fill(later, -1e30)
         wanted = weights.softmax(-1)[..., :7] @ v.double().repeat_interleave(2, 1)
-        assert apart(found, wanted.transpose(1, 2)) < 1e-5
+        assert scaled_error(found, wanted.transpose(1, 2)) < 1e-5
 
     bias = torch.randn(1, 4, 7, 7, generator=draw)
     weighed(scores + bias, position_bias=bias)
@@ -328,7 +328,7 @@ def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
     found, _ = attention(None, q, k, v, seen, s_aux=sinks)
     every = torch.cat([scores.masked_fill(later, -1e30), sinks.double()], -1).softmax(-1)
     wanted = (every[..., :7] @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
-    assert apart(found, wanted) < 1e-5
+    assert scaled_error(found, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("kind, name, others", [
@@ -349,10 +349,10 @@ def test_what_has_no_map_is_said_and_all_else_is_as_in_transformers(folder, kind
     logits, maps = theirs(path, name, ids, written)
     if others_maps := len(maps) - len(capture.maps):
         maps = maps[others_maps:]  # those of the encoder
-    assert apart(capture.logits, logits) < 1e-5
+    assert scaled_error(capture.logits, logits) < 1e-5
     for one, theirs_ in zip(capture.maps, maps, strict=True):
         found = np.stack([one.read(head) for head in one.heads])
-        assert apart(found, theirs_) < 1e-5
+        assert scaled_error(found, theirs_) < 1e-5
     facts = tasks.info(path)["unattending_blocks"]
     assert {one["name"]: one["made_of"] for one in facts} == others
     off = {HeadId(model.spec.layers[-1].index, 1)}
@@ -380,7 +380,7 @@ def test_where_an_answer_starts_and_where_it_ends_is_given_over_all_tokens(folde
     with torch.no_grad():
         out = other(torch.as_tensor(ids)[None])
     wanted = torch.stack([out.start_logits[0], out.end_logits[0]]).numpy()
-    assert apart(open_model(path).run(ids).logits, wanted) < 1e-5
+    assert scaled_error(open_model(path).run(ids).logits, wanted) < 1e-5
 
 
 def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_path):
@@ -402,7 +402,7 @@ def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_pat
     stored = open_capture(tmp_path / "a.h5").maps[1]
     assert stored.factors.k.stored.shape[0] == 2 and stored.factors.rule.causal
     for head in range(4):
-        assert apart(stored.read(head), capture.maps[1].read(head)) < 1e-6
+        assert scaled_error(stored.read(head), capture.maps[1].read(head)) < 1e-6
     assert again.complete
 
 
@@ -550,12 +550,12 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
         else _written(path, off, tmp_path / "out")
     )
     assert found is None or found.difference < 1e-6
-    assert apart(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-6
+    assert scaled_error(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-6
     with torch.no_grad():
         other = getattr(transformers, name).from_pretrained(tmp_path / "out").eval()
         out = other(input_ids=torch.as_tensor(ids)[None])
     logits = out.last_hidden_state if getattr(out, "logits", None) is None else out.logits
-    assert apart(logits[0].numpy(), masked) < 1e-5
+    assert scaled_error(logits[0].numpy(), masked) < 1e-5
 
 
 def _written(path, off, out):

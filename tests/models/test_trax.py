@@ -19,7 +19,7 @@ from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.formats.trax import BEGIN, read_trax
 from tests.analysis.test_resolution import pool_matrix, rn, shift_matrix, spread_matrix
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.trax import Trax
 
 ONE, NESTED = ((1,), 2, (1,)), ((2, 1), 1, (1, 1))
@@ -123,7 +123,7 @@ def test_all_maps_composed_follow_the_rule_of_the_official_form(tmp_path):
         grown = (grown + rn(layers[f"up.{i}"] @ mixed)) / 2
         return stack(f"post.{i}", n) @ rn((grown + np.eye(n)) / 2) @ stack(f"pre.{i}", n)
 
-    assert apart(rollout(capture), level(0, 12)) < 1e-6
+    assert scaled_error(rollout(capture), level(0, 12)) < 1e-6
 
 
 # --- texts begin with 0 ---------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hgviz.models import open_model
 from hgviz.models.measures.trials import KEEP, PIECE, Trials
 from hgviz.models.measures.variants import Variants
 from hgviz.models.texts.text import Bytes
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
 
 TEXT = "the cat sat on the mat and the dog sat on the log. " * 9
@@ -64,7 +64,7 @@ def test_an_answer_with_heads_off_is_that_of_a_whole_run(case, keep):
             for batch in block:
                 loss, given = trials.without(batch, off)
                 expected, likeliest = by_run(model, batch, off)
-                assert apart(loss, expected) <= 1e-6
+                assert scaled_error(loss, expected) <= 1e-6
                 assert (given == likeliest).all()
 
 
@@ -74,10 +74,10 @@ def test_heads_off_from_the_start_are_off_in_the_whole(case):
     trials = Trials(model, examples, frozenset({first}))
     assert first not in trials.heads
     batch = trials.blocks[0][0]
-    assert apart(trials.whole(batch)[0], by_run(model, batch, {first})[0]) <= 1e-6
+    assert scaled_error(trials.whole(batch)[0], by_run(model, batch, {first})[0]) <= 1e-6
     other = trials.heads[2]
     found = trials.without(batch, {other})[0]
-    assert apart(found, by_run(model, batch, {first, other})[0]) <= 1e-6
+    assert scaled_error(found, by_run(model, batch, {first, other})[0]) <= 1e-6
 
 
 def test_the_slopes_of_a_batch_are_those_of_its_summed_losses(case):
@@ -117,7 +117,7 @@ def test_batches_that_come_and_go_are_told_apart(case):
     trials = Trials(model, examples)
     for row in range(min(len(examples), 12)):  # each may lie where the one before it lay
         batch = examples.batch([row])
-        assert apart(trials.whole(batch)[0], by_run(model, batch, set())[0]) <= 1e-6
+        assert scaled_error(trials.whole(batch)[0], by_run(model, batch, set())[0]) <= 1e-6
         del batch
 
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hgviz.core import HeadId
 from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
 from hgviz.models.measures.variants import Begun, Variants, attentions
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.building import make_config, make_hourglass, make_transformer
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
@@ -145,7 +145,7 @@ def test_single_precision_changes_no_answer():
     for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
         for head, found in zip(heads, logits, strict=True):
             expected = masked(model, tokens, {head})
-            assert apart(found, expected) <= 1e-5
+            assert scaled_error(found, expected) <= 1e-5
             assert torch.equal(found.argmax(-1), expected.argmax(-1))
 
 

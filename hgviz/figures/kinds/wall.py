@@ -60,7 +60,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     titles = max(style.extent(f"layer {one}", style.SMALL) for one in maps) + 5
     names = {one: level_name(capture, one) for one in maps}
     if max(style.extent(name, style.SMALL) for name in names.values()) > page.width / 3:
-        names = {one: name.partition(", ")[0] for one, name in names.items()}
+        names = {one: level_name(capture, one, with_own=False) for one in maps}
     # there is a shape behind the maps
     shaped = len({(layer.level, layer.key_level) for layer in layers}) > 1
     left = titles + (max(style.extent(name, style.SMALL) for name in names.values()) or -5)

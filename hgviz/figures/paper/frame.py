@@ -140,24 +140,25 @@ def own_name(layer: Layer) -> str:
     return ".".join(parts[:first] + numbers).removeprefix("model.")
 
 
-def level_name(capture: Capture, layer: int) -> str:
+def level_name(capture: Capture, layer: int, with_own: bool = True) -> str:
     """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; else own_name.
 
     source, target, or source → target where there are two texts, with own_name; how many slots
-    where there are, or lie between.
+    where there are, or lie between. with_own: False leaves own_name out where there is no room.
     """
     one = capture.spec.layers[layer]
+    own = own_name(one) if with_own else ""
     levels = capture.spec.levels
     known = capture.maps[layer]
     if isinstance(known, Mixed):
         return f"through {known.whole.shape[2]:,} slots"
     if len(levels) == 1:
-        return own_name(one)
+        return own
     sides = [levels[one.key_level].sequence, levels[one.level].sequence]
     if "slots" in sides:
         return f"{len(capture.spans[one.key_level]):,} slots"
     if capture.spec.two_texts:
-        return ", ".join(filter(None, (" → ".join(dict.fromkeys(sides)), own_name(one))))
+        return ", ".join(filter(None, (" → ".join(dict.fromkeys(sides)), own)))
     if one.level == one.key_level:
         return levels[one.level].label
     return f"{levels[one.key_level].label} → {levels[one.level].label}"

@@ -77,7 +77,7 @@ def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read,
             write = words.with_sign if source.signed else words.weight
             found.append(Read(cell, write(float(weight), 3)))
     if all(there) and _seen(compared.sources[2], row, column):
-        less = cast("Difference", compared.sources[2].map).less(a, b)
+        less = cast("Difference", compared.sources[2].map).subtract(a, b)
         found.append(Read(cell, words.with_sign(float(less), 3)))
     else:
         found.append(Read(cell, "–", tr("nothing to compare")))

@@ -67,10 +67,10 @@ from hgviz.models.huggingface import (
     Transformers,
     blocks,
     library,
+    own_forwards,
     parts,
     quiet,
     table_of,
-    unchanged,
     unexchanged,
     unseen,
 )
@@ -852,9 +852,9 @@ def _unbuilt(
     """
     if isinstance(error, ImportError):
         return _not_run(where, error, data)
-    field, value = _named(data, error), None
+    field, value = _field_in_message(data, error), None
     if not field:
-        field, value = _culprit(data, error, build)
+        field, value = _field_at_fault(data, error, build)
     named = f"{field} is {quoted(value)}; " if field and field not in str(error) else ""
     return HgvizError(
         f"{shown(where)} does not describe a model that can be built", named + _reason(error),
@@ -862,7 +862,7 @@ def _unbuilt(
     )  # fmt: skip
 
 
-def _culprit(
+def _field_at_fault(
     data: Mapping[str, Any], error: Exception, build: Callable[[Any], Any]
 ) -> tuple[str, Any]:
     """The first field without which a model could be built, else the one whose number the error
@@ -883,7 +883,7 @@ def _culprit(
     return min(alike.items(), key=lambda one: counts[one[1]], default=("", None))
 
 
-def _named(data: Mapping[str, Any], error: Exception) -> str:
+def _field_in_message(data: Mapping[str, Any], error: Exception) -> str:
     """The longest field of a config.json that an error names; "" for none."""
     fields = sorted((one for one in {*_keys(data)} if len(one) > 2), key=len, reverse=True)
     return next((one for one in fields if re.search(rf"\b{re.escape(one)}\b", str(error))), "")
@@ -891,7 +891,7 @@ def _named(data: Mapping[str, Any], error: Exception) -> str:
 
 def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizError:
     """What is said where a model is built, and transformers fails to run it."""
-    field = _named(data, error)
+    field = _field_in_message(data, error)
     do = f"Correct {field} in {shown(where)}" if field else (
         "Run it by transformers alone to see whether the model or hgviz is at fault")  # fmt: skip
     if isinstance(error, ImportError):
@@ -1168,7 +1168,7 @@ def _require_same(network: Transformers) -> None:
     with torch.inference_mode(), quiet():
         ours = network._logits(given, Running())
         net.set_attn_implementation("eager")
-        with unchanged(net):
+        with own_forwards(net):
             theirs = network._logits(given, Running())
         net.set_attn_implementation(NAME)
     apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())

@@ -88,7 +88,7 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
             return None
         found.append(Asked(module, q, k, v, sinks))
         batch, heads, queries, _ = q.shape
-        return _drawn(v, batch, queries, heads, v.shape[-1])
+        return _random_like(v, batch, queries, heads, v.shape[-1])
 
     def before(module: nn.Module, given: tuple[Any, ...]) -> None:
         if found:
@@ -111,7 +111,7 @@ def _asked(network: Transformers, layer: Layer) -> Asked:
     return found[0]
 
 
-def _drawn(like: Tensor, *shape: int) -> Tensor:
+def _random_like(like: Tensor, *shape: int) -> Tensor:
     """Random numbers of a shape, of the precision and device of a tensor."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(like)
 
@@ -134,8 +134,8 @@ def _owners(asked: Asked, most: int) -> dict[int, dict[str, list[Tensor]]]:
     for unit, parts in units.items():
         sloped = [one for one in parts if one.requires_grad]
         slopes: Sequence[Tensor | None] = torch.autograd.grad(
-            sloped, parameters, [_drawn(one, *one.shape) for one in sloped], retain_graph=True,
-            allow_unused=True,
+            sloped, parameters, [_random_like(one, *one.shape) for one in sloped],
+            retain_graph=True, allow_unused=True,
         ) if sloped else ()  # fmt: skip
         pairs = zip(names, slopes, strict=False)
         found[unit] = {

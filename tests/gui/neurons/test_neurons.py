@@ -16,7 +16,7 @@ from hgviz.core import Selection
 from hgviz.gui.neurons.view import NeuronView
 from hgviz.gui.views.keylist import HEAD, HIGH
 from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.gui.kinds import gpt2
 from tests.gui.showing import shown
 from tests.gui.viewing import picture
@@ -75,7 +75,7 @@ def test_rows_that_may_look_at_nothing_are_told_step_by_step(app, name, words):
     best = int(row.argmax())
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 5, best)) as (view, _):
         one, said = view.found.anatomy, view.sentence.text()
-        assert apart(one.weights, row) < 1e-6
+        assert scaled_error(one.weights, row) < 1e-6
         told = {kind: f"{one.stage(kind)[best]:.3f}".replace("-", "−")
                 for kind in ("rectified", "exponent", "biased", "weight")
                 if one.stage(kind) is not None}  # fmt: skip

@@ -22,7 +22,7 @@ from hgviz.models.surgery import export, removal
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.training import read_plan, train
 from hgviz.models.training.start import begin
-from tests.closeness import apart
+from tests.closeness import scaled_error
 from tests.models.zoo import write
 
 WORDS = (
@@ -112,7 +112,7 @@ def test_a_model_becomes_a_classifier_that_transformers_opens(tmp_path, kind, na
     assert model.config.id2label == {0: "against", 1: "for"}
     with torch.no_grad():
         logits = model(torch.tensor(ids)[None]).logits[0].numpy()
-    assert apart(ours.run(ids).logits, logits) < 1e-5
+    assert scaled_error(ours.run(ids).logits, logits) < 1e-5
     state = {name for name, _ in model.named_parameters()}
     assert {*first["fresh"]} < state
 
@@ -150,7 +150,7 @@ def test_loss_and_gradients_are_those_of_transformers(tmp_path):
     found = dict(model.net.named_parameters())
     for one, parameter in net.named_parameters():
         # logits are float32 in the loss, of both
-        assert apart(parameter.grad, found[one].grad) < 1e-7
+        assert scaled_error(parameter.grad, found[one].grad) < 1e-7
     assert sum(bool(one.grad.any()) for one in net.parameters()) > 30
 
 
@@ -172,7 +172,7 @@ def test_a_language_model_goes_on_with_another_activation(tmp_path, kind):
         logits = theirs(tmp_path / "ours", ours.config.made)(torch.tensor(ids)[None]).logits[0]
     plain = open_model(tmp_path / "ours", activation="softmax")
     assert plain.spec.digest != ours.spec.digest
-    assert apart(plain.run(ids).logits, logits.numpy()) < 1e-5
+    assert scaled_error(plain.run(ids).logits, logits.numpy()) < 1e-5
     assert abs(ours.run(ids).logits - logits.numpy()).max() > 1e-3
     # and what was measured is what is opened
     again = finish(train(again_plan(tmp_path), tmp_path / "again"))
@@ -402,4 +402,4 @@ def test_a_smaller_model_of_another_activation_opens_in_hgviz_alone(tmp_path):
     assert read(tmp_path / "small").digest == small.digest
     ids = list(range(5, 17))
     masked = open_model(tmp_path / "theirs", activation="ymish").run(ids, off=off).logits
-    assert apart(open_model(tmp_path / "small").run(ids).logits, masked) < 1e-5
+    assert scaled_error(open_model(tmp_path / "small").run(ids).logits, masked) < 1e-5
