@@ -136,7 +136,7 @@ ACTIONS = (
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", why.capture, 3),
     Action("compare_nothing", "Compare with nothing", "close", ("Alt+C",),
            "Analyse", why.beside, 3),
-    Action("report_sides", "Report on A and B…", "export", ("Alt+R",),
+    Action("report_sides", "Copy the command of a report on A and B", "copy", ("Alt+R",),
            "Analyse", why.reportable, 3),
     Action("run_sweep", "Run this study…", "table", ("F5",), "Analyse", why.runnable, 4),
     Action("stop_sweep", "Stop this study", "stop", ("Shift+F5",), "Analyse", why.stoppable, 4),

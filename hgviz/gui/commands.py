@@ -19,7 +19,7 @@ from hgviz.gui.asking import READABLE, ask_for
 from hgviz.gui.attribution.asking import Explaining
 from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
-from hgviz.gui.compare.commands import REPORT, CompareCommands
+from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
 from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
@@ -375,7 +375,7 @@ class Commands(
         """Stop a job by its key."""
         stops = dict.fromkeys((MEASURE, CURVE, TIMES), self.pruning.stop_measuring) | {
             "capture": self.capturing.stop, BESIDE: self.comparing.stop,
-            REMOVE: self.removing.stop, RUN: self.stop_sweep, REPORT: self.stop_report,
+            REMOVE: self.removing.stop, RUN: self.stop_sweep,
         }  # fmt: skip
         stops.get(key, partial(self.working.stop, key))()
 

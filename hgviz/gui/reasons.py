@@ -16,6 +16,12 @@ NO_WRITER = {
     "states": "This model does not write: it gives hidden states",
 }
 
+NO_MODELS = {
+    "text": "B is another text: a report compares two models",
+    "head": "B is another head: a report compares two models",
+    "segments": "B differs in its segments: a report compares two models",
+}
+
 SEGMENTS = {
     True: "This model reads segments of one length",
     False: "This model reads no segments",
@@ -216,9 +222,23 @@ def beside(session: Session) -> str:
 
 
 def reportable(session: Session) -> str:
-    from hgviz.gui.compare.reporting import why_not
-
-    return why_not(session)
+    """Why there is no report on A and B, "" where there is one."""
+    other, spec = session.other, session.spec
+    if session.capture is None or session.beside is None or other is None:
+        return "Needs a B: choose what to compare with first"
+    if other.kind in NO_MODELS:
+        return NO_MODELS[other.kind]
+    if other.kind == "model" and session.beside.path == other.path:
+        return "B is a capture: a report compares two models"
+    if not session.checkpoint:
+        return "Needs the checkpoint of A: open it first"
+    if session.activation:
+        return "Its activation was exchanged: open the checkpoint as it is first"
+    if session.off:
+        return "Switch all heads of A on first: a report compares the whole of A"
+    if spec is not None and (spec.two_texts or spec.goal == "states"):
+        return "There is no report on models of two inputs, or of hidden states"
+    return "" if session.data else "Needs data: choose some on the Prune page first"
 
 
 def cuttable(session: Session) -> str:

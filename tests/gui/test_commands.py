@@ -22,11 +22,9 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.prune.measuring import MeasureDialog
-from hgviz.gui.reasons import reportable
 from hgviz.gui.working import GOING
 from hgviz.gui.writing import WriteDialog, Writing
 from hgviz.resources import resource
-from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
 
@@ -261,7 +259,6 @@ LATE = (
     ("corpus", QFileDialog, "commands.prompting.keep_corpus", ("a.txt",)),
     ("write", WriteDialog, "commands.prompting.write_so", (Writing(),)),
     ("cut_evenly", LengthDialog, "commands.cut_every", (3,)),
-    ("report_sides", QFileDialog, "commands._ask_report", ("a.tsv",)),
     ("compare_with", CompareDialog, "commands.choose_side", (Other("activation", "tanh"), None)),
     ("save_study", QFileDialog, "commands._save_study", ("a.h5",)),
 )
@@ -337,20 +334,6 @@ def test_no_two_parts_of_the_commands_have_a_method_of_one_name():
         if not name.startswith("__") and callable(kind)
     )  # fmt: skip
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_a_report_needs_both_sides(capture):
-    session = Session()
-    session.put(checkpoint="a", beside=capture, other=Other("model", path="b"))
-    assert reportable(session).startswith("Needs a B")
-    session.put(capture=capture)
-    session.put(checkpoint="a", beside=capture, other=Other("model", path="b"))
-    assert not reportable(session)
-
-
-def test_a_report_that_is_stopped_says_so(program):
-    program.commands.drop("report")
-    assert program.frame.chosen_words.full == "Stopped: no report is written"
 
 
 def test_a_name_without_an_ending_gets_that_of_the_kind(program):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pytest
 import torch
@@ -143,8 +145,8 @@ def _done(trial, off):
 def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path, qtbot):
     import transformers
 
-    from hgviz.core import finish
-    from hgviz.gui.compare.reporting import Asked, why_not
+    from hgviz import cli
+    from hgviz.gui.compare.commands import report_command
     from hgviz.session.other import Other
 
     for name, size, patch in (("a", 32, 8), ("b", 16, 4), ("c", 32, 16)):
@@ -168,12 +170,14 @@ def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path
         program.settle()
         beside = session.beside.prompt
         assert beside.signal.grid == ((4, 4) if name == "b" else (2, 2))
-        assert beside.text == "a.png" and why_not(session) == ""
-        out = tmp_path / f"{name}.html"
-        asked = Asked.of(session, str(tmp_path / "a.csv"), "cpu", str(out))
-        assert asked.text == "" and "--text" not in asked.command
-        finish(asked.task())
-        assert ("do not cut it alike" in out.read_text()) == (name == "c")
+        assert beside.text == "a.png"
+        session.put(data=str(tmp_path / "a.csv"))
+        command = shlex.split(report_command(session))
+        assert "--text" not in command
+        command[-1] = str(tmp_path / f"{name}.html")
+        assert cli.main(command[1:], cli.Window(None, None)) == 0
+        report = (tmp_path / f"{name}.html").read_text()
+        assert ("do not cut it alike" in report) == (name == "c")
 
 
 def test_what_one_model_read_is_not_forced_on_the_next(program, tmp_path, qtbot):

@@ -39,7 +39,7 @@ ERRANDS = (
     ("@sample/softmax", "prune", "choose_data", "=plain/rows.tsv", "measure_heads", "",
      "trace_curve", "time_curve", "save_study", ""),
     ("@sample/ymish", "prune", "bundled_data", "measure_heads", "", "trace_curve", "save_study"),
-    ("@sample/hourglass", "compare_with", "", "compare", "report_sides", "", "save_beside", "",
+    ("@sample/hourglass", "compare_with", "", "compare", "report_sides", "save_beside", "",
      "compare_nothing"),
     ("@sample/softmax", "switch_head", "keep_mask", "remove_heads", "", "undo", "redo", "all_on"),
     ("@sample/hourglass", "stream_head", "capture", "", "switch_head", "undo", "all_on"),

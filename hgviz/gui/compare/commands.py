@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz import settings
 from hgviz.core import HeadId
 from hgviz.gui import opening
-from hgviz.gui.asking import TEXTS, ask_for, ask_where
+from hgviz.gui.asking import ask_for
 from hgviz.gui.language import tr
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
     from hgviz.gui.capturing import Capturing
     from hgviz.gui.compare.comparing import Comparing
     from hgviz.gui.window import Window
-    from hgviz.gui.working import Working
     from hgviz.session import Session
-
-REPORT = "report"  # the key of its job
 
 
 class CompareCommands:
@@ -34,8 +30,6 @@ class CompareCommands:
     session: Session
     capturing: Capturing
     comparing: Comparing
-    working: Working
-    lanes: Lanes
     say: Callable[[str], None]
     opened_before: dict[str, str]
     run: Callable[[str], None]
@@ -78,44 +72,10 @@ class CompareCommands:
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
     def report_sides(self) -> None:
-        """Ask for data, where none was chosen on the Prune page, and where to write the report."""
-        if self.session.data:
-            self._ask_report(self.session.data)
-            return
-        file = QFileDialog.FileMode.ExistingFile
-        classes = self.session.spec.goal == "classes"
-        title = "Report: choose texts with labels" if classes else "Report: choose a text"
-        chosen = self.answered("report_sides", self._ask_report, self._sides)
-        ask_for(self.window, tr(title), file, chosen, tr(TEXTS))
-
-    def _ask_report(self, data: str) -> None:
-        from hgviz.gui.compare import reporting
-
-        names = [one.spec.name or "model" for one in (self.session.capture, self.session.beside)]
-        name = f"{names[0]}-{names[1]}.html"
-        chosen = self.answered("report_sides", partial(self._report, data), self._sides)
-        ask_where(self.window, tr("Report on A and B"), tr(reporting.KINDS), name, chosen)
-
-    def _sides(self) -> object:
-        """What A and B are."""
-        return self.session.checkpoint, self.session.activation, self.session.other
-
-    def _report(self, data: str, out: str) -> None:
-        from hgviz.gui.compare import reporting
-
-        self._remember(out)
-        asked = reporting.Asked.of(self.session, data, settings.load().device, out)
-        title = f"Report on A and B, {Path(out).name}"
-        self.working.start(
-            self.lanes.engine, REPORT, title, asked.task(),
-            lambda path: self.say(tr("The report is written: {path}", path=path)),
-            on_step=lambda step: self.say(reporting.told(step)),
-        )  # fmt: skip
-
-    def stop_report(self) -> None:
-        """Leave the report on A and B."""
-        self.working.stop(REPORT)
-        self.say(tr("Stopped: no report is written"))
+        """Copy the command that writes a report on A and B."""
+        command = report_command(self.session)
+        QGuiApplication.clipboard().setText(command)
+        self.say(tr("Copied: {command}", command=command))
 
     def _ask_side(self, kind: str) -> None:
         from hgviz.gui.compare.choosing import CompareDialog
@@ -134,4 +94,19 @@ class CompareCommands:
         self.comparing.choose(Other("model", path=path))
 
 
-__all__ = ["CompareCommands"]
+def report_command(session: Session) -> str:
+    """Return the `hgviz compare` command that writes a report on A and B of the session."""
+    a, b, other = session.capture, session.beside, session.other
+    path = other.path if other.kind == "model" else session.checkpoint
+    words = ["hgviz", "compare", session.checkpoint, path, "--data", session.data]
+    if other.activation:
+        words += ["--activation", other.activation]
+    if other.off:
+        words += ["--off", ",".join(map(str, sorted(other.off)))]
+    if a.main.signal is None and a.spec.goal != "ends":
+        words += ["--text", a.main.text]
+    names = (one.spec.name or "model" for one in (a, b))
+    return shlex.join([*words, "-o", f"{'-'.join(names)}.html"])
+
+
+__all__ = ["CompareCommands", "report_command"]
