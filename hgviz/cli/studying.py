@@ -72,7 +72,7 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the results of a study as one page: the answer, tables and figures.
+    """Write the results of a study as one page of charts and tables.
 
     --json prints every number, with or without -o.
     """
@@ -81,15 +81,13 @@ def report(
     if out is None and not as_json:
         raise typer.BadParameter("-o is missing: where to write, such as -o study.html.")
     if out is None:
-        print(json.dumps(tasks.report_facts(*tasks.read_report(folder))))
+        print(json.dumps(tasks.results_facts(*tasks.study_results(folder))))
         return
     command = shlex.join(["hgviz", "study", "report", str(folder), "-o", str(out)])
-    facts = terminal.run(tasks.sweep_report(folder, out, command), "Writing")
+    facts = terminal.run(tasks.study_report(folder, out, command), "Writing")
     if as_json:
         print(json.dumps(facts))
         return
-    for line in facts["answers"]:
-        terminal.say(line)
     terminal.say(f"{out}: the report.")
 
 
@@ -119,9 +117,7 @@ def _part(text: str) -> tuple[int, int]:
 
 
 def _tell(sweep: Sweep, folder: Path) -> None:
-    """All of it in some lines, with the grid of its cells; and what they answer, once all are."""
-    from hgviz import tasks
-
+    """Print how all cells stand in some lines, with the grid of the cells."""
     counts = ", ".join(f"{sweep.counts[one]:,} {one}" for one in STATES if sweep.counts[one])
     terminal.say(f"{folder}: {counted(len(sweep.standings), 'cell')}: {counts}.")
     if not sweep.complete:
@@ -143,8 +139,6 @@ def _tell(sweep: Sweep, folder: Path) -> None:
         terminal.say(f"Blocked: {counted(count, 'cell')}, since {line}.")
     if sweep.counts["failed"]:
         terminal.say("Try these once more: hgviz study run STUDY.toml -o DIR --again")
-    for line in tasks.sweep_answers(sweep):
-        terminal.say(line)
 
 
 def _changed(sweep: Sweep) -> str:
@@ -196,12 +190,10 @@ def _duration(seconds: float) -> str:
 
 
 def _facts(sweep: Sweep) -> dict[str, Any]:
-    from hgviz import tasks
-
     return {
         "kind": "sweep", "title": sweep.title, "complete": sweep.complete,
         "counts": dict(sweep.counts), "left": sweep.left, "changed": sweep.changed,
-        "changes": list(sweep.changes), "answers": list(tasks.sweep_answers(sweep)),
+        "changes": list(sweep.changes),
         "cells": [
             {
                 "key": one.cell.key, "work": one.cell.work, **one.cell.place, "state": one.state,

@@ -1,4 +1,3 @@
-from .accounting import read_report, report_facts, sweep_answers, sweep_report
 from .alike import capture_alike
 from .attributing import attribution_panel, attribution_rows, given_words, said_by
 from .capturing import Estimate, capture, estimate, save
@@ -39,6 +38,7 @@ from .reporting import chart
 from .scoring import evaluate, examples_from, train
 from .sharing import collaborate
 from .sheets import sheet_at, sheet_of, sources_of, spec_from
+from .study_report import results_facts, study_report, study_results
 from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
@@ -51,11 +51,11 @@ __all__ = [
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
     "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
-    "reach_facts", "reach_panel", "read_report", "redundancy",
-    "redundancy_of_captures", "redundancy_panel", "report", "report_facts", "require_model_of",
-    "require_report", "rollout", "run_sweep", "said_by", "save", "sheet",
-    "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "sweep_answers",
-    "sweep_at", "sweep_chart", "sweep_report", "together", "tokens_or_slots",
+    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
+    "report", "require_model_of", "require_report", "results_facts", "rollout", "run_sweep",
+    "said_by", "save", "sheet",
+    "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "study_report",
+    "study_results", "sweep_at", "sweep_chart", "together", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
     "with_learned", "with_norms", "words_of", "write",
 ]  # fmt: skip

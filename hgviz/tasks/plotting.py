@@ -77,28 +77,6 @@ def seeds_chart(found: Findings) -> Seeds:
     )  # fmt: skip
 
 
-def differences_chart(found: Findings, base: str) -> Seeds:
-    """What every method leaves more than another, at every budget and in the mean along curves, a
-    dot for each setting and seed; base: of Findings.beside, or random orders."""
-    from hgviz.figures.content.seeds import Facet, Seeds
-
-    rows = found.random if base == RANDOM else found.beside
-    methods = tuple(dict.fromkeys(one.method for one in rows))
-    marks = {(one.method, one.budget): _mark(one.difference, (), 100) for one in rows}
-    facet = Facet(
-        "", tuple(tuple(marks[name, one] for one in found.measures) for name in methods)
-    )  # fmt: skip
-    count = max(len(one.difference.values) for one in rows)
-    than = ORDERS if base == RANDOM else rows[0].base
-    return Seeds(
-        (facet,), tuple(map(budget, found.measures)), methods, "Points more",
-        f"Left more than by {than}", "",
-        (f"a small mark is a model and seed, of {count} at most; a large one their mean with its "
-         "interval of 95 % (Student)",),
-        about(found), 0.0,
-    )  # fmt: skip
-
-
 def _mark(one: Spread, seeds: tuple[str, ...], factor: float) -> Mark:
     from hgviz.figures.content.seeds import Mark
 
@@ -110,9 +88,7 @@ def _mark(one: Spread, seeds: tuple[str, ...], factor: float) -> Mark:
 # --- what is left ---------------------------------------------------------------------------------
 
 
-def budgets_chart(
-    found: Findings, methods: Sequence[str] = (), settings: Sequence[Setting] = ()
-) -> Plots:
+def budgets_chart(found: Findings, methods: Sequence[str] = ()) -> Plots:
     """Means over seeds of the curves of every method, with random orders; a pair of axes for every
     setting."""
     from hgviz.figures.content.laboratory import Plots
@@ -126,7 +102,7 @@ def budgets_chart(
             "Choose among these",
         )  # fmt: skip
     names = [one for one in found.methods if not methods or one in methods or one == RANDOM]
-    chosen = list(settings or found.settings)
+    chosen = found.settings
     plots = [_plot(found, setting, names) for setting in chosen[:MOST]]
     halves = [
         (line.high - line.low) / 2
@@ -266,4 +242,4 @@ def _nothing(found: Findings, work: str, ask: str) -> HgvizError:
     return HgvizError("this study has nothing to draw", why, "See hgviz study status")
 
 
-__all__ = ["about", "budget", "budgets_chart", "differences_chart", "seeds_chart", "sweep_chart"]
+__all__ = ["about", "budget", "budgets_chart", "seeds_chart", "sweep_chart"]

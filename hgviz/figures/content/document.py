@@ -44,13 +44,6 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """Lines of a file, as they stand in it."""
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of words under the names of columns; text: the columns that hold no numbers."""
 
@@ -69,7 +62,7 @@ class Picture:
     caption: str
 
 
-Block = Heading | Words | Points | Code | Table | Picture
+Block = Heading | Words | Points | Table | Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,7 @@ class Facet:
 class Seeds:
     """Facets that share their axes: groups stand along x, the marks of one series look alike.
 
-    up names the axis; level: where a line goes across, None for none; title, more, notes, about as
-    in Curves.
+    up names the axis; title, more, notes, about as in Curves.
     """
 
     facets: tuple[Facet, ...]
@@ -46,7 +45,6 @@ class Seeds:
     more: str = ""
     notes: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
-    level: float | None = None
 
     def marks(self) -> list[Mark]:
         """All there are."""

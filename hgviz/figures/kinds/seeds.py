@@ -16,7 +16,6 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.language import counted
-from hgviz.palettes import PAPER
 
 EACH, NARROWEST = 13.0, 150.0  # points of room that a mark takes, and a pair of axes at least
 TALL, LOWEST, HIGHEST = 0.5, 84.0, 150.0  # heights of axes, in widths and points
@@ -65,8 +64,6 @@ def ends_of(chart: Seeds) -> tuple[float, float]:
     marks = chart.marks()
     values = np.concatenate([np.zeros(0), *(np.append(one.values, one.mean) for one in marks)])
     values = values[np.isfinite(values)]
-    if chart.level is not None:
-        values = np.append(values, chart.level)
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
@@ -82,9 +79,6 @@ def _facet(page: Page, chart: Seeds, facet: Facet, axes: Axes) -> None:
     """All marks of a pair of axes, those of one group beside each other."""
     pitch = axes.width / len(chart.groups)
     step = min(0.86 * pitch / len(chart.series), 2.4 * EACH)
-    if chart.level is not None and axes.y0 < chart.level < axes.y1:
-        ends = np.array([axes.x0, axes.x1])
-        page.stroke(axes.at(ends, np.full(2, chart.level)), PAPER.secondary, 0.6)
     for number, row in enumerate(facet.marks):
         aside = (number - (len(facet.marks) - 1) / 2) * step
         for at, mark in enumerate(row):

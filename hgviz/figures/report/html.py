@@ -29,8 +29,6 @@ p,ul{margin:.6rem 0;max-width:46rem}
 ul{padding-left:1.2rem}
 li{margin:.25rem 0}
 .quiet,caption,figcaption{color:var(--secondary);font-size:.875rem}
-pre{margin:.6rem 0;padding:.8rem 1rem;border:1px solid var(--line);overflow-x:auto;
-font:13px/1.5 "DejaVu Sans Mono",Menlo,Consolas,monospace}
 figure{margin:1.4rem 0}
 figure svg{display:block;width:100%%;height:auto}
 figcaption{margin-top:.5rem;max-width:46rem}
@@ -87,8 +85,6 @@ def _block(block: Block, number: int) -> str:
             items = "".join(f"<li>{escape(one)}</li>\n" for one in points)
             kind = ' class="quiet"' if quiet else ""
             return f"<ul{kind}>\n{items}</ul>\n"
-        case document.Code(lines):
-            return f"<pre>{escape(chr(10).join(lines))}</pre>\n"
         case document.Table():
             return _table(block)
         case document.Picture():

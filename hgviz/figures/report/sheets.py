@@ -67,12 +67,6 @@ class _Flow:
                     self.lines(one, size, colour=colour, indent=11.0, bullet="•")
                     self.down(1 if quiet else 2)
                 self.down(4)
-            case document.Code(lines):
-                for one in lines:
-                    deep = len(one) - len(one.lstrip())
-                    indent = 11.0 + deep * style.extent(" ", CELL)
-                    self.lines(one.strip() or " ", CELL, indent=indent)
-                self.down(6)
             case document.Table():
                 self._table(block)
             case document.Picture():
