@@ -17,8 +17,7 @@ COLOURS = "Colours and ranges"
 LINKS = "Links"
 ROLLOUT = "Rollout"
 CHARTS = "Charts"
-BESIDE = ("numbers", "alt")  # what is written beside the picture, which they do not change
-NO_OPTIONS = ("sources", "kind", "out", "item", "toml", *BESIDE)  # of what is drawn
+NO_OPTIONS = ("sources", "kind", "out", "item", "toml", "numbers")  # of what is drawn
 
 
 def figure(
@@ -46,8 +45,7 @@ def figure(
             "-o",
             "--out",
             metavar="FIG.pdf",
-            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers, .txt for what "
-            "it shows in words.",
+            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers.",
         ),
     ] = None,
     width: Annotated[
@@ -70,10 +68,6 @@ def figure(
     ] = False,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Write the numbers beside it, as FIG.csv.")
-    ] = False,
-    alt: Annotated[
-        bool,
-        typer.Option("--alt", help="Write what it shows beside it, in words, as FIG.txt."),
     ] = False,
     layer: Annotated[
         int | None,
@@ -287,10 +281,10 @@ def figure(
     if any(one.name.endswith(SHEET) for one in sources):
         given = {"kind": kind, "item": item, "toml": toml or None, **options}
         named = [name for name, one in given.items() if one is not None]
-        _sheet(sources, out, named, numbers=numbers, words=alt)
+        _sheet(sources, out, named, numbers=numbers)
     else:
         of = _kind(kind, len(sources))
-        _figure(sources, of, out, item, options, toml, numbers=numbers, words=alt)
+        _figure(sources, of, out, item, options, toml, numbers=numbers)
 
 
 def _figure(
@@ -302,20 +296,17 @@ def _figure(
     toml: bool,
     *,
     numbers: bool,
-    words: bool,
 ) -> None:
     from hgviz import tasks
     from hgviz.figures import FIGURES, plan
     from hgviz.figures.forms import Unfit
     from hgviz.figures.provenance import known_name
 
-    if toml and (numbers or words):
-        raise typer.BadParameter(
-            f"--{'numbers' if numbers else 'alt'} goes with a figure, and --toml draws none."
-        )
+    if toml and numbers:
+        raise typer.BadParameter("--numbers goes with a figure, and --toml draws none.")
     if out is None and not toml:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
-    require_drawable(out, *sources, numbers=numbers, words=words)
+    require_drawable(out, *sources, numbers=numbers)
     try:
         items = plan.items_of(item or "0", len(sources))
     except Unfit:
@@ -331,13 +322,11 @@ def _figure(
                  for one in sources]  # fmt: skip
         print(plan.table(spec, named, items), end="")
         return
-    task = tasks.figure(spec, found, out, numbers=numbers, words=words)
+    task = tasks.figure(spec, found, out, numbers=numbers)
     terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
-def _sheet(
-    sources: list[Path], out: Path | None, given: list[str], *, numbers: bool, words: bool
-) -> None:
+def _sheet(sources: list[Path], out: Path | None, given: list[str], *, numbers: bool) -> None:
     from hgviz import tasks
 
     if len(sources) > 1:
@@ -348,7 +337,7 @@ def _sheet(
         )
     if out is None:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
-    task = tasks.sheet_at(sources[0], out, numbers=numbers, words=words)
+    task = tasks.sheet_at(sources[0], out, numbers=numbers)
     terminal.say(f"{terminal.run(task, 'Drawing')}: a sheet.")
 
 

@@ -15,7 +15,6 @@ from hgviz.cli.options import (
     Activation,
     AsJson,
     BesideNumbers,
-    BesideWords,
     Checkpoint,
     Device,
     FigureTitle,
@@ -96,13 +95,12 @@ def attribute(
             metavar="FIG.pdf|.json",
             callback=ends_in(".json", *DRAWN),
             help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf), its numbers "
-            "(.csv), what it shows in words (.txt), or all that is known (.json).",
+            "(.csv), or all that is known (.json).",
         ),
     ] = None,
     width: FigureWidth = "neurips",
     title: FigureTitle = None,
     numbers: BesideNumbers = False,
-    alt: BesideWords = False,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -121,7 +119,7 @@ def attribute(
         raise typer.BadParameter("--text-pair and --target go with a text; --ids holds them all.")
     drawn = out is not None and out.name.lower().endswith(DRAWN)
     require_unread(out, model, text_file, ids)
-    require_drawable(out if drawn else None, model, text_file, ids, numbers=numbers, words=alt)
+    require_drawable(out if drawn else None, model, text_file, ids, numbers=numbers)
     if drawn:
         points(width)  # before any work
     named = list(dict.fromkeys([*(target_class or ()), *(says or ())])) or [None]
@@ -168,7 +166,7 @@ def attribute(
                 for each in every[1:]
             ],
         )  # fmt: skip
-        terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
+        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
     elif out is not None:
         terminal.write_facts(out, facts, rows)
     if as_json:

@@ -74,18 +74,15 @@ def require_unread(out: Path | None, *given: Path | None) -> None:
             raise typer.BadParameter(f"{out.name} is a file that is read; it would be replaced.")
 
 
-def require_drawable(
-    out: Path | None, *given: Path | None, numbers: bool = False, words: bool = False
-) -> None:
-    """The same of a figure, and of what is written beside it."""
-    from hgviz.figures.spec import TABLE, WORDS, name_beside
+def require_drawable(out: Path | None, *given: Path | None, numbers: bool = False) -> None:
+    """The same of a figure, and of the numbers that are written beside it."""
+    from hgviz.figures.spec import csv_beside
 
     require_unread(out, *given)
-    for wanted, option, ending in ((numbers, "--numbers", TABLE), (words, "--alt", WORDS)):
-        if wanted and out is None:
-            raise typer.BadParameter(f"{option} goes with a figure: -o FIG.pdf.")
-        if wanted and out is not None:
-            require_unread(out.with_name(name_beside(out, ending)), *given)
+    if numbers and out is None:
+        raise typer.BadParameter("--numbers goes with a figure: -o FIG.pdf.")
+    if numbers and out is not None:
+        require_unread(csv_beside(out), *given)
 
 
 Checkpoint = Annotated[
@@ -187,8 +184,8 @@ Scheduler = Annotated[
         "slurm:profile.yaml; here when left out.",
     ),
 ]
-# of verbs that measure, and may draw what they found: as its numbers and in words, too
-DRAWN = (".pdf", ".svg", ".png", ".pgf", ".csv", ".txt")
+# of verbs that measure, and may draw what they found, or write its numbers
+DRAWN = (".pdf", ".svg", ".png", ".pgf", ".csv")
 FigureWidth = Annotated[
     str,
     typer.Option(
@@ -201,9 +198,6 @@ FigureTitle = Annotated[
 ]
 BesideNumbers = Annotated[
     bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
-]
-BesideWords = Annotated[
-    bool, typer.Option("--alt", help="Of a figure: what it shows in words, as FIG.txt.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Source = Annotated[Path, typer.Argument(metavar="CAPTURE", parser=bundled, help="A capture (.h5).")]

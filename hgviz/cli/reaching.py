@@ -13,7 +13,6 @@ from hgviz.cli.options import (
     DRAWN,
     AsJson,
     BesideNumbers,
-    BesideWords,
     FigureTitle,
     FigureWidth,
     Target,
@@ -69,14 +68,13 @@ def reach(
             metavar="FIG.pdf|.json|.npy",
             callback=ends_in(".json", ".npy", *DRAWN),
             help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf), its numbers "
-            "(.csv), what it shows in words (.txt), all that is known (.json), or the matrix of "
+            "(.csv), all that is known (.json), or the matrix of "
             "one model (.npy).",
         ),
     ] = None,
     width: FigureWidth = "neurips",
     title: FigureTitle = None,
     numbers: BesideNumbers = False,
-    alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure by gradients which tokens each output of a model depends on.
@@ -97,7 +95,7 @@ def reach(
     wanted = None if lengths is None else lengths_of(lengths)
     ending = "" if out is None else out.name.lower()
     drawn = ending.endswith(DRAWN)
-    require_drawable(out if drawn else None, *models, text_file, ids, numbers=numbers, words=alt)
+    require_drawable(out if drawn else None, *models, text_file, ids, numbers=numbers)
     if drawn:
         points(width)  # before any work
     if ending.endswith(".npy") and len(models) > 1:
@@ -121,7 +119,7 @@ def reach(
         panel = tasks.reach_panel(
             Spec("reach", width=width, title=title), found, seconds, asked, models
         )
-        terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
+        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
     elif ending.endswith(".npy") and out is not None:
         terminal.write(out, found[0].matrix)
     elif out is not None:

@@ -14,7 +14,6 @@ from hgviz.cli.options import (
     DRAWN,
     AsJson,
     BesideNumbers,
-    BesideWords,
     Checkpoint,
     FigureTitle,
     FigureWidth,
@@ -114,13 +113,12 @@ def redundancy(
             metavar="FIG.pdf|.json|.csv",
             callback=ends_in(".json", *DRAWN),
             help="Where to: a figure for a paper (.pdf, .svg, .png, .pgf), its numbers "
-            "(.csv), what it shows in words (.txt), or all that is known (.json).",
+            "(.csv), or all that is known (.json).",
         ),
     ] = None,
     width: FigureWidth = "neurips",
     title: FigureTitle = None,
     numbers: BesideNumbers = False,
-    alt: BesideWords = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure how similar the heads of each layer are.
@@ -137,7 +135,7 @@ def redundancy(
         raise typer.BadParameter("Give one checkpoint, or one capture or more.")
     drawn = out is not None and out.name.lower().endswith(DRAWN)
     require_unread(out, *sources)
-    require_drawable(out if drawn else None, *sources, numbers=numbers, words=alt)
+    require_drawable(out if drawn else None, *sources, numbers=numbers)
     if drawn:
         points(width)  # before any work
     if kinds == {"checkpoint"}:
@@ -148,7 +146,7 @@ def redundancy(
     if out is not None and drawn:
         spec = Spec("redundancy", width=width, title=title)
         panel = tasks.redundancy_panel(spec, found, sources)
-        terminal.run(tasks.draw(panel, out, numbers=numbers, words=alt), "Drawing")
+        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
     elif out is not None:
         terminal.write_facts(out, found.facts(), [])
     if as_json:

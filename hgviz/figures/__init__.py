@@ -1,7 +1,7 @@
 """Figures for papers: every kind, from one Spec. matplotlib loads when the first one is drawn.
 
-content says what figures are drawn of, kinds draws them on paper, files writes pages, words says
-what they show, report puts several into one document.
+content says what figures are drawn of, kinds draws them on paper, files writes pages, tables has
+the numbers behind them, report puts several into one document.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from hgviz.core import Capture, HgvizError, replace
 from hgviz.errors import HgvizWarning
 from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
-from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, WORDS, Spec, format_of, points
+from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, Spec, csv_beside, format_of, points
 
 if TYPE_CHECKING:
     from hgviz.figures.content.charts import Row
@@ -105,30 +105,29 @@ def composed_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Page:
 
 
 def draw(panel: Panel, path: str | Path) -> Path:
-    """Write a figure to path and give the path; in place of a picture a .csv has its numbers, and
-    a .txt what it shows in words.
+    """Write a figure to path and return the path; a .csv has its numbers in place of a picture.
 
-    The file says what identifies it, what it shows, and the command that draws it again; names of
-    folders are left out of it. It appears whole or not at all. Raises HgvizError.
+    The file says what identifies it and the command that draws it again; names of folders are left
+    out of it. It appears whole or not at all. Raises HgvizError.
     """
-    path, ending = Path(path), Path(path).suffix.lower()
-    if not panel.spec.format and ending in (TABLE, WORDS):
-        beside(panel, path, numbers=ending == TABLE, words=ending == WORDS)
+    path = Path(path)
+    if not panel.spec.format and path.suffix.lower() == TABLE:
+        write_numbers(panel, path)
         return path
     from hgviz.figures import provenance
 
     def page_and_record() -> tuple[Page, dict[str, str]]:
         page = composed(panel.spec, panel.content)
-        return page, {**provenance.record(panel, page.notes, path), "alt": alt(panel)}
+        return page, provenance.record(panel, page.notes, path)
 
     return _written(page_and_record, path, panel.spec.format)
 
 
 def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
     """Write several figures as one, as draw does one."""
-    path, ending = Path(path), Path(path).suffix.lower()
-    if not sheet.format and ending in (TABLE, WORDS):
-        beside_sheet(sheet, panels, path, numbers=ending == TABLE, words=ending == WORDS)
+    path = Path(path)
+    if not sheet.format and path.suffix.lower() == TABLE:
+        write_numbers_of_sheet(sheet, panels, path)
         return path
     from hgviz.figures import provenance
 
@@ -137,58 +136,32 @@ def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
 
         ready = placed(sheet, panels)
         page = composed_sheet(sheet, ready)
-        record = provenance.record_of_sheet(sheet, ready, page.notes, path)
-        return page, {**record, "alt": alt_of_sheet(sheet, panels)}
+        return page, provenance.record_of_sheet(sheet, ready, page.notes, path)
 
     return _written(page_and_record, path, sheet.format)
 
 
-def alt(panel: Panel) -> str:
-    """What a figure shows, in a few sentences for those who cannot see it. Raises HgvizError."""
+def write_numbers(panel: Panel, path: str | Path) -> Path:
+    """Write the numbers of a figure as a CSV named after its path. Raises HgvizError."""
     from hgviz.figures.files import companions
 
-    return companions.words(replace(panel, spec=_known(panel.spec)))
+    return _write_table(Path(path), companions.rows(replace(panel, spec=_known(panel.spec))))
 
 
-def alt_of_sheet(sheet: Sheet, panels: Sequence[Panel]) -> str:
-    """What every panel of a sheet shows, as alt says it of one."""
-    from hgviz.figures.files import companions
-
-    return companions.words_of_sheet(sheet, panels)
-
-
-def beside(
-    panel: Panel, path: str | Path, *, numbers: bool = False, words: bool = False
-) -> tuple[str, ...]:
-    """Write beside the figure of a path its numbers, as FIG.csv, and what it shows, as FIG.txt.
-
-    Gives the files it wrote. Raises HgvizError.
-    """
-    from hgviz.figures.files import companions
-
-    one = replace(panel, spec=_known(panel.spec))
-    rows = companions.rows(one) if numbers else None
-    return _beside(Path(path), rows, companions.words(one) if words else None)
-
-
-def beside_sheet(
-    sheet: Sheet, panels: Sequence[Panel], path: str | Path, *, numbers: bool = False,
-    words: bool = False,
-) -> tuple[str, ...]:  # fmt: skip
+def write_numbers_of_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
     """The same of a sheet: the letter of its panel stands first in every line of numbers."""
     from hgviz.figures.files import companions
 
-    rows = companions.rows_of_sheet(sheet, panels) if numbers else None
-    return _beside(Path(path), rows, companions.words_of_sheet(sheet, panels) if words else None)
+    return _write_table(Path(path), companions.rows_of_sheet(sheet, panels))
 
 
-def _beside(path: Path, rows: Iterable[Row] | None, words: str | None) -> tuple[str, ...]:
-    from hgviz.figures.files import companions, export
+def _write_table(path: Path, rows: Iterable[Row]) -> Path:
+    from hgviz.figures.files import export
 
     export.require_folder(path)
-    files = companions.files(path, rows, words)
-    export.write(path, files)
-    return tuple(str(path.with_name(name)) for name in files)
+    out = csv_beside(path)
+    export.write(out, {out.name: export.table(rows)})
+    return out
 
 
 def _known(spec: Spec) -> Spec:
@@ -219,6 +192,6 @@ def _written(
 
 __all__ = [
     "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked",
-    "Panel", "Sheet", "Spec", "alt", "alt_of_sheet", "beside", "beside_sheet", "composed",
-    "composed_sheet", "draw", "draw_sheet", "format_of", "kind_of", "points",
+    "Panel", "Sheet", "Spec", "composed", "composed_sheet", "draw", "draw_sheet", "format_of",
+    "kind_of", "points", "write_numbers", "write_numbers_of_sheet",
 ]  # fmt: skip

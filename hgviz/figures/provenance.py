@@ -11,7 +11,7 @@ from typing import Any
 
 import hgviz
 from hgviz.core import Capture, replace
-from hgviz.figures import kind_of
+from hgviz.figures import ANSWERS, FIGURES, kind_of
 from hgviz.figures.content import Looked, Panel, Sheet
 from hgviz.figures.content.answers import Answer
 from hgviz.figures.content.reaches import Reaches
@@ -83,20 +83,19 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     """The record as a file of this format keeps it."""
-    several = "several figures" if record["kind"] == "sheet" else "a capture"
-    title = f"{record['kind']} of {record.get('model') or several}"
-    alt = record.get("alt", "")
-    lines = [f"{name}: {value}" for name, value in record.items() if name != "alt"]
+    every, kind = FIGURES | ANSWERS, record["kind"]
+    label = every[kind].label if kind in every else kind
+    title = ": ".join(filter(None, (label, record.get("model"))))
+    lines = [f"{name}: {value}" for name, value in record.items()]
     found = {"Title": title, "Creator": record["program"]}
     # a date makes two runs differ, so there is one only where it was asked for
     dated = bool(os.environ.get("SOURCE_DATE_EPOCH"))
     if form == "pdf":
-        kept = {"Subject": alt or record["command"], "Keywords": "; ".join(lines)}
+        kept = {"Subject": record["command"], "Keywords": "; ".join(lines)}
         return {**found, **kept, **({} if dated else {"CreationDate": None})}
     if form == "svg":
         return {**found, "Description": "; ".join(lines), **({} if dated else {"Date": None})}
-    said = "\n".join(filter(None, (alt, "; ".join(lines))))
-    return {"Title": title, "Software": record["program"], "Description": said}
+    return {"Title": title, "Software": record["program"], "Description": "; ".join(lines)}
 
 
 def command(panel: Panel, path: Path) -> str:

@@ -34,7 +34,7 @@ FORMATS: dict[str, str] = {
     "png": "PNG, 300 dots per inch",
     "pgf": "PGF, for LaTeX",
 }
-TABLE, WORDS = ".csv", ".txt"  # what numbers, and words for those who cannot see, are written as
+TABLE = ".csv"  # the ending of a figure's numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,6 @@ def format_of(path: str | Path, asked: str = "") -> str:
     return found
 
 
-def name_beside(path: Path, ending: str) -> str:
-    """What a file beside a figure is called: FIG.csv, FIG.txt."""
-    return path.name if path.suffix.lower() == ending else path.stem + ending
+def csv_beside(path: Path) -> Path:
+    """Return where the numbers of a figure are written: FIG.csv in the folder of FIG.pdf."""
+    return path if path.suffix.lower() == TABLE else path.with_name(path.stem + TABLE)

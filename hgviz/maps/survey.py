@@ -353,11 +353,6 @@ class Summarised(Tiled):
 
     _stored: Callable[[int], Summary] | None = None
 
-    @property
-    def summarised(self) -> bool:
-        """Whether summaries are kept, so that asking for one computes nothing."""
-        return self._stored is not None
-
     def summary(self, head: int) -> Summary:
         """Thumbnail, largest weights and entropies of a head; computed unless stored."""
         return self._stored(self.place(head)) if self._stored else summarise(self, head)

@@ -49,7 +49,7 @@ class Figure:
         self.captures = captures
         self._write, self._find, self._command = write, facts, command
         self._saved = Path("figure.pdf")
-        self._svg = self._alt = ""
+        self._svg = ""
         self._facts: Facts | None = None
 
     @property
@@ -71,28 +71,18 @@ class Figure:
         """The command that draws it, in the folder of its files, as what it was last saved as."""
         return self._command(self._saved)
 
-    @property
-    def alt(self) -> str:
-        """What the figure shows, in a few sentences for those who cannot see it."""
-        if not self._alt:
-            self._alt = self._text("figure.txt").strip()
-        return self._alt
-
     def save(self, path: Path_) -> Path:
-        """Write the figure: PDF, SVG, PNG or PGF, as the name ends; its numbers for .csv, and
-        what it shows in words for .txt. Errors: HgvizError.
+        """Write the figure as PDF, SVG, PNG or PGF by the ending of path, its numbers as .csv.
+
+        Errors: HgvizError.
         """
         self._saved = Path(self._write(path))
         return self._saved
 
-    def _text(self, name: str) -> str:
-        """What a file of this name says."""
-        with TemporaryDirectory() as folder:
-            return Path(self._write(Path(folder) / name)).read_text("utf-8")
-
     def _repr_svg_(self) -> str:
         if not self._svg:
-            self._svg = self._text("figure.svg")
+            with TemporaryDirectory() as folder:
+                self._svg = Path(self._write(Path(folder) / "figure.svg")).read_text("utf-8")
         return self._svg
 
     def __repr__(self) -> str:

@@ -36,27 +36,25 @@ def figure(
     facts: Facts | None = None,
     *,
     numbers: bool = False,
-    words: bool = False,
 ) -> Task[str]:
-    """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers and
-    .txt for what it shows in words.
+    """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers.
 
     of: what it is drawn of, as FIGURES says. facts: what is known of the heads, measured where it
-    is needed. numbers, words: as in draw. Errors: HgvizError.
+    is needed. numbers: as in draw. Errors: HgvizError.
     """
     ready = yield from panel(spec, of, facts)
-    return (yield from draw(ready, path, numbers=numbers, words=words))
+    return (yield from draw(ready, path, numbers=numbers))
 
 
-def draw(ready: Panel, path: Path_, *, numbers: bool = False, words: bool = False) -> Task[str]:
-    """Draw what panel made ready; numbers, words: beside it, as FIG.csv and FIG.txt.
+def draw(ready: Panel, path: Path_, *, numbers: bool = False) -> Task[str]:
+    """Draw what panel made ready; numbers: also write them beside it, as FIG.csv.
     Errors: HgvizError."""
     from hgviz import figures
 
     yield Step(0, 1, f"drawing {Path(path).name}")
     done = figures.draw(ready, path)
-    if numbers or words:
-        figures.beside(ready, done, numbers=numbers, words=words)
+    if numbers:
+        figures.write_numbers(ready, done)
     return str(done)
 
 
@@ -69,20 +67,15 @@ def preview(ready: Panel, dots: float) -> Task[Preview]:
 
 
 def sheet(
-    whole: Sheet,
-    panels: Sequence[Panel],
-    path: Path_,
-    *,
-    numbers: bool = False,
-    words: bool = False,
+    whole: Sheet, panels: Sequence[Panel], path: Path_, *, numbers: bool = False
 ) -> Task[str]:
-    """Draw several figures as one, numbers and words as in draw. Errors: HgvizError."""
+    """Draw several figures as one, numbers as in draw. Errors: HgvizError."""
     from hgviz import figures
 
     yield Step(0, 1, f"drawing {Path(path).name}")
     done = figures.draw_sheet(whole, panels, path)
-    if numbers or words:
-        figures.beside_sheet(whole, panels, done, numbers=numbers, words=words)
+    if numbers:
+        figures.write_numbers_of_sheet(whole, panels, done)
     return str(done)
 
 

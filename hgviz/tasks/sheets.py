@@ -43,10 +43,10 @@ def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Stud
     return spec_of(kind, options, [one for one in of if isinstance(one, Capture)])
 
 
-def sheet_at(path: Path_, out: Path_, *, numbers: bool = False, words: bool = False) -> Task[str]:
-    """Draw all that a FIG.toml says, numbers and words as in drawing.draw. Errors: as sheet_of."""
+def sheet_at(path: Path_, out: Path_, *, numbers: bool = False) -> Task[str]:
+    """Draw all that a FIG.toml says, numbers as in drawing.draw. Errors: as sheet_of."""
     whole, panels = yield from sheet_of(path)
-    return (yield from sheet(whole, panels, out, numbers=numbers, words=words))
+    return (yield from sheet(whole, panels, out, numbers=numbers))
 
 
 def sheet_of(path: Path_) -> Task[tuple[Sheet, list[Panel]]]:

@@ -298,7 +298,6 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
         (("-o", "f.gif"), 2, "does not end in"),
         (("-o", "nowhere/f.pdf"), 1, "There is no folder"),
         (("-o", "f.json", "--numbers"), 2, "--numbers goes with a figure"),
-        (("--alt",), 2, "--alt goes with a figure"),
     ],
 )
 def test_wrong_use_is_one_clear_line(words, code, said, capsys, tmp_path, monkeypatch):
@@ -308,33 +307,29 @@ def test_wrong_use_is_one_clear_line(words, code, said, capsys, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-def test_its_numbers_and_words_stand_beside_it_where_that_is_asked(capsys, tmp_path):
-    words = "--text", "The sea", "--steps", "4", "--numbers", "--alt", "-o", str(tmp_path / "f.png")
+def test_its_numbers_stand_beside_it_where_that_is_asked(capsys, tmp_path):
+    words = "--text", "The sea", "--steps", "4", "--numbers", "-o", str(tmp_path / "f.png")
     assert main(["attribute", HOURGLASS, *words], None) == 0
-    assert {one.name for one in tmp_path.iterdir()} == {"f.png", "f.csv", "f.txt"}
+    assert {one.name for one in tmp_path.iterdir()} == {"f.png", "f.csv"}
     rows = (tmp_path / "f.csv").read_text().splitlines()
     assert len(rows) == 8 and "attribution" in rows[0]
 
 
-def test_its_numbers_and_words_can_be_had_in_its_place(capsys, tmp_path):
+def test_its_numbers_can_be_had_in_its_place(capsys, tmp_path):
     words = "--text", "=The sea", "--steps", "4"
-    for name in ("f.csv", "f.TXT"):
-        assert main(["attribute", HOURGLASS, *words, "-o", str(tmp_path / name)], None) == 0
-    more = "--numbers", "--alt", "-o", str(tmp_path / "g.svg")
+    assert main(["attribute", HOURGLASS, *words, "-o", str(tmp_path / "f.csv")], None) == 0
+    more = "--numbers", "-o", str(tmp_path / "g.svg")
     assert main(["attribute", HOURGLASS, *words, *more], None) == 0
     assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "g.csv").read_bytes()
-    assert (tmp_path / "f.TXT").read_bytes() == (tmp_path / "g.txt").read_bytes()
 
 
-@pytest.mark.parametrize("out", [("-o", "my.txt"), ("-o", "my.pdf", "--alt")])
-def test_the_text_that_is_read_is_not_replaced_by_words_about_it(
-    out, capsys, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("out", [("-o", "my.csv"), ("-o", "my.pdf", "--numbers")])
+def test_the_text_that_is_read_is_not_replaced_by_numbers(out, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.txt").write_text("The sea.")
-    assert main(["attribute", SOFTMAX, "--text-file", "my.txt", *out], None) == 2
-    assert "my.txt is a file that is read" in capsys.readouterr().err
-    assert (tmp_path / "my.txt").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
+    (tmp_path / "my.csv").write_text("The sea.")
+    assert main(["attribute", SOFTMAX, "--text-file", "my.csv", *out], None) == 2
+    assert "my.csv is a file that is read" in capsys.readouterr().err
+    assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_capture_alone_cannot_say_where_an_answer_comes_from(capsys, tmp_path):

@@ -99,7 +99,8 @@ def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
     made = replace(CAPTURE, path="/home/ann/secret/sea.h5")
     spec = Spec("map", SOME, width="icml")
     with Image.open(draw(spec, made, tmp_path / "f.png")) as image:
-        said = image.info["Description"]
+        said, title = image.info["Description"], image.info["Title"]
+    assert title == f"Map of one head: {CAPTURE.spec.name}"
     for part in ("checkpoint: " + "0" * 64, "layer: 12 (post.0.1)", "head: 2", "query: 60",
                  f"text: {CAPTURE.prompt.digest}", "program: hgviz ",
                  "command: hgviz figure sea.h5 --kind map --layer 12 --head 2"):  # fmt: skip

@@ -10,14 +10,13 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Capture, HeadId, Selection, replace
-from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance
+from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
 from hgviz.figures.files.rasters import INSIDE, png, smaller
 from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import read_cells
-from hgviz.figures.words import tables
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from hgviz.palettes import colours, paint, place

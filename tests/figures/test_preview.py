@@ -8,7 +8,7 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish, replace
-from hgviz.figures import Spec, alt, preview
+from hgviz.figures import Spec, preview
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from hgviz.tasks import drawing
@@ -67,7 +67,6 @@ def test_of_all_levels_only_heads_that_may_be_shown_are_measured():
     assert len(rest) > 1 and len(facts) < len(capture.spec.heads)
     whole = finish(tasks.measure(capture))
     assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
-    assert alt(ready) == alt(finish(tasks.panel(spec, capture, whole)))
 
 
 def test_of_a_long_text_only_a_stage_without_a_choice_is_measured(monkeypatch):

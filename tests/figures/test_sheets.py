@@ -181,10 +181,6 @@ def test_what_is_wrong_in_a_sheet_is_one_clear_line(text, message, sources, capf
         (["FIG"], "-o is missing"),
         (["FIG", "--layer", "0", "-o", "x.pdf"], "A sheet says itself what --layer would"),
         (["FIG", "--kind", "map", "-o", "x.pdf"], "A sheet says itself what --kind would"),
-        (
-            ["my text.h5", "--kind", "map", "--toml", "--alt"],
-            "--alt goes with a figure, and --toml",
-        ),
         (["FIG", "--toml"], "A sheet says itself what --toml would"),
         (["my text.h5", "-o", "x.pdf"], "--kind is missing; there are map,"),
         (["my text.h5", "--kind", "map"], "-o is missing"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from html import unescape
 from io import StringIO
 from itertools import pairwise
 
@@ -15,12 +14,11 @@ from hypothesis import strategies as st
 from hgviz import figures, tasks
 from hgviz.__main__ import main
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
-from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, composed
+from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import companions, export
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
-from hgviz.figures.words import tables
 from hgviz.maps.links import Linking
 from hgviz.store import write_capture
 from tests.figures.every import panel_of
@@ -143,7 +141,6 @@ def test_a_long_text_is_read_in_cells_and_never_whole(monkeypatch):
     capture = replace(base, maps=(Watched(base.maps[0].weights, (0,)),))
     panel = of("map", capture, 0, 0, 7)
     assert len(read(panel)) == 57 * 57
-    assert "The largest weight is" in figures.alt(panel)
     assert max(sizes) <= 256 * 1800 < 1800 * 1800
 
 
@@ -300,9 +297,8 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
         (Spec("levels", Selection(0, 0, 10_000)), "no token 10000"),
         (Spec("pie"), "no kind of figure"),
     ):
-        for name in ("f.csv", "f.txt"):
-            with pytest.raises(HgvizError, match=said):
-                figures.draw(Panel(spec, Looked(capture)), tmp_path / name)
+        with pytest.raises(HgvizError, match=said):
+            figures.draw(Panel(spec, Looked(capture)), tmp_path / "f.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -327,20 +323,18 @@ def test_a_sheet_has_one_table_with_the_letter_of_each_panel(tmp_path):
     ("name", "expected"),
     [("f.pdf", "f"), ("a.b.svg", "a.b"), ("F.PDF", "F"), ("f.csv", "f")],
 )
-def test_what_lies_beside_a_figure_has_its_name(name, expected, tmp_path):
-    written = figures.beside(panel_of("scores"), tmp_path / name, numbers=True, words=True)
-    assert written == (str(tmp_path / f"{expected}.csv"), str(tmp_path / f"{expected}.txt"))
-    assert {one.name for one in tmp_path.iterdir()} == {f"{expected}.csv", f"{expected}.txt"}
-    assert figures.beside(panel_of("scores"), tmp_path / "g.pdf") == ()
+def test_the_numbers_beside_a_figure_have_its_name(name, expected, tmp_path):
+    written = figures.write_numbers(panel_of("scores"), tmp_path / name)
+    assert written == tmp_path / f"{expected}.csv" and list(tmp_path.iterdir()) == [written]
 
 
-def test_a_task_writes_numbers_and_words_beside_the_picture(tmp_path):
+def test_a_task_writes_numbers_beside_the_picture(tmp_path):
     capture = make_capture(SEA[:40])
-    task = tasks.figure(Spec("map"), capture, tmp_path / "f.svg", numbers=True, words=True)
+    task = tasks.figure(Spec("map"), capture, tmp_path / "f.svg", numbers=True)
     assert finish(task) == str(tmp_path / "f.svg")
-    assert {one.name for one in tmp_path.iterdir()} == {"f.svg", "f.csv", "f.txt"}
+    assert {one.name for one in tmp_path.iterdir()} == {"f.svg", "f.csv"}
     with pytest.raises(HgvizError, match="no folder"):
-        figures.beside(panel_of("scores"), tmp_path / "no" / "f.pdf", numbers=True)
+        figures.write_numbers(panel_of("scores"), tmp_path / "no" / "f.pdf")
 
 
 def test_charts_keep_their_lines_in_order():
@@ -356,17 +350,14 @@ def test_the_hostile_text_of_a_title_stays_out_of_the_numbers():
     )
 
 
-def test_the_command_line_writes_both_beside_a_figure_and_a_sheet(tmp_path, capsys):
+def test_the_command_line_writes_numbers_beside_a_figure_and_a_sheet(tmp_path, capsys):
     capture = make_capture("Sand runs.", strides=(1, 2), heads=1)
     write_capture(tmp_path / "a.h5", capture)
     (tmp_path / "s.toml").write_text('[[panel]]\nkind = "map"\nof = ["a.h5"]\n')
     plain = ["figure", str(tmp_path / "a.h5"), "--kind", "map"]
     for words, name in ((plain, "f"), (["figure", str(tmp_path / "s.toml")], "g")):
         out = tmp_path / f"{name}.svg"
-        assert main([*words, "-o", str(out), "--numbers", "--alt"]) == 0, capsys.readouterr()
-        for ending in (".csv", ".txt"):
-            beside = out.with_suffix(ending).read_bytes()
-            alone = tmp_path / f"{name}-alone{ending}"
-            assert main([*words, "-o", str(alone)]) == 0
-            assert alone.read_bytes() == beside
-        assert out.with_suffix(".txt").read_text().strip() in unescape(out.read_text())
+        assert main([*words, "-o", str(out), "--numbers"]) == 0, capsys.readouterr()
+        alone = tmp_path / f"{name}-alone.csv"
+        assert main([*words, "-o", str(alone)]) == 0
+        assert alone.read_bytes() == out.with_suffix(".csv").read_bytes()

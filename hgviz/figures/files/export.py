@@ -16,10 +16,9 @@ from matplotlib.figure import Figure
 from hgviz.core import HgvizError
 from hgviz.figures import provenance
 from hgviz.figures.files import pgf, rasters
-from hgviz.figures.files.accessible import described
 from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
-from hgviz.figures.words.tables import cell
+from hgviz.figures.tables import cell
 
 
 def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dict[str, bytes]:
@@ -37,7 +36,7 @@ def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dic
     content = buffer.getvalue()
     if form == "svg":
         content = rasters.smaller(content.decode()).encode()
-    return {path.name: described(form, content, record)}
+    return {path.name: content}
 
 
 def svg(figure: Figure) -> str:

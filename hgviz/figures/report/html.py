@@ -9,8 +9,7 @@ from html import escape
 from hgviz.figures.content import document
 from hgviz.figures.content.document import Block, Document, Picture
 from hgviz.figures.files import export
-from hgviz.figures.pictures import DRAWINGS, composed
-from hgviz.figures.spec import Spec
+from hgviz.figures.pictures import composed
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, NIGHT, PAPER, Ink
 
 WIDTH = 487.0  # of figures, in points
@@ -125,7 +124,5 @@ def _svg(picture: Picture, number: int) -> str:
     text = text.replace("url(#", f"url(#{mark}")
     for name, colour in _colours(PAPER, CATEGORICAL).items():
         text = re.sub(re.escape(colour), f"var(--{name})", text, flags=re.IGNORECASE)
-    said = DRAWINGS[picture.kind].words(Spec(picture.kind), picture.chart)
-    label = escape(said or picture.caption)
-    text = text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(picture.caption)}" ', 1)
     return text.strip()

@@ -66,14 +66,7 @@ class Choices(QWidget):
         self.coloured = self._note()
         self.numbers = Check(tr("Numbers (CSV)"))
         self.numbers.setToolTip(tr("Every number of the figure, in a file beside it"))
-        self.words = Check(tr("Alt text"))
-        self.words.setToolTip(tr("What the figure shows, in words, in a file beside it"))
         self._add(tr("Beside it"), self.numbers)
-        self._add("", self.words)
-        self.alt = self._note()
-        self.alt.setAccessibleName(tr("Alt text"))
-        self.alt.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.words.toggled.connect(self._fit)
         self._grid.setRowStretch(self._row, 1)
         for picker in (self.kind, self.width_, self.form):
             picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -116,11 +109,6 @@ class Choices(QWidget):
         )
         usual = coloured(spec.kind) and not self.colours.isChecked()
         return replace(spec, display=Display()) if usual else spec
-
-    def tell(self, words: str) -> None:
-        """What the figure shows, as its alt text will have it."""
-        self.alt.setText(words)
-        self._fit()
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -199,7 +187,6 @@ class Choices(QWidget):
         self.refused.setVisible(bool(self.refused.text()))
         form = self.form.currentData()
         self.use.setText(tr(saying.USES.get(form, "")))
-        self.alt.setVisible(self.words.isChecked() and bool(self.alt.text()))
         maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
         shown = self._display if self.colours.isChecked() else Display()

@@ -141,10 +141,10 @@ class ExportCommands:
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
-        task = wish.drafts.export(spec, wish.of, path, wish.numbers, wish.words, path != typed)
+        task = wish.drafts.export(spec, wish.of, path, wish.numbers, path != typed)
         self.working.start(
             self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
-            partial(self._exported, wish.numbers + wish.words),
+            partial(self._exported, wish.numbers),
             on_error=partial(self._not_exported, wish), lasting=True,
         )  # fmt: skip
 
@@ -157,10 +157,10 @@ class ExportCommands:
         dialog.asked.connect(lambda _: self._ask_where(wish, again))
         dialog.open()
 
-    def _exported(self, more: int, path: str) -> None:
+    def _exported(self, numbers: bool, path: str) -> None:
         from hgviz.gui.exporting import saying
 
-        self.say(saying.written(path, more))
+        self.say(saying.written(path, numbers))
 
     def _keep_figure(self, width: str, form: str) -> None:
         self._keep(figure_width=width, figure_format=form)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from hgviz.core import Step, Task, replace
+from hgviz.core import Task
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, IconButton, Segments, Words, label
 from hgviz.gui.exporting import saying
@@ -38,14 +38,13 @@ SIZES = (("true", "True size", ""), ("fit", "Fit", ""))
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """A figure that somebody wants as a file. numbers, words: beside it, as CSV and as text."""
+    """A figure that somebody wants as a file. numbers: also as CSV beside it."""
 
     spec: Spec
     of: Of
     drafts: Drafts
     name: str
     numbers: bool = False
-    words: bool = False
 
 
 class ExportDialog(Overlay):
@@ -216,7 +215,7 @@ class ExportDialog(Overlay):
         ratio = self.devicePixelRatioF()
         self._lanes.files.submit(
             self._key, tr("Preview"), _drawn(self._drafts, spec, offer.of, dots * ratio),
-            on_step=partial(self._stepped, spec, dots), on_done=self._tell,
+            on_step=self.preview.step, on_done=partial(self._show, spec, dots),
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
 
@@ -225,31 +224,20 @@ class ExportDialog(Overlay):
         self._lanes.files.cancel(self._key)
         self.preview.hold()
 
-    def _stepped(self, spec: Spec, dots: float, step: Step) -> None:
-        self.preview.step(step)
-        if isinstance(step.value, Picture):
-            self._show(spec, dots, step.value)
-
-    def _tell(self, words: str) -> None:
-        """What the page shows, for those who cannot see it."""
-        self.preview.sheet.setAccessibleDescription(words)
-        self.choices.tell(words)
-
     def _show(self, spec: Spec, dots: float, picture: Picture) -> None:
         self.preview.show_picture(picture, dots)
+        self.preview.sheet.setAccessibleDescription(tr(self.choices.offer.label))
         self.default.setEnabled(True)
         self._say_of(picture, spec.width)
 
     def _failed(self, error: BaseException) -> None:
         log.record(error)
         self.preview.show_error(error)
-        self._tell("")
         self.default.setEnabled(False)
         self._say_of(None)
 
     def _age(self) -> None:
         """Say no more of a page that another takes the place of."""
-        self._tell("")
         self._say_of(None)
 
     def _nothing(self, offer: Offer) -> None:
@@ -293,28 +281,17 @@ class ExportDialog(Overlay):
         spec, offer = self.choices.spec, self.choices.offer
         wish = Wish(
             spec, offer.of, self._drafts, file_name(self._session, spec),
-            self.choices.numbers.isChecked(), self.choices.words.isChecked(),
+            self.choices.numbers.isChecked(),
         )  # fmt: skip
         self.kept.emit(spec.width, spec.format)
         self.chosen.emit(wish)
 
 
-def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[str]:
-    """The page as the screen shows it, read from its PNG in the lane, a Picture as the value of a
-    step; then what it shows, in words."""
-    from hgviz.figures.preview import Preview
-
-    task = drafts.preview(spec, of, dots)
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return str(end.value)
-        if isinstance(found := step.value, Preview):
-            image = QImage.fromData(found.png)
-            page = Picture(image, found.width, found.height, found.smallest, found.notes)
-            step = replace(step, value=page)
-        yield step
+def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[Picture]:
+    """Return the page as the screen shows it, read from its PNG in the lane."""
+    page = yield from drafts.preview(spec, of, dots)
+    image = QImage.fromData(page.png)
+    return Picture(image, page.width, page.height, page.smallest, page.notes)
 
 
 __all__ = ["ExportDialog", "Wish"]

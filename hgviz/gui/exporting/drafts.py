@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from hgviz import tasks
-from hgviz.core import Capture, Display, HeadId, Step, Task, replace
+from hgviz.core import Capture, Display, HeadId, Task, replace
 from hgviz.gui.exporting.answers import Answered
 from hgviz.gui.exporting.places import require_free
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Panel, Spec
+    from hgviz.figures.preview import Preview
     from hgviz.study import Study
     from hgviz.sweep import Sweep
 
@@ -41,14 +42,10 @@ class Drafts:
         self._kept = content, of, ready
         return ready
 
-    def preview(self, spec: Spec, of: Of, dots: float) -> Task[str]:
-        """A figure as a screen shows it, a Preview as the value of a step; then what it shows, in
-        words. Errors: HgvizError."""
-        from hgviz.figures import alt
-
+    def preview(self, spec: Spec, of: Of, dots: float) -> Task[Preview]:
+        """Return a figure as a screen shows it. Errors: HgvizError."""
         ready = yield from self.panel(spec, of)
-        yield Step(1, 2, "drawing", (yield from tasks.preview(ready, dots)))
-        return alt(ready)
+        return (yield from tasks.preview(ready, dots))
 
     def export(
         self,
@@ -56,14 +53,12 @@ class Drafts:
         of: Of,
         path: str,
         numbers: bool = False,
-        words: bool = False,
         ended: bool = False,
     ) -> Task[str]:
-        """Write a figure, beside it its numbers and what it says in words; ended as in
-        require_free. Errors: HgvizError."""
-        require_free(path, numbers, words, ended)
+        """Write a figure; numbers: also as CSV; ended as in require_free. Errors: HgvizError."""
+        require_free(path, numbers, ended)
         ready = yield from self.panel(spec, of)
-        return (yield from tasks.draw(ready, path, numbers=numbers, words=words))
+        return (yield from tasks.draw(ready, path, numbers=numbers))
 
 
 def _same(some: Of, others: Of) -> bool:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from hgviz.core import HgvizError
-from hgviz.figures.spec import TABLE, WORDS, format_of, name_beside
+from hgviz.figures.spec import csv_beside, format_of
 
 
 def with_ending(path: str, asked: str) -> tuple[str, str]:
@@ -18,16 +18,18 @@ def with_ending(path: str, asked: str) -> tuple[str, str]:
         return f"{path}.{asked}", asked
 
 
-def require_free(path: str, numbers: bool, words: bool, ended: bool) -> None:
-    """What lies beside a figure is replaced with it, and never without it, as the dialog that asks
-    where to asks about the figure alone. ended: its ending was added, so not even about that.
+def require_free(path: str, numbers: bool, ended: bool) -> None:
+    """Require that only files that the user agreed to replace are replaced.
+
+    The dialog that asks where to asks about the figure alone: its numbers are replaced with it, and
+    never without it. ended: its ending was added, so that nobody was asked about the figure either.
 
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
     files = [figure.name] if ended else []
     if not os.path.exists(path):
-        files += [name_beside(figure, TABLE)] * numbers + [name_beside(figure, WORDS)] * words
+        files += [csv_beside(figure).name] * numbers
     taken = [one for one in files if os.path.exists(figure.with_name(one))]
     if taken:
         several = len(taken) > 1

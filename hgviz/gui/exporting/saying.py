@@ -90,12 +90,10 @@ def copied(command: Command) -> str:
     return tr("Copied: it draws this figure again")
 
 
-def written(path: str, more: int) -> str:
-    """Exported map.pdf, and 2 files beside it."""
-    if more == 1:
+def written(path: str, numbers: bool) -> str:
+    """Say that a figure was exported, and its numbers with it."""
+    if numbers:
         return tr("Exported {path}, and 1 file beside it", path=path)
-    if more:
-        return tr("Exported {path}, and {n} files beside it", path=path, n=more)
     return tr("Exported {path}", path=path)
 
 

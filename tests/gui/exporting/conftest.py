@@ -7,7 +7,7 @@ from PySide6.QtCore import QBuffer, QCoreApplication, QEvent
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
-from hgviz import figures, tasks
+from hgviz import tasks
 from hgviz.core import Selection, Step
 from hgviz.figures import Spec, points
 from hgviz.figures.preview import Preview
@@ -61,7 +61,6 @@ def quick(drawn, monkeypatch):
         return Preview(png.data().data(), dots, wide, 100 / dots * 72, 6.5, ())
 
     monkeypatch.setattr(tasks, "preview", blank)
-    monkeypatch.setattr(figures, "alt", lambda ready: "A map.")
     return drawn
 
 

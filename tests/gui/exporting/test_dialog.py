@@ -237,7 +237,7 @@ def test_a_figure_takes_what_is_chosen(quick, until):
     choices.title_.choose("own")
     choices.own.setText("What heads do")
     choices.colours.setChecked(False)
-    choices.words.setChecked(True)
+    choices.numbers.setChecked(True)
     until(lambda: shown(dialog) and dialog.default.isEnabled())
     dialog.default.click()
     (wish,) = chosen
@@ -246,7 +246,7 @@ def test_a_figure_takes_what_is_chosen(quick, until):
     assert spec.title == "What heads do" and spec.display == Display()
     # of several layers: the query at hand, and no key of one head's map
     assert spec.selection == replace(quick.session.selection, key=None)
-    assert (wish.numbers, wish.words) == (False, True)
+    assert wish.numbers
     assert wish.name.endswith("-levels.svg") and kept == [("100 mm", "svg")]
     assert dialog.isVisible()  # until it is known where to
     dialog.finish()
@@ -381,7 +381,7 @@ def test_everything_is_reached_by_the_keyboard_and_has_a_name(quick, until):
         dialog.focusNextPrevChild(True)
     wanted = [
         dialog.choices.kind, dialog.choices.width_, dialog.choices.length, dialog.choices.form,
-        dialog.choices.own, dialog.choices.colours, dialog.choices.numbers, dialog.choices.words,
+        dialog.choices.own, dialog.choices.colours, dialog.choices.numbers,
         dialog.preview.room, dialog.copy, dialog.default,
     ]  # fmt: skip
     at = [reached.index(one) for one in wanted]
@@ -409,17 +409,6 @@ def test_the_dialog_fits_the_window_and_clips_no_words(quick, until, size):
             assert one.height() >= need, one.text()
     inside = dialog.choices
     assert inside.width() <= inside.parentWidget().width()
-    dialog.finish()
-
-
-def test_the_alt_text_is_read_before_it_is_written(drawn, until):
-    dialog = exporting(drawn)
-    until(lambda: dialog.choices.alt.text())
-    words = dialog.choices.alt.text()
-    assert not dialog.choices.alt.isVisible()
-    dialog.choices.words.setChecked(True)
-    assert dialog.choices.alt.isVisible() and "4.2" in words
-    assert dialog.preview.sheet.accessibleDescription() == words
     dialog.finish()
 
 

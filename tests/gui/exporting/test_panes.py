@@ -452,17 +452,16 @@ def test_a_program_that_copied_something_ends_in_peace():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_figure_is_written_with_its_numbers_and_words(drawn, until, tmp_path):
+def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
     session = drawn.session
     spec = replace(drawn.inspect.map.figure(session), format="svg")
-    wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True, True)
+    wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True)
     drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
     until(lambda: quiet(drawn))
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf", "map.txt"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
     assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
     assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
-    assert "4.2" in (tmp_path / "map.txt").read_text()
-    assert "2 files beside it" in drawn.frame.chosen_words.full
+    assert "1 file beside it" in drawn.frame.chosen_words.full
 
 
 def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):

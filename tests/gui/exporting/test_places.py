@@ -112,25 +112,25 @@ def test_a_window_that_closes_has_its_figures_written_and_nothing_else(drawn, un
     drawn.lanes.files.submit("preview", "Preview", held())
     assert begun.wait(20)
     for name in ("one.svg", "two.pdf"):
-        drawn.commands._export_to(a_wish(drawn, words=name == "two.pdf"), str(tmp_path / name))
+        drawn.commands._export_to(a_wish(drawn, numbers=name == "two.pdf"), str(tmp_path / name))
     go.set()
     drawn.frame.close()
     found = sorted(one.name for one in tmp_path.iterdir())
-    assert found == ["one.svg", "two.pdf", "two.txt"]
+    assert found == ["one.svg", "two.csv", "two.pdf"]
 
 
 def test_files_that_nobody_was_asked_about_stay(drawn, until, tmp_path):
-    (tmp_path / "map.txt").write_text("notes of somebody")
-    wish = a_wish(drawn, words=True)
+    (tmp_path / "map.csv").write_text("notes of somebody")
+    wish = a_wish(drawn, numbers=True)
     drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
     wrong = refused(drawn, until)
-    assert wrong.error.what == "map.txt is there already"
+    assert wrong.error.what == "map.csv is there already"
     wrong.finish()
-    assert (tmp_path / "map.txt").read_text() == "notes of somebody"
+    assert (tmp_path / "map.csv").read_text() == "notes of somebody"
     (tmp_path / "map.svg").write_text("a figure, asked about")
     drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
     until(lambda: quiet(drawn))
-    assert "4.1" in (tmp_path / "map.txt").read_text()
+    assert "4.1" in (tmp_path / "map.csv").read_text()
 
 
 def test_a_figure_has_the_ending_of_one(drawn, until, tmp_path):
@@ -143,7 +143,7 @@ def test_a_figure_has_the_ending_of_one(drawn, until, tmp_path):
     wrong = refused(drawn, until)
     assert wrong.error.what == "fig1.2.svg is there already"
     wrong.finish()
-    drawn.commands._export_to(a_wish(drawn, words=True), str(tmp_path / f"{'a' * 300}.svg"))
+    drawn.commands._export_to(a_wish(drawn, numbers=True), str(tmp_path / f"{'a' * 300}.svg"))
     wrong = refused(drawn, until)
     assert wrong.error.why == "its name is too long" and not wrong.error.details
     wrong.finish()

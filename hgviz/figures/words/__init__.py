@@ -1,1 +1,0 @@
-"""Figures without their picture: what they show in sentences, and their numbers in tables."""
