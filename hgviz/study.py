@@ -39,16 +39,14 @@ ARRAYS = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapl
 class Curve:
     """A score along an order in which heads are switched off, the first of order first.
 
-    method names the score that made the order ("random": none did, drawn with seed). key: what it
-    was sorted by, "score", "parameters" or "flops" (score per saved one); how: "one-shot",
-    "iterative" or "greedy"; normalise: "layer" or "level" where scores were first divided by the
-    length of those of their layer or level. removed (points,) how many heads were off, ascending,
-    the whole model's 0 among them; values, low, high (points,) the metric there with its interval
-    of 95 %, loss (points,) mean nats. change, change_low, change_high (points,) the metric's paired
-    change to the whole model, 0 where none is off. rows (n,): the examples it was measured on, not
-    those of the order. unit: what the metric is, as in Score.metric. times (points, 2): where they
-    were measured, milliseconds of one pass over 16 texts on one core, of the whole model and of the
-    one that really lacks the heads that are off, taking turns; medians (models.surgery.proof).
+    method names the score that made the order ("random": none did, drawn with seed). removed
+    (points,) how many heads were off, ascending, the whole model's 0 among them; values, low, high
+    (points,) the metric there with its interval of 95 %, loss (points,) mean nats. change,
+    change_low, change_high (points,) the metric's paired change to the whole model, 0 where none is
+    off. rows (n,): the examples it was measured on, not those of the order. unit: what the metric
+    is, as in Score.metric. times (points, 2): where they were measured, milliseconds of one pass
+    over 16 texts on one core, of the whole model and of the one that really lacks the heads that
+    are off, taking turns; medians (models.surgery.proof).
     """
 
     method: str
@@ -64,9 +62,6 @@ class Curve:
     rows: Integers
     seed: int = 0
     unit: str = "accuracy"
-    key: str = "score"
-    how: str = "one-shot"
-    normalise: str = ""
     times: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -271,7 +266,7 @@ def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _curve_key(one: Curve) -> tuple[Any, ...]:
-    return one.method, one.key, one.how, one.normalise, one.seed, one.order
+    return one.method, one.seed, one.order
 
 
 def _close(one: Any) -> None:

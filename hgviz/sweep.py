@@ -50,8 +50,6 @@ class CurveOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     points: int = 17
     random: int = 20
     least: int = 0
-    key: Literal["score", "parameters", "flops"] = "score"
-    normalise: Literal["", "layer", "level"] = ""
     permutations: int = 20
 
 
@@ -95,10 +93,7 @@ _TABLES = {
     "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
     "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
 }  # fmt: skip
-_CHOICES = {
-    "asks": get_args(Ask), "curve.key": ("score", "parameters", "flops"),
-    "curve.normalise": ("layer", "level"),
-}  # fmt: skip
+_CHOICES = {"asks": get_args(Ask)}
 _KINDS = {
     "array": "a list in brackets", "object": "a table", "str": "words in quotes",
     "int": "a whole number", "float": "a number", "bool": "true or false",

@@ -76,6 +76,4 @@ def make_curve(random, heads, examples, timed):
     }
     rows = np.flatnonzero(random.integers(0, 2, examples))
     times = random.random((len(removed), 2)).astype(np.float32) + 1 if timed else None
-    return Curve(
-        "random", order, removed, rows=rows, seed=7, normalise="level", times=times, **numbers
-    )
+    return Curve("random", order, removed, rows=rows, seed=7, times=times, **numbers)

@@ -176,16 +176,12 @@ def test_a_curve_is_printed_and_kept(run, tmp_path, model, data):
     assert len(open_study(out).curves) == 21
     code, words, _ = run(*arguments)
     assert code == 0 and "k*: " in words and "random middle" in words
-    _, printed, _ = run(*arguments, "--key", "flops", "--least", 1, "--json")
+    _, printed, _ = run(*arguments, "--least", 1, "--json")
     facts = json.loads(printed)
     assert len(facts["order"]) == 6 and facts["randoms"] == 20
     for least, heads in (("0", 8), ("1", 6)):  # the one that is asked for, not the newest
-        _, printed, _ = run(*arguments, "--key", "flops", "--least", least, "--json")
+        _, printed, _ = run(*arguments, "--least", least, "--json")
         assert len(json.loads(printed)["order"]) == heads
-    _, printed, _ = run(*arguments, "--normalise", "layer", "--json")
-    facts = json.loads(printed)
-    assert facts["normalise"] == "layer" and len(facts["order"]) == 8
-    assert [one.normalise for one in open_study(out).curves].count("layer") == 1
     assert json.loads(run("info", out, "--json")[1])["curves"][0]["heads"] == 8
 
 

@@ -15,7 +15,7 @@ from hgviz.tasks.concluding import conclude
 DOCS = Path(__file__).parents[1] / "docs"
 STUDIES = DOCS / "studies"
 KEPT = sorted(one for one in STUDIES.iterdir() if one.is_dir())
-SCORE, LAYERS = "which-score", "which-score-by-layer"
+SCORE = "which-score"
 ACTIVATION, HALF = "which-activation", "which-activation-half-rate"
 BASE = "softmax"
 
@@ -67,26 +67,6 @@ def beside_rows(name, which, measures):
         yield line(method, *(points(by[at].difference, by[at].told) for at in measures))
 
 
-def layer_rows():
-    """What ordering layer by layer leaves more than not, of the same models and seeds."""
-    one, other = findings(SCORE), findings(LAYERS)
-    for method in other.methods:
-        cells = []
-        for at in (1, 2):
-            apart = [
-                b - a
-                for mine, its in zip(of(one, method), of(other, method), strict=True)
-                for a, b in zip(mine.at[at].values, its.at[at].values, strict=True)
-            ]
-            cells.append(points(spread(apart)))
-        yield line(method, *cells)
-
-
-def of(found, method):
-    """The rows of a method, a model after the other."""
-    return [row for row in found.left if row.method == method]
-
-
 def reached_rows(name):
     """What every model reaches, its seeds, and the difference from softmax."""
     found = findings(name)
@@ -106,7 +86,6 @@ TABLES = {
         *left_rows(SCORE),
         *beside_rows(SCORE, "beside", (0.5, 0.75)),
         *beside_rows(SCORE, "random", (0.25, 0.5, 0.75)),
-        *layer_rows(),
     ],
     "which-activation-at-which-size.md": lambda: [
         *reached_rows(ACTIVATION),

@@ -242,29 +242,10 @@ def test_curves_that_are_there_are_not_measured_again(wide, monkeypatch):
     again = finish(tasks.curve(trials, found, "loo", random=2))
     same(again, found)
     assert not called
-    more = finish(tasks.curve(trials, found, "signed", "flops", random=3))
-    assert [(c.method, c.key, c.seed) for c in more.curves] == [
-        ("loo", "score", 0), ("random", "score", 1), ("random", "score", 2),
-        ("signed", "flops", 0), ("random", "score", 3),
+    more = finish(tasks.curve(trials, found, "signed", random=3))
+    assert [(c.method, c.seed) for c in more.curves] == [
+        ("loo", 0), ("random", 1), ("random", 2), ("signed", 0), ("random", 3),
     ]  # fmt: skip
-
-
-def test_scores_may_be_divided_by_the_length_of_those_of_their_layer_before_they_are_sorted(wide):
-    trials, study = wide
-    found = finish(tasks.curve(trials, study, "loo", random=2))
-    more = finish(tasks.curve(trials, found, "loo", random=2, normalise="layer"))
-    assert [(c.method, c.normalise) for c in more.curves] == [
-        ("loo", ""), ("random", ""), ("random", ""), ("loo", "layer"),
-    ]  # fmt: skip
-    one = more.curves[-1]
-    others = np.setdiff1d(np.arange(60), one.rows)
-    need = importance(study, "loo", rows=others).need
-    rows = need.reshape(2, 4)  # layers of four heads
-    rows = rows / np.sqrt((rows**2).sum(1, keepdims=True))
-    assert one.order == tuple(study.heads[at] for at in np.argsort(rows.ravel(), kind="stable"))
-    assert one.order != found.curves[0].order
-    again = finish(tasks.curve(trials, more, "loo", random=2, normalise="layer"))
-    same(again, more)
 
 
 def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
@@ -379,31 +360,6 @@ def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(w
 def test_an_order_in_which_no_head_can_go_is_refused(wide):
     with pytest.raises(HgvizError, match="no head can go"):
         finish(tasks.curve(*wide, "loo", random=20, least=100))
-
-
-def test_a_greedy_order_takes_the_head_whose_loss_is_least_each_time(wide):
-    trials, study = wide
-    found = finish(tasks.curve(trials, study, how="greedy", random=0))
-    one = found.curves[0]
-    first = np.setdiff1d(np.arange(60), one.rows)
-    on = type(trials)(trials.model, trials.examples.part(first))
-    off = frozenset()
-    for taken in one.order[:3]:
-        losses = {
-            head: finish(tasks.try_heads(on, off | {head}))[2].loss.mean()
-            for head in study.heads
-            if head not in off
-        }
-        assert losses[taken] == pytest.approx(min(losses.values()), abs=1e-6)
-        off |= {taken}
-
-
-def test_an_iterative_order_is_of_all_heads(wide):
-    trials, study = wide
-    found = finish(tasks.curve(trials, study, "signed", how="iterative", random=0))
-    assert sorted(found.curves[0].order) == list(study.heads)
-    with pytest.raises(HgvizError, match="cannot be measured again"):
-        finish(tasks.curve(trials, study, "gates", how="iterative"))
 
 
 def test_what_was_not_measured_makes_no_order(wide, tmp_path):

@@ -50,7 +50,6 @@ def test_a_study_file_says_what_is_left_out(tmp_path):
         (MODEL + DATA + "[curve]\nbudgets = [nan]\n", "budgets are shares"),
         ("seeds = 3\n" + MODEL + DATA, "seeds: expected a list in brackets, got a whole number"),
         ("asks = ['scoer']\n" + MODEL + DATA, "asks cannot be 'scoer'. Choose among score, curve"),
-        (MODEL + DATA + "[curve]\nkey = 'flop'\n", "curve.key cannot be 'flop'. Choose.*flops"),
         (MODEL + DATA + "[curve]\nstep = 1\n", r"\[curve\] has no key step. Its keys.*points"),
         ("device = 'cpu'\nmethod = []\n" + MODEL + DATA, "no key method. Its keys.*methods"),
         (b"\xff\xfe\0", "it is not text|It is not text"),

@@ -44,9 +44,6 @@ def curve(
     rows: NDArray[Any],
     method: str,
     seed: int = 0,
-    key: str = "score",
-    how: str = "one-shot",
-    normalise: str = "",
 ) -> Curve:
     """The curve of what was answered, or as much of it as was measured so far.
 
@@ -68,7 +65,7 @@ def curve(
         method, tuple(order), np.array(removed, np.int64), (counts / total).astype(np.float32),
         low, high, losses.mean(1, dtype=float).astype(np.float32),
         ((won - lost) / total).astype(np.float32), change_low, change_high,
-        np.asarray(rows, np.int64), seed, SHARES[study.asked], key, how, normalise,
+        np.asarray(rows, np.int64), seed, SHARES[study.asked],
     )  # fmt: skip
 
 

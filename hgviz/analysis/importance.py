@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.analysis.orders import Group, groups, norms
 from hgviz.core import HeadId, HgvizError, Integers
 from hgviz.study import UNKNOWN, Study
 
@@ -122,19 +121,14 @@ def importance(
     study: Study,
     method: str,
     rows: NDArray[Any] | None = None,
-    normalise: Group | None = None,
     batch: int = BATCH,
 ) -> Importance:
     """The scores of all heads; rows: only of some examples, by number or as a mask (E,).
 
-    normalise: divided by the length of the scores of a layer, or of a level (Michel et al. 2019:
-    per layer). Errors: HgvizError for an unknown method, and for one that was not measured.
+    Errors: HgvizError for an unknown method, and for one that was not measured.
     """
     one, some = _method(study, method), _chosen(study, rows)
     score, low, high = scores.ratios(*one.rows(study, some, batch))
-    if normalise is not None:
-        length = norms(score, groups(study.spec, normalise))
-        score, low, high = score / length, low / length, high / length
     found = changes(study, some)
     if study.asked == "states" and one.unit == "nats":
         one = replace(one, unit="1 - cosine")

@@ -1,27 +1,21 @@
 """In which order heads are switched off, and what each saves. numpy only.
 
-One-shot orders sort by one set of scores. Iterative ones ask for new scores with what is off so
-far; they are the exact greedy order where one head goes at a time and its score is what the loss
-rises by. Random ones are what every other has to beat.
+An order sorts heads by one set of scores. A random one is what every other has to beat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HeadId, HeadWeights, Integers, Layer, ModelSpec, Off
 
-Key = Literal["score", "parameters", "flops"]
-Group = Literal["layer", "level"]
 Order = tuple[HeadId, ...]
 Needs = NDArray[np.float64]  # (H,): high where a head is needed
-
-EPSILON = 1e-20  # what keeps a norm from 0 (Michel et al. 2019)
 
 
 # --- what heads cost ------------------------------------------------------------------------------
@@ -76,14 +70,6 @@ def saved(
     return np.cumsum(totals[:-1])
 
 
-def saved_alone(costs: NDArray[Any], spec: ModelSpec) -> Needs:
-    """(H,): what each head saves, of costs (H, 3), if it is the only one that is off."""
-    every = [(1, len(one.groups[head // one.shared]) == 1, len(one.heads) == 1)
-             for one in spec.layers for head in one.heads]  # fmt: skip
-    found: Needs = (costs * np.array(every, float).reshape(-1, 3)).sum(1)
-    return found
-
-
 def _positions(spec: ModelSpec, index: int, own: Needs, other: Needs) -> Needs:
     level = spec.levels[index]
     tokens = other if spec.two_texts and level.sequence == "source" else own
@@ -94,30 +80,6 @@ def _positions(spec: ModelSpec, index: int, own: Needs, other: Needs) -> Needs:
 def _pairs(layer: Layer, queries: Needs, keys: Needs) -> Needs:
     """The cells that are computed: all, or windows of the finer side's positions each."""
     return queries * keys if layer.window is None else np.minimum(queries, keys) * layer.window
-
-
-# --- scores that layers or levels share -----------------------------------------------------------
-
-
-def groups(spec: ModelSpec, by: Group) -> Integers:
-    """(H,): the number of the group of each head, a layer or a level.
-
-    Heads that go down, up or across are groups of their own, as they do other work.
-    """
-    names: list[Any] = []
-    for layer in spec.layers:
-        away = layer.role if layer.role != "self" else ""
-        name = layer.index if by == "layer" else (spec.levels[layer.level].index, away)
-        names += [name] * len(layer.heads)
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return np.array([numbers[name] for name in names], np.int64)
-
-
-def norms(scores: NDArray[Any], grouped: Integers) -> Needs:
-    """(H,): the length of the scores of each head's group, sqrt(sum I^2) + 1e-20."""
-    squares = np.bincount(grouped, np.nan_to_num(scores) ** 2, minlength=1)
-    found: Needs = np.sqrt(squares)[grouped] + EPSILON
-    return found
 
 
 # --- what may go ----------------------------------------------------------------------------------
@@ -149,56 +111,23 @@ class Limits:
 # --- orders ---------------------------------------------------------------------------------------
 
 
-def one_shot(needs: NDArray[Any], limits: Limits, per: NDArray[Any] | None = None) -> Order:
+def sorted_order(needs: NDArray[Any], limits: Limits) -> Order:
     """Heads from the least needed on; equal ones in order of computation.
 
-    needs (H,), high where a head is needed; NaN was not measured and never goes. per (H,): what a
-    head saves, by which its need is divided.
+    needs (H,), high where a head is needed; NaN was not measured and never goes.
     """
     gone: dict[HeadId, None] = {}
-    for head in _sorted(needs, limits.heads, per):
-        if limits.may_go(head, gone):
+    for at in np.argsort(np.asarray(needs, float), kind="stable"):
+        head = limits.heads[at]
+        if not np.isnan(needs[at]) and limits.may_go(head, gone):
             gone[head] = None
     return tuple(gone)
-
-
-def iterative(
-    limits: Limits, step: int = 1, per: NDArray[Any] | None = None
-) -> Generator[Off, NDArray[Any], Order]:
-    """Heads in groups of `step`: yields what is off, is sent the needs (H,) there.
-
-    The caller measures between the two as it likes; `asking` does it by a callback. Exact greedy:
-    step 1, and needs that are how much the loss rises with one head more off.
-    """
-    gone: dict[HeadId, None] = {}
-    while any(limits.may_go(head, gone) for head in limits.heads):
-        needs = yield limits.off | gone.keys()
-        some = 0
-        for head in _sorted(needs, limits.heads, per):
-            if some < step and limits.may_go(head, gone):
-                gone[head], some = None, some + 1
-        if not some:  # nothing that may go was measured
-            break
-    return tuple(gone)
-
-
-def asking(
-    order: Generator[Off, NDArray[Any], Order], needs: Callable[[Off], NDArray[Any]]
-) -> Generator[Off, None, Order]:
-    """Run an iterative order by a callback; yields what is off before each step."""
-    try:
-        off = next(order)
-        while True:
-            yield off
-            off = order.send(needs(off))
-    except StopIteration as end:
-        return tuple(end.value)
 
 
 def shuffled(limits: Limits, seed: int) -> Order:
     """A random order under the same limits, the same for the same seed."""
     random = np.random.default_rng(seed)
-    return one_shot(random.permutation(len(limits.heads)), limits)
+    return sorted_order(random.permutation(len(limits.heads)), limits)
 
 
 def split(rows: int, seed: int = 0, share: float = 0.5) -> tuple[Integers, Integers]:
@@ -209,8 +138,3 @@ def split(rows: int, seed: int = 0, share: float = 0.5) -> tuple[Integers, Integ
     drawn = np.random.default_rng(seed).permutation(rows).astype(np.int64)
     first = min(max(round(rows * share), 1), rows - 1) if rows > 1 else rows
     return np.sort(drawn[:first]), np.sort(drawn[first:])
-
-
-def _sorted(needs: NDArray[Any], heads: Sequence[HeadId], per: NDArray[Any] | None) -> list[HeadId]:
-    values = np.asarray(needs, float) if per is None else np.asarray(needs, float) / per
-    return [heads[at] for at in np.argsort(values, kind="stable") if not np.isnan(values[at])]

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import Importance
-from hgviz.analysis.orders import groups
 from hgviz.core import HeadId, Integers, ModelSpec
 from hgviz.examples import EACH, NOTHING, Asked, Example, Examples
 from hgviz.study import UNASKED, Study
@@ -156,7 +155,8 @@ class Worth:
 
 def levels(study: Study, found: Importance) -> tuple[Worth, ...]:
     """Scores level by level; layers that go down, up or across stand by themselves."""
-    grouped, spec = groups(study.spec, "level"), study.spec
+    spec = study.spec
+    grouped = _level_groups(spec)
     turned = found.method.needed
     ends = np.sort(np.stack([found.low * turned, found.high * turned]), axis=0)
     result = []
@@ -234,6 +234,17 @@ def _contexts(at: Integers) -> Iterator[Slice]:
         some = (before > low) & (before <= high)
         if some.any():
             yield Slice("context", between(low + 1, high), some)
+
+
+def _level_groups(spec: ModelSpec) -> Integers:
+    """(H,): the number of the level of each head; heads that go down, up or across are groups of
+    their own, as they do other work."""
+    names: list[tuple[int, str]] = []
+    for layer in spec.layers:
+        role = layer.role if layer.role != "self" else ""
+        names += [(spec.levels[layer.level].index, role)] * len(layer.heads)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], np.int64)
 
 
 def _groups(at: Integers, spec: ModelSpec) -> Iterator[Slice]:

@@ -113,18 +113,6 @@ def curve(
     method: Annotated[
         str, typer.Option(metavar="M", help="The score that orders the heads; default: michel.")
     ] = "",
-    key: Annotated[
-        Literal["score", "parameters", "flops"],
-        typer.Option(help="By the score itself, or by what one saved parameter or FLOP costs."),
-    ] = "score",
-    how: Annotated[
-        Literal["one-shot", "iterative", "greedy"],
-        typer.Option(help="Scores measured once, again and again, or exactly for each head."),
-    ] = "one-shot",
-    normalise: Annotated[
-        Literal["layer", "level"] | None,
-        typer.Option(help="Divide scores by the length of those of their layer, or level, first."),
-    ] = None,
     random: Annotated[
         int, typer.Option(metavar="N", min=20, help="Random orders to compare with.")
     ] = 20,
@@ -162,19 +150,15 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    task = tasks.curve(
-        trials, study, method, key, how, random, least, normalise=normalise, timed=timed
-    )
+    task = tasks.curve(trials, study, method, random, least, timed=timed)
     kept = f"What was done is kept in {source}; the same command goes on from there"
     found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
     layers = Counter(head.layer for head in found.heads if head not in found.off)
     going = sum(max(0, count - least) for count in layers.values())
-    asked = (method, key, how, normalise or "", going)
     one = next(
-        one
-        for one in reversed(found.curves)
-        if (one.method, one.key, one.how, one.normalise, len(one.order)) == asked
-    )
+        curve for curve in reversed(found.curves)
+        if (curve.method, len(curve.order)) == (method, going)
+    )  # fmt: skip
     facts = _curve_facts(found, one)
     if as_json:
         print(json.dumps(facts))
@@ -273,8 +257,7 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
         points.append(point)
     best, sure = curves.allowed(one)
     return {
-        "method": one.method, "key": one.key, "how": one.how, "normalise": one.normalise,
-        "metric": one.unit,
+        "method": one.method, "metric": one.unit,
         "examples": len(one.rows), "k": best, "k_low": sure,
         "area": curves.area(one), "p": curves.chance(one, randoms), "randoms": len(randoms),
         "order": [str(head) for head in one.order], "points": points,

@@ -258,7 +258,6 @@ class Program:
             "cell",
             "facts",
             "score",
-            "per",
         ):
             self._show_state()
         if name in ("recent", "gone"):

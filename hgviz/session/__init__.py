@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Question
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.analysis.orders import Key
     from hgviz.analysis.trial import Trial
     from hgviz.models.model import Model
     from hgviz.session.other import Other
@@ -59,14 +58,14 @@ OF_MODEL: dict[str, Any] = {
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
 MEASURED = (
-    "study", "unsaved", "trial", "masks", "data", "score", "per", "off", "streaming", "history",
+    "study", "unsaved", "trial", "masks", "data", "score", "off", "streaming", "history",
 )  # fmt: skip
 
 Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "history", "data", "score", "per", "look", "beside",
+    "study", "trial", "masks", "history", "data", "score", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
     "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell", "streaming",
 )  # fmt: skip
@@ -107,8 +106,8 @@ class Session:
     streaming: those that see few keys there, none of which is off.
     history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
     it scored there without those heads, so far; study: what was measured of all heads there;
-    unsaved: more than its file has, if there is one; score: its method that colours them, per head,
-    or per parameter or FLOP that goes with one. masks: sets kept by name.
+    unsaved: more than its file has, if there is one; score: its method that colours them.
+    masks: sets kept by name.
     measured: the fields MEASURED of the models that were open before, by digest.
     recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
 
@@ -155,7 +154,6 @@ class Session:
         self.masks: tuple[Mask, ...] = ()
         self.history: History[Deed] = History()
         self.data = self.score = ""
-        self.per: Key = "score"
         self.grew = self.stepped = self.unsaved = False
         self.recent: tuple[str, ...] = ()
         self.gone: frozenset[str] = frozenset()

@@ -141,7 +141,6 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     sweep: Place | None = None
     cell: Name = ""
     score: Name = ""
-    per: Literal["score", "parameters", "flops"] = "score"
     chosen: Chosen | None = None
     shown: Shown = Shown()
     layout: Layout = Layout()

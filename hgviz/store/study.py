@@ -36,13 +36,13 @@ does not know. A study that is being measured has the same names: what is not re
                       its layer likewise, below 0 where it keeps the weights of one head
     /learned/000      what training gave each head; attribute method; runs (runs, heads) float32,
                       note (text)
-    /curves/000       a score along an order; attributes method, key, how, unit, seed, normalise
-                      (since 1.1: "", "layer", "level"); order (off, 2) int64: heads, the first goes
-                      first; removed (points,) int64, ascending; values, low, high, loss, change,
-                      change_low, change_high (points,) float32 (or float64), infinite where an
-                      interval has no end; rows (n,) int64: examples; times (points, 2) float32,
-                      optional, since 1.2: milliseconds of one pass over 16 texts on one core, of
-                      the whole model and of the one without the heads that are off
+    /curves/000       a score along an order; attributes method, unit, seed; order (off, 2) int64:
+                      heads, the first goes first; removed (points,) int64, ascending; values, low,
+                      high, loss, change, change_low, change_high (points,) float32 (or float64),
+                      infinite where an interval has no end; rows (n,) int64: examples; times
+                      (points, 2) float32, optional, since 1.2: milliseconds of one pass over 16
+                      texts on one core, of the whole model and of the one without the heads that
+                      are off
     /masks            JSON: [[name, [[layer, head], ...], score], ...]; score null or [metric,
                       value, low, high, seen, total], null for an end that an interval lacks
     /mask_changes     JSON, optional, since 1.1: for each of the masks null, or [difference of its
@@ -114,8 +114,7 @@ CURVE: dict[str, Row] = {
     "times": (("points", "two"), ("f4",), False),
 }
 LEARNED: dict[str, Row] = {"runs": (("runs", "heads"), ("f4",), True)}
-_WORDS = ("method", "key", "how", "unit")
-_NORMS = ("", "layer", "level")
+_WORDS = ("method", "unit")
 _NUMBER, _END = (int, float), (int, float, type(None))
 _SCORE = (_NUMBER, _END, _END, (int,), (int,))
 
@@ -147,8 +146,7 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
         for number, curve in enumerate(study.curves):
             group = file.create_group(f"curves/{number:03}")
             words = {name: getattr(curve, name) for name in _WORDS}
-            more = {"seed": curve.seed, "normalise": curve.normalise}
-            store_attributes(group.id, {**words, **more})
+            store_attributes(group.id, {**words, "seed": curve.seed})
             curve_values = {name: getattr(curve, name) for name in CURVE}
             _store(group, CURVE, curve_values | {"order": _pairs(curve.order)})
         store_json(file, "masks", [_told(one) for one in study.masks])
@@ -336,10 +334,7 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
         require(bool((np.isfinite(times) & (times > 0)).all()), "times of a curve are none")
     words = {name: plain(attribute(group, name, "")) for name in _WORDS}
     seed = attribute(group, "seed", 0)
-    since = h5py.h5a.exists(group.id, b"normalise")  # no curve of 1.0 has it
-    normalise = attribute(group, "normalise", "") if since else ""
-    require(normalise in _NORMS, "a curve of it is divided by nobody knows what")
-    return Curve(order=order, seed=seed, normalise=normalise, **words, **found)
+    return Curve(order=order, seed=seed, **words, **found)
 
 
 def _read_masks(file: h5py.File, heads: tuple[HeadId, ...]) -> tuple[Mask, ...]:

@@ -114,10 +114,7 @@ def _curve(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     if how["method"] == "random":
         task = random_curves(trials, study, how["random"], how["least"], how["points"])
     else:
-        task = curve(
-            trials, study, how["method"], how["key"], random=0, least=how["least"],
-            most=how["points"], normalise=how["normalise"] or None,
-        )  # fmt: skip
+        task = curve(trials, study, how["method"], random=0, least=how["least"], most=how["points"])
     found = yield from task
     write_study(folder.result_at(cell.key, ".h5"), found, force=True)
     return {"curves": [_told(one) for one in found.curves], "heads": len(found.heads)}

@@ -202,7 +202,7 @@ def _of_study(study: Study) -> dict[str, Any]:
         "methods": [name for name, one in METHODS.items() if one.measured(study)],
         "curves": [
             {
-                "method": one.method, "key": one.key, "how": one.how, "seed": one.seed,
+                "method": one.method, "seed": one.seed,
                 "heads": len(one.order), "points": len(one.removed), "examples": len(one.rows),
             }
             for one in study.curves

@@ -195,10 +195,7 @@ class _Planning:
             given = {**measuring, "arrays": list(arrays), **more}
             measured[arrays] = Cell("measure", given, one.needs, paths, one.place)
         yield from measured.values()
-        along = {
-            **measuring, "points": how.points, "least": how.least, "key": how.key,
-            "normalise": how.normalise,
-        }  # fmt: skip
+        along = {**measuring, "points": how.points, "least": how.least}
         for method, arrays in self.arrays.items():
             cell = measured[arrays]
             place = {**one.place, "method": method}

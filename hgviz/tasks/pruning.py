@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,21 +22,18 @@ from hgviz.core import (
 from hgviz.study import SCORE, Curve, Study
 from hgviz.tasks.opening import Path_, require_causal
 from hgviz.tasks.scoring import examples_from
-from hgviz.tasks.studying import importance
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
-    from hgviz.analysis.orders import Group, Key, Limits
+    from hgviz.analysis.orders import Limits
     from hgviz.analysis.paired import Paired
     from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
 
-How = Literal["one-shot", "iterative", "greedy"]
 BAND = 13  # points along a random order, of which there are many
 TIMED = 16  # texts of a pass that is timed
-ROUNDS = 12  # of an iterative order: so often are heads measured anew
 
 
 def trials_of(
@@ -84,31 +81,22 @@ def curve(
     trials: Trials,
     study: Study,
     method: str = SCORE,
-    key: Key = "score",
-    how: How = "one-shot",
     random: int = 20,
     least: int = 0,
     most: int | None = None,
-    normalise: Group | None = None,
     timed: bool = False,
 ) -> Task[Study]:
     """A score along an order of the study's heads, beside so many random orders, in the study.
 
-    The order is made from one half of the examples and measured on the other. how: "iterative"
-    measures heads anew with those off that went, "greedy" one by one by exact loss. normalise:
-    scores are divided by the length of those of their layer or level first. least: heads that stay
-    in every layer. most: points along the curve; random ones have fewer. timed: with the times of
-    the order's points, see curve_times. Steps carry the study so far; curves that it has are not
+    The order is made from one half of the examples and measured on the other. least: heads that
+    stay in every layer. most: points along the curve; random ones have fewer. timed: with the times
+    of the order's points, see curve_times. Steps carry the study so far; curves that it has are not
     measured again. Errors: HgvizError for a method that was not measured.
     """
     from hgviz.analysis import curves, orders
 
     limits = orders.Limits(study.heads, least, off=study.off)
-    if how == "one-shot":
-        order = one_shot(study, limits, method, key, normalise)
-    else:
-        order = yield from renewed(trials, study, limits, method, key, how, normalise)
-    own = (method, key, how, normalise or "", study.seed, order)
+    own = (method, study.seed, order_of(study, limits, method))
     lines = [own, *at_random(study, limits, random)]
     study = yield from _along(trials, study, lines, least, most or curves.MOST)
     if timed:
@@ -167,8 +155,8 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
 
 
-# method, key, how, normalise, seed, order: what a curve is along
-Along = tuple[str, "Key", How, str, int, tuple[HeadId, ...]]
+# method, seed, order: what a curve is along
+Along = tuple[str, int, tuple[HeadId, ...]]
 
 
 def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
@@ -176,7 +164,7 @@ def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
     from hgviz.analysis import orders
 
     seeds = range(study.seed + 1, study.seed + 1 + count)
-    return [("random", "score", "one-shot", "", one, orders.shuffled(limits, one)) for one in seeds]
+    return [("random", seed, orders.shuffled(limits, seed)) for seed in seeds]
 
 
 def _along(
@@ -233,74 +221,21 @@ def with_curve(
     """The study with what was answered along a line, in place of an earlier one of its kind."""
     from hgviz.analysis import curves
 
-    name, key, how, normalise, seed, order = line
-    one = curves.curve(
-        study, order, removed.tolist(), losses, given, rows, name, seed, key, how, normalise
-    )
+    name, seed, order = line
+    one = curves.curve(study, order, removed.tolist(), losses, given, rows, name, seed)
     return _with(study, one)
 
 
-def one_shot(
-    study: Study, limits: Limits, method: str, key: Key, normalise: Group | None
-) -> tuple[HeadId, ...]:
-    """An order by scores that are measured once. Errors: HgvizError where they were not."""
+def order_of(study: Study, limits: Limits, method: str) -> tuple[HeadId, ...]:
+    """The order of heads by a score on one half of the examples.
+
+    Raises HgvizError where the study does not have the score.
+    """
     from hgviz.analysis import orders
+    from hgviz.analysis.importance import importance
 
-    first, _ = orders.split(len(study), study.seed)
-    return orders.one_shot(_need(study, method, first, normalise), limits, _per(study, key))
-
-
-def _need(study: Study, method: str, rows: Integers, normalise: Group | None) -> Any:
-    from hgviz.analysis.importance import importance as scored
-
-    return scored(study, method, rows=rows, normalise=normalise).need
-
-
-def _per(study: Study, key: Key) -> Any:
-    from hgviz.analysis.orders import saved_alone
-
-    return None if key == "score" else saved_alone(study.costs(key), study.spec)
-
-
-def require_renewable(method: str, how: How) -> str:
-    """The score that an order needs again and again. Errors: HgvizError for one by trainings."""
-    from hgviz.analysis.importance import METHODS
-
-    method = "loo" if how == "greedy" else method
-    one = METHODS.get(method)
-    if one is None or not hasattr(Study, one.needs):
-        raise HgvizError(f"{method} cannot be measured again", "", "Choose a score, not a training")
-    return method
-
-
-def renewed(
-    trials: Trials,
-    study: Study,
-    limits: Limits,
-    method: str,
-    key: Key,
-    how: How,
-    normalise: Group | None,
-) -> Task[tuple[HeadId, ...]]:
-    """An order whose scores are measured again after each step."""
-    from hgviz.analysis import orders
-    from hgviz.analysis.importance import METHODS
-
-    method = require_renewable(method, how)
-    needs = {METHODS[method].needs}
-    part = trials.examples.part(orders.split(len(study), study.seed)[0])
-    step = 1 if how == "greedy" else max(1, len(limits.heads) // ROUNDS)
-    asked = orders.iterative(limits, step, _per(study, key))
-    try:
-        off = next(asked)
-        while True:
-            left = len(limits.heads) - len(off)
-            yield Step(0, 1, f"the order, {left} heads left")
-            now = yield from importance(type(trials)(trials.model, part, off), needs)
-            off = asked.send(_need(now, method, np.arange(len(now)), normalise))
-    except StopIteration as end:
-        order: tuple[HeadId, ...] = end.value
-        return order
+    rows, _ = orders.split(len(study), study.seed)
+    return orders.sorted_order(importance(study, method, rows=rows).need, limits)
 
 
 class _Answers:
@@ -341,8 +276,7 @@ def answers_without(trials: Trials, off: Off) -> Generator[None, None, tuple[Any
 
 def _is(one: Curve, line: Along, rows: Integers, removed: Integers) -> bool:
     """Whether a curve is along this line, on these rows and at these points."""
-    kind = (*line[:4], line[-1])
-    same = (one.method, one.key, one.how, one.normalise, one.order) == kind
+    same = (one.method, one.order) == (line[0], line[-1])
     return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
 
 
@@ -350,11 +284,10 @@ def _with(study: Study, one: Curve) -> Study:
     """The study with a curve in place of an earlier one of the same kind and seed."""
 
     def kind(curve: Curve) -> Any:
-        words = (curve.method, curve.key, curve.how, curve.normalise)
-        return *words, curve.seed, len(curve.order)
+        return curve.method, curve.seed, len(curve.order)
 
     others = (other for other in study.curves if kind(other) != kind(one))
     return replace(study, curves=(*others, one))
 
 
-__all__ = ["curve", "curve_times", "importance", "random_curves", "trials_of", "try_heads"]
+__all__ = ["curve", "curve_times", "random_curves", "trials_of", "try_heads"]

@@ -11,7 +11,6 @@ import numpy as np
 from hgviz.core import HgvizError
 
 if TYPE_CHECKING:
-    from hgviz.analysis.orders import Group
     from hgviz.figures.content.charts import Band, Chart, Curves, Line, Scores
     from hgviz.study import Curve, Study
 
@@ -22,7 +21,6 @@ TITLES = {
     "time": "Milliseconds of one pass",
 }
 TOGETHER = 4  # methods that one pair of axes shows; more have a panel each
-PER = {"score": "", "parameters": " per parameter", "flops": " per FLOP"}
 
 
 def chart(
@@ -30,7 +28,6 @@ def chart(
     studies: Sequence[Study],
     methods: Sequence[str] = (),
     axis: str = "heads",
-    normalise: Group | None = None,
 ) -> Chart:
     """What a figure of some studies shows. kind: "curve", of the scores named, or of all that have
     a curve; "scores", of the first study and method.
@@ -39,24 +36,24 @@ def chart(
     measured.
     """
     if kind == "scores":
-        return scores(studies[0], methods[0] if methods else "", normalise)
+        return scores(studies[0], methods[0] if methods else "")
     return curves(studies, methods, axis)
 
 
 # --- what every head is worth ---------------------------------------------------------------------
 
 
-def scores(study: Study, method: str = "", normalise: Group | None = None) -> Scores:
+def scores(study: Study, method: str = "") -> Scores:
     """Heads by one score, the most needed first; method "": the first that was measured."""
     from hgviz.analysis.importance import METHODS, importance
     from hgviz.figures.content.charts import Scores
 
     name = method or next((one.name for one in METHODS.values() if one.measured(study)), "signed")
-    found = importance(study, name, normalise=normalise)
+    found = importance(study, name)
     order = [at for at in np.argsort(found.rank) if found.rank[at]]
     groups, names = _groups(study)
     turned = "" if found.method.needed > 0 else ", low where a head is needed"
-    unit = f", {found.method.unit}" if found.method.unit and not normalise else ""
+    unit = f", {found.method.unit}" if found.method.unit else ""
     return Scores(
         tuple(str(study.heads[at]) for at in order),
         found.score[order], found.low[order], found.high[order],
@@ -143,11 +140,9 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]
     timed = tuple(one for one in study.curves if one.times is not None)
     for one in timed if axis == "time" and timed and not methods else study.curves:
         if one.method != "random" and (not methods or one.method in methods):
-            how = "" if one.how == "one-shot" else f", {one.how}"
-            norm = f", by {one.normalise}" if one.normalise else ""
             stay = len(study.heads) - len(study.off) - len(one.order)
             kept = f", {stay} stay" if stay else ""
-            found[f"{one.method}{PER.get(one.key, '')}{norm}{how}{kept}"] = one
+            found[f"{one.method}{kept}"] = one
     missing = [one for one in methods if one not in {each.method for each in found.values()}]
     if missing or not found:
         raise HgvizError(

@@ -133,15 +133,6 @@ def test_some_examples_are_chosen_by_number_or_by_a_mask(rows, seed):
         assert first.score == pytest.approx(study.loss_change[places].mean(0), rel=1e-4, abs=1e-7)
 
 
-def test_normalised_scores_of_a_layer_have_length_one():
-    study = make_study(6, 20)
-    plain, layer = importance(study, "michel"), importance(study, "michel", normalise="layer")
-    assert np.square(layer.score).reshape(9, 2).sum(1) == pytest.approx(1)
-    assert layer.high / layer.score == pytest.approx(plain.high / plain.score)
-    level = importance(study, "michel", normalise="level")
-    assert np.square(level.score).sum() == pytest.approx(4)
-
-
 @given(st.integers(0, 99))
 def test_changes_are_counted_and_tested_head_by_head(seed):
     study = make_study(seed, 50)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from hgviz.analysis import orders
 from hgviz.core import HeadId, HeadWeights, Layer, Level, ModelSpec
-from tests.making import make_spec
 
 HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
 NUMBERS = st.lists(st.integers(-5, 5), min_size=12, max_size=12)
@@ -49,10 +48,15 @@ def costs(spec, *tokens, **more):
     return orders.costs(spec, weights_of(spec), *map(np.array, tokens), **more)
 
 
+def alone(costs, spec):
+    """What each head saves if it is the only one that is off."""
+    return np.array([orders.saved(costs, spec, [head])[1] for head in spec.heads])
+
+
 @given(st.integers(1, 40), st.sampled_from([1, 2, 4]))
 def test_a_head_of_self_attention_costs_what_the_closed_form_says(positions, factor):
     spec = spec_of([layer(0, level=1, key_level=1)], (Level(0), Level(1, factor)))
-    parameters, flops = (orders.saved_alone(one, spec) for one in costs(spec, [positions * factor]))
+    parameters, flops = (alone(one, spec) for one in costs(spec, [positions * factor]))
     assert (parameters == 4 * D * D_H).all()
     t = positions
     assert flops == pytest.approx(8 * t * D * D_H + 4 * t**2 * D_H)
@@ -65,7 +69,7 @@ def test_going_down_and_up_counts_both_levels_and_the_cells_of_windows():
             [layer(0, "down", 1, 0, window=window), layer(1, "up", 0, 1, window=window)], levels
         )
         _, flops = costs(spec, [10])  # 3 groups of 4
-        assert orders.saved_alone(flops, spec) == pytest.approx(4 * D * D_H * 13 + 4 * pairs * D_H)
+        assert alone(flops, spec) == pytest.approx(4 * D * D_H * 13 + 4 * pairs * D_H)
 
 
 def test_texts_are_counted_one_by_one_and_then_in_the_mean():
@@ -79,7 +83,7 @@ def test_a_decoder_counts_the_other_text_where_its_keys_are():
     spec = spec_of([layer(0), layer(1, "self", 1, 1), layer(2, "cross", 1, 0)], levels)
     _, flops = costs(spec, [7], [20])
     around, inside = 4 * D * D_H, 4 * D_H
-    assert orders.saved_alone(flops, spec)[[0, 4, 8]] == pytest.approx([
+    assert alone(flops, spec)[[0, 4, 8]] == pytest.approx([
         around * 40 + inside * 400, around * 14 + inside * 49, around * 27 + inside * 140,
     ])  # fmt: skip
 
@@ -93,40 +97,22 @@ def test_keys_go_with_the_last_head_of_their_group():
         totals = [0, 2 * side, 3 * side, 3 * side + last]
         assert orders.saved(parameters, spec, order).tolist() == totals
         assert orders.saved(parameters, spec, order[1:], order[:1]).tolist() == totals[1:]
-        assert orders.saved_alone(parameters, spec).tolist() == [side, side, 2 * side]
+        assert alone(parameters, spec).tolist() == [side, side, 2 * side]
 
 
-# --- groups ---------------------------------------------------------------------------------------
-
-
-def test_resampling_is_a_group_of_its_own_at_every_level():
-    spec = make_spec((1, 2), 2)  # two outside, down, three inside, up, two outside
-    assert orders.groups(spec, "layer").tolist() == [n for n in range(9) for _ in range(2)]
-    names = [0, 0, 1, 2, 2, 2, 3, 0, 0]
-    assert orders.groups(spec, "level").tolist() == [n for n in names for _ in range(2)]
-
-
-def test_a_group_divided_by_its_length_has_length_one():
-    scores = np.array([3.0, 4.0, 0.0, 0.0, -5.0, np.nan])
-    grouped = np.array([0, 0, 1, 1, 2, 2])
-    lengths = orders.norms(scores, grouped)
-    assert lengths == pytest.approx([5, 5, 1e-20, 1e-20, 5, 5])
-    assert (scores / lengths)[:4] == pytest.approx([0.6, 0.8, 0, 0])
-
-
-# --- one-shot -------------------------------------------------------------------------------------
+# --- orders ---------------------------------------------------------------------------------------
 
 
 @given(NUMBERS)
 def test_all_heads_go_from_the_least_needed_on_and_ties_in_order(needs):
-    order = orders.one_shot(np.array(needs), orders.Limits(HEADS))
+    order = orders.sorted_order(np.array(needs), orders.Limits(HEADS))
     assert order == tuple(sorted(HEADS, key=lambda head: (needs[HEADS.index(head)], head)))
 
 
 @given(NUMBERS, st.integers(0, 5), st.sets(st.sampled_from(HEADS)), st.sets(st.sampled_from(HEADS)))
 def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, protected, off):
     limits = orders.Limits(HEADS, least, protected, frozenset(off))
-    order = orders.one_shot(np.array(needs), limits)
+    order = orders.sorted_order(np.array(needs), limits)
     assert len({*order}) == len(order)
     assert not {*order} & (protected | off)
     on = Counter(head.layer for head in HEADS if head not in off)
@@ -140,7 +126,7 @@ def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, prote
 @given(NUMBERS, st.integers(0, 3), st.integers(1, 11))
 def test_no_other_heads_within_the_limits_are_needed_less(needs, least, count):
     limits = orders.Limits(HEADS[:8], least)
-    order = orders.one_shot(np.array(needs[:8]), limits)[:count]
+    order = orders.sorted_order(np.array(needs[:8]), limits)[:count]
     need = dict(zip(HEADS, needs, strict=True))
     others = [
         some for some in combinations(HEADS[:8], len(order))
@@ -153,72 +139,7 @@ def test_no_other_heads_within_the_limits_are_needed_less(needs, least, count):
 def test_heads_that_were_not_measured_stay():
     needs = np.arange(12.0)
     needs[[0, 5]] = np.nan
-    assert set(orders.one_shot(needs, orders.Limits(HEADS))) == {*HEADS} - {HEADS[0], HEADS[5]}
-
-
-def test_what_a_head_saves_can_turn_the_order_around():
-    needs, flops = np.array([1.0, 2.0, 3.0]), np.array([1.0, 4.0, 12.0])
-    limits = orders.Limits(HEADS[:3])
-    assert orders.one_shot(needs, limits) == HEADS[:3]
-    assert orders.one_shot(needs, limits, flops) == HEADS[2::-1]
-
-
-# --- iterative ------------------------------------------------------------------------------------
-
-
-def followed(order, needs):
-    """The order, and what was off before each of its steps."""
-    task, seen = orders.asking(order, needs), []
-    while True:
-        try:
-            seen.append(next(task))
-        except StopIteration as end:
-            return end.value, seen
-
-
-@given(NUMBERS, st.integers(1, 5), st.integers(0, 2))
-def test_scores_that_never_change_make_the_one_shot_order(needs, step, least):
-    limits = orders.Limits(HEADS, least)
-    order, seen = followed(orders.iterative(limits, step), lambda off: np.array(needs))
-    assert order == orders.one_shot(np.array(needs), limits)
-    assert [len(off) for off in seen] == list(range(0, len(order), step))
-
-
-@given(st.integers(0, 99))
-def test_one_at_a_time_by_the_exact_loss_is_the_greedy_order(seed):
-    heads = HEADS[:6]
-    pairs = np.random.default_rng(seed).normal(size=(6, 6))
-
-    def loss(off):
-        on = np.array([head not in off for head in heads], float)
-        return float(on @ pairs @ on)
-
-    def needs(off):
-        rises = [np.nan if one in off else loss(off | {one}) - loss(off) for one in heads]
-        return np.array(rises)
-
-    order, _ = followed(orders.iterative(orders.Limits(heads)), needs)
-    off = frozenset()
-    for head in order:
-        assert loss(off | {head}) == min(loss(off | {one}) for one in heads if one not in off)
-        off |= {head}
-    assert set(order) == set(heads)
-
-
-def test_heads_off_from_the_start_are_off_in_every_question():
-    limits = orders.Limits(HEADS, off=frozenset(HEADS[:2]))
-    order, seen = followed(orders.iterative(limits, 4), lambda off: np.arange(12.0))
-    assert seen[0] == {*HEADS[:2]} and all({*HEADS[:2]} <= off for off in seen)
-    assert order == HEADS[2:]
-
-
-def test_an_order_ends_where_nothing_more_is_measured():
-    order, seen = followed(orders.iterative(orders.Limits(HEADS)), lambda off: np.full(12, np.nan))
-    assert (order, len(seen)) == ((), 1)
-
-
-def test_nothing_may_go_where_all_is_protected():
-    assert followed(orders.iterative(orders.Limits(HEADS, protected=HEADS)), None) == ((), [])
+    assert set(orders.sorted_order(needs, orders.Limits(HEADS))) == {*HEADS} - {HEADS[0], HEADS[5]}
 
 
 # --- chance ---------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from tests.studying import make_study
 METHODS = ("signed", "michel", "loo", "fisher", "shapley")
 
 
-def curve(study, method, seed=0, key="score"):
+def curve(study, method, seed=0):
     """A curve that falls from 90 % to 50 %, sooner for some seeds."""
     order = tuple(np.random.default_rng(seed).permutation(np.array(study.heads)).tolist())
     heads = tuple(type(study.heads[0])(*one) for one in order)
@@ -31,7 +31,7 @@ def curve(study, method, seed=0, key="score"):
     rows = np.arange(0, len(study), 2)
     return Curve(
         method, heads, removed, values, values - 0.05, values + 0.05, 1 - values, change,
-        change - 0.06, change + 0.06, rows, seed, key=key,
+        change - 0.06, change + 0.06, rows, seed,
     )  # fmt: skip
 
 
@@ -73,7 +73,6 @@ CASES = {
     "a language model": ("curve", [study_of(("loo",), asked="next")], {}),
     "no random order": ("curve", [study_of(("loo",), randoms=0)], {}),
     "scores": ("scores", [study_of()], {"methods": ["shapley"]}),
-    "scores per layer": ("scores", [study_of()], {"normalise": "layer"}),
 }
 
 

@@ -217,7 +217,7 @@ def test_the_same_checkpoint_again_keeps_what_was_measured_of_it(measured, model
 
 def test_what_was_measured_comes_back_with_its_model(measured, models, until):
     session = measured.session
-    names = ("study", "unsaved", "masks", "data", "score", "per", "off", "history")
+    names = ("study", "unsaved", "masks", "data", "score", "off", "history")
     kept = {name: getattr(session, name) for name in names}
     digest = session.trial.examples.digest
     opens(measured, models / "beech", until)

@@ -262,7 +262,7 @@ def test_every_cut_file_is_refused(path):
 
 def test_random_damage_is_an_error_of_ours_or_harmless(path):
     whole, good = path.read_bytes(), make_study(examples=30)
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(1)
     for _ in range(60):
         damaged = bytearray(whole)
         at = int(random.integers(8, len(whole)))

@@ -73,7 +73,6 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
         scored=session.trial.examples.digest if session.trial is not None else "",
         beside=beside,
         score=session.score,
-        per=session.per,
         cell=session.cell,
         chosen=Chosen(
             chosen.layer, chosen.head, chosen.query, chosen.key,

@@ -290,7 +290,7 @@ class Restoring:
         session, wanted, paths = self.session, self.wanted, self.paths
         mode = session.mode
         if wanted.score and session.study is not None:
-            self.commands.pruning.colour(wanted.score, wanted.per)
+            self.commands.pruning.colour(wanted.score)
         if "data" in paths and session.checkpoint:
             study = session.study
             scored = wanted.scored or (study.data_digest if study is not None else "")

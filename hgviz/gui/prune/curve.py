@@ -62,7 +62,7 @@ class CurveView(View):
     title = "How many heads can go"
     figureless = "No curve is drawn yet"
     icon = "prune"
-    needs = ("study", "score", "per", "dark", "data", "trial")
+    needs = ("study", "score", "dark", "data", "trial")
     watches = ("off", "work")
     lane = "here"
     empty = ("Measure the heads to see how many can go", "The curve stands beside random orders.")

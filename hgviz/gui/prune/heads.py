@@ -8,7 +8,6 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QIcon, QResizeEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from hgviz.analysis.orders import Key
 from hgviz.core import HeadId, Off, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import theme
@@ -18,7 +17,7 @@ from hgviz.gui.prune.bar import ShadeBar
 from hgviz.gui.prune.explained import explained
 from hgviz.gui.prune.masks import MaskList
 from hgviz.gui.prune.pruning import LONG, TIMES
-from hgviz.gui.prune.shades import PER, Shades, offered, shades
+from hgviz.gui.prune.shades import Shades, offered, shades
 from hgviz.gui.prune.wall import HeadWall
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING
@@ -37,7 +36,7 @@ class HeadsView(View):
     title = "Heads"
     figureless = "They are not measured yet"
     icon = "prune"
-    needs = ("spec", "study", "score", "per", "dark")
+    needs = ("spec", "study", "score", "dark")
     watches = (
         "off", "streaming", "selection", "history", "masks", "trial", "data", "work", "capture",
     )  # fmt: skip
@@ -47,7 +46,7 @@ class HeadsView(View):
     topic = "prune-heads"
 
     switched = Signal(object, bool)
-    coloured = Signal(str, str)  # by which score, per what
+    coloured = Signal(str)  # by which score
     picked = Signal(object)  # a set of heads that was kept
     dropped = Signal(str)  # the name of one
     renamed = Signal(str, str)  # the name of one, and what it is called now
@@ -68,17 +67,13 @@ class HeadsView(View):
             button.setProperty("action", action)
             button.clicked.connect(self._asked)
         self.head.add(self.undo, self.redo, self.clear, self.export)
-        self.colour, self.per = Picker(), Picker()
+        self.colour = Picker()
         self.colour.setAccessibleName(tr("Colour"))
         self.colour.setSizeAdjustPolicy(
             Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self.colour.setMinimumContentsLength(10)
-        self.per.setAccessibleName(tr("Colour: what the score is per"))
-        for key, words in PER.items():
-            self.per.addItem(tr(words), key)
-        for picker in (self.colour, self.per):
-            picker.activated.connect(self._coloured)
+        self.colour.activated.connect(self._coloured)
         self.measure = Button(tr("Measure…"))
         self.measure.setProperty("action", "measure_heads")
         self.measure.clicked.connect(self._measure)
@@ -88,7 +83,6 @@ class HeadsView(View):
         self._word = label(tr("Colour"), factor=0.92, kind="secondary")
         controls.addWidget(self._word)
         controls.addWidget(self.colour, 1)
-        controls.addWidget(self.per)
         controls.addWidget(self.measure)
         self._measuring = False
         self.wall = HeadWall()
@@ -136,7 +130,7 @@ class HeadsView(View):
             return None
         if session.study is None or not session.score:
             return _plain()
-        return shades(session.study, session.score, session.per)
+        return shades(session.study, session.score)
 
     def draw(self, result: Shades) -> None:
         """Colour the cells."""
@@ -234,9 +228,7 @@ class HeadsView(View):
                 said = explained(name) if name else ""
                 self.colour.setItemData(at, tip(said), Qt.ItemDataRole.ToolTipRole)
         self.colour.setEnabled(study is not None)
-        self.per.setEnabled(study is not None and study.saved_parameters is not None)
         self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
-        self.per.setCurrentIndex(max(0, self.per.findData(session.per)))
         self.colour.setToolTip(tip(explained(session.score)) if session.score else "")
 
     # --- what it asks for -------------------------------------------------------------------------
@@ -267,8 +259,7 @@ class HeadsView(View):
             self.room.ensureVisible(round(box.center().x()), round(box.center().y()), 20, 40)
 
     def _coloured(self) -> None:
-        per: Key = self.per.currentData()
-        self.coloured.emit(self.colour.currentData(), per)
+        self.coloured.emit(self.colour.currentData())
 
     def _measure(self) -> None:
         if self._measuring:

@@ -18,13 +18,6 @@ from hgviz.study import Curve, Study
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-ORDERS = {
-    "score": "cheapest first",
-    "parameters": "cheapest first, per parameter",
-    "flops": "cheapest first, per FLOP",
-}
-
-
 TITLES = {
     "heads": "heads switched off",
     "parameters": "parameters of heads, saved",
@@ -64,7 +57,7 @@ def curve_of(session: Session) -> Curve | None:
     mine = [
         one
         for one in (session.study.curves if session.study is not None else ())
-        if (one.method, one.key, one.normalise) == (session.score, session.per, "")
+        if one.method == session.score
     ]
     return max(reversed(mine), key=lambda one: len(one.order), default=None)
 
@@ -85,9 +78,7 @@ def line_of(session: Session, axis: str) -> Line | None:
         ]
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = curves.allowed(one)
-    return Line(
-        one, band, x, band_x, each, axis == "time", tr(ORDERS[session.per]), allowed, proven
-    )
+    return Line(one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven)
 
 
 def stop_of(line: Line, off: Off) -> int | None:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
-from hgviz.analysis.orders import Key
 from hgviz.analysis.trial import Trial, Variant
 from hgviz.core import NO_STREAMING, Capture, Off, Step, Streaming
 from hgviz.errors import LabelError
@@ -230,10 +229,8 @@ class Pruning:
         if study.off:
             fields |= {"off": study.off, "streaming": NO_STREAMING}
         self._by_hand = False
-        score, per = trying.drawn(study)
-        self.session.put(
-            study=study, masks=study.masks, score=score, per=per, mode="prune", **fields
-        )
+        score = trying.drawn(study)
+        self.session.put(study=study, masks=study.masks, score=score, mode="prune", **fields)
 
     def _is_of(self, study: Study) -> bool:
         """Whether a study is of the model and the examples that are tried."""
@@ -373,8 +370,7 @@ class Pruning:
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
-        chosen = self.session.score, self.session.per
-        task = trying.tracing(self.trials, study, *chosen, self.urgent)
+        task = trying.tracing(self.trials, study, self.session.score, self.urgent)
         self._start(CURVE, "How many heads can go", task, self._measured)
         self._go_on()
 
@@ -394,10 +390,10 @@ class Pruning:
         self.session.put(study=study, unsaved=True)
         self._go_on()
 
-    def colour(self, score: str, per: Key) -> None:
+    def colour(self, score: str) -> None:
         """Colour the wall by a score."""
         self._by_hand = True
-        self.session.put(score=score, per=per)
+        self.session.put(score=score)
 
     def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
         self.working.stop(TIMES)  # of a study that is about to change

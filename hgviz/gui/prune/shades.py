@@ -11,7 +11,6 @@ from PySide6.QtGui import QColor
 
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance
-from hgviz.analysis.orders import Key, saved_alone
 from hgviz.core import HeadId, Integers, ModelSpec, Step, Task
 from hgviz.examples import EACH
 from hgviz.gui.language import tr
@@ -30,11 +29,6 @@ BITS = {
 OTHERS = {
     "": "{unit}", "thousandths": "thousandths of {unit}", "millionths": "millionths of {unit}",
 }  # fmt: skip
-PER = {"score": "per head", "parameters": "per parameter", "flops": "per FLOP"}
-SAVED = {
-    "parameters": "{unit}, per parameter of a mean head",
-    "flops": "{unit}, per FLOP of a mean head",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +120,13 @@ def offered(study: Study | None) -> tuple[Method, ...]:
     return tuple(one for one in METHODS.values() if study is not None and one.measured(study))
 
 
-def shades(study: Study, method: str, per: Key) -> Task[Shades]:
-    """The scores of all heads by a method, per head, or per parameter or FLOP it saves."""
+def shades(study: Study, method: str) -> Task[Shades]:
+    """The scores of all heads by a method."""
     yield Step(0, 1)
     found = importance(study, method)
     one, needed = found.method, found.method.needed
-    factor = np.full(len(study.heads), float(needed))
-    saved = None
-    if per != "score" and study.saved_parameters is not None:
-        saved = saved_alone(study.costs(per), study.spec)
-    if saved is not None:
-        factor *= float(np.mean(saved)) / saved
     bits = one.unit == "nats"
-    factor /= math.log(2) if bits else 1.0
+    factor = needed / math.log(2) if bits else float(needed)
     values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)
     known = np.abs(values[np.isfinite(values)])
     most = float(known.max()) if len(known) else 0.0
@@ -150,8 +138,6 @@ def shades(study: Study, method: str, per: Key) -> Task[Shades]:
         if bits
         else tr(OTHERS[name], unit=one.unit or tr(one.label).lower())
     )
-    if saved is not None:
-        unit = tr(SAVED[per], unit=unit)
     seen, total, noun = _seen(study, one)
     heads = {
         head: Shade(

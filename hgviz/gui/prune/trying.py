@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hgviz import tasks
 from hgviz.analysis import slices
 from hgviz.analysis.importance import METHODS
-from hgviz.analysis.orders import Key
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
 from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Step, Streaming, Task
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
-KEYS = get_args(Key)
 POINTS = 25  # of a curve; random orders have fewer
 # what is tried, drawn at random where there is more
 EXAMPLES = {"classes": 4000, "tags": 4000, "ends": 1000, "states": 1000, "masked": 400}
@@ -139,9 +137,9 @@ def measuring(
     return (yield from _yielding(tasks.importance(trials, needs, data, known=known), urgent))
 
 
-def tracing(trials: Trials, study: Study, method: str, per: Key, urgent: Urgent) -> Task[Study]:
+def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Task[Study]:
     """The curve of a score beside random orders; what is urgent goes before."""
-    task = tasks.curve(trials, study, method, per, most=POINTS)
+    task = tasks.curve(trials, study, method, most=POINTS)
     return (yield from _yielding(task, urgent))
 
 
@@ -185,14 +183,14 @@ def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
                 yield replace(step, value=other.value)
 
 
-def drawn(study: Study) -> tuple[str, Key]:
-    """Which score of a study to show first, per what: the best of those that have a curve."""
+def drawn(study: Study) -> str:
+    """Which score of a study to show first: the best of those that have a curve."""
     score = best(study, "")
-    curves = [one for one in study.curves if METHODS.get(one.method) and one.key in KEYS]
+    curves = [one for one in study.curves if METHODS.get(one.method)]
     mine = [one for one in curves if one.method == score] or [
         one for one in curves if METHODS[one.method].measured(study)
     ]
-    return (mine[-1].method, cast(Key, mine[-1].key)) if mine else (score, "score")
+    return mine[-1].method if mine else score
 
 
 def best(study: Study, chosen: str) -> str:

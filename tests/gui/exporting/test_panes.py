@@ -70,9 +70,9 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
     session, study = program.session, make_study()
     tiny = make_capture("Sand ran down.", strides=(1, 2), heads=2)
     session.put(capture=tiny, beside=tiny, other=Other("head"), selection=Selection(0, 0, 5, 2))
-    curve = replace(study.curves[0], method="signed", key="score", normalise="")
+    curve = replace(study.curves[0], method="signed")
     study = replace(study, curves=(curve, *study.curves[1:]))
-    session.put(study=study, score="signed", per="score")
+    session.put(study=study, score="signed")
     kinds = {}
     for mode in ("inspect", "follow", "prune", "compare"):
         session.put(mode=mode)

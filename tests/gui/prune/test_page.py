@@ -152,10 +152,9 @@ def test_heads_are_measured_while_masks_are_tried(scored, until):
     assert len(session.study.curves) == 21
     shades = scored.prune.heads.wall.shades
     assert len(shades.heads) == len(session.spec.heads) and "per byte" in shades.unit
-    commands.pruning.colour("signed", "flops")
+    commands.pruning.colour("signed")
     scored.settle()
     assert scored.prune.heads.colour.currentData() == "signed"
-    assert "FLOP" in scored.prune.heads.wall.shades.unit
 
 
 def test_a_score_that_is_done_amid_a_measurement_is_told_until_it_is_read(tiny, story):
@@ -528,7 +527,7 @@ def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
     study = finish(tasks.importance(pruning.trials, frozenset({"gradient"})))
     steps = tasks.curve(pruning.trials, study, "signed", random=0)
     part = next(step.value for step in steps if step.value is not None)
-    session.put(study=part, score="signed", per="score")
+    session.put(study=part, score="signed")
     count = int(part.curves[0].removed[-1])
     assert count < len(session.spec.heads)
     said = picture_words(line_of(session, "heads"))
