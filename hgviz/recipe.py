@@ -19,9 +19,7 @@ class Recipe:
     them, the rows then divided by their sums. heads: a layer of which some are named counts these
     alone. residual: how much of every sum x + f(x) is x. nothing: what comes from no token, such as
     the zeros of a causal shift, is kept apart instead of being given to the tokens. signed: weights
-    below zero stay below zero, and nothing is divided: the product of A + I. pooling: for every
-    shortening the part of each place of a group, None where all are alike. norms: the checkpoint
-    that this is read from, the norms of its weights; "" for none.
+    below zero stay below zero, and nothing is divided: the product of A + I.
     """
 
     fuse: Fuse = "mean"
@@ -29,8 +27,6 @@ class Recipe:
     residual: float = 0.5
     nothing: bool = False
     signed: bool = False
-    pooling: tuple[tuple[float, ...] | None, ...] = ()
-    norms: str = ""
 
     def __post_init__(self) -> None:
         if not 0 <= self.residual <= 1:
@@ -79,5 +75,4 @@ class Recipe:
         if self.signed:
             return f"signed product, {heads}"
         share = "half" if self.residual == 0.5 else f"{self.residual:.0%}".replace("%", " %")
-        pooled = ", pooled by the norms of the weights" * any(self.pooling)
-        return f"{heads}, {share} residual{pooled}" + ", with mass from nothing" * self.nothing
+        return f"{heads}, {share} residual" + ", with mass from nothing" * self.nothing

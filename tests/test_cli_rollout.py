@@ -53,7 +53,6 @@ def test_options_are_those_of_the_composition(run, saved, capture, tmp_path, wor
         (("--signed", "--fuse", "min"), 1, "does not go with"),
         (("--heads", "99.0"), 1, "no head 99.0"),
         (("--heads", "x"), 1, "does not name a head"),
-        (("--norms", "/nowhere"), 1, "/nowhere"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(run, saved, tmp_path, words, code, said):

@@ -396,10 +396,7 @@ class Net:
         above, below = self.levels[level].stride, self.levels[level + 1].stride
         if above is None or below is None:
             return Segments(length, self.spans[level + 1], self.keep)
-        pooling = self.recipe.pooling
-        found = pooling[level] if level < len(pooling) else None
-        parts = None if found is None else np.array(found, np.float64)
-        return Groups(length, below // above, self.levels[level + 1].shift, parts)
+        return Groups(length, below // above, self.levels[level + 1].shift)
 
     def halves(self, level: int) -> Halves:
         """Between a level and the one above it, of which it is the half."""

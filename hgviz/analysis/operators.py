@@ -16,18 +16,15 @@ from hgviz.core import Integers
 Array = NDArray[Any]
 
 
-def pool(values: Array, factor: int, shift: int = 0, parts: Array | None = None) -> Array:
+def pool(values: Array, factor: int, shift: int = 0) -> Array:
     """P S: shift right by zeros, then the mean of each group, along the first axis.
 
-    values (N, ...) with N a multiple of factor -> (N / factor, ...). parts (factor,): of each
-    place in the sum of a group, None for the mean. models.md A.3.
+    values (N, ...) with N a multiple of factor -> (N / factor, ...). models.md A.3.
     """
     moved = np.zeros(values.shape, np.result_type(values, np.float32))
     moved[shift:] = values[: len(values) - shift]
     groups = moved.reshape(-1, factor, *values.shape[1:])
-    if parts is None:
-        return groups.mean(axis=1)  # type: ignore[no-any-return]
-    return np.einsum("gk...,k->g...", groups, parts)  # type: ignore[no-any-return]
+    return groups.mean(axis=1)  # type: ignore[no-any-return]
 
 
 def spread(values: Array, factor: int) -> Array:
@@ -45,12 +42,10 @@ def unshifted(rows: Array, shift: int) -> Array:
     return np.pad(rows[:, shift:], ((0, 0), (0, shift)))
 
 
-def unpooled(rows: Array, factor: int, shift: int, parts: Array | None = None) -> Array:
-    """X P S for rows X (r, m) -> (r, N); parts as in pool."""
+def unpooled(rows: Array, factor: int, shift: int) -> Array:
+    """X P S for rows X (r, m) -> (r, N)."""
     wide = np.repeat(rows, factor, axis=1)
-    return unshifted(
-        wide / factor if parts is None else wide * np.tile(parts, rows.shape[1]), shift
-    )
+    return unshifted(wide / factor, shift)
 
 
 def unspread(rows: Array, factor: int) -> Array:
@@ -94,12 +89,11 @@ class Between(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Groups of equal size; parts as in pool."""
+    """Groups of equal size."""
 
     length: int
     factor: int
     shift: int
-    parts: Array | None = None
 
     @property
     def padded(self) -> int:
@@ -113,11 +107,11 @@ class Groups:
 
     def pool(self, values: Array) -> Array:
         """P S v"""
-        return pool(values, self.factor, self.shift, self.parts)
+        return pool(values, self.factor, self.shift)
 
     def unpooled(self, rows: Array) -> Array:
         """X P S"""
-        return unpooled(rows, self.factor, self.shift, self.parts)
+        return unpooled(rows, self.factor, self.shift)
 
     def spread(self, values: Array) -> Array:
         """U v"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,18 +34,12 @@ def rollout(
         typer.Option("--nothing", help="A last column for what comes from no token."),
     ] = False,
     signed: Signed = False,
-    norms: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Pool by the norms of this model's linear maps."),
-    ] = None,
 ) -> None:
     """Write the attention rollout: how much each input token contributes to each output token."""
     from hgviz import tasks
 
     capture = open_item(source, item)
     recipe = recipe_of(capture, fuse, heads, residual, signed, nothing)
-    if norms is not None:
-        recipe = terminal.run(tasks.with_norms(recipe, capture, norms), "Reading the model")
     limits = (rows.start, rows.stop) if rows else None
     task = tasks.rollout(capture, limits, recipe)
     terminal.write(out, terminal.run(task, "Composing the maps"))

@@ -239,14 +239,6 @@ def figure(
             rich_help_panel=ROLLOUT,
         ),
     ] = None,
-    norms: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Pool by the norms of this model's linear maps.",
-            rich_help_panel=ROLLOUT,
-        ),
-    ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(metavar="M", help="Profile: entropy, distance, ...", rich_help_panel=CHARTS),
@@ -313,8 +305,6 @@ def _figure(
         raise typer.BadParameter(
             f"--item cannot be {item!r}; it is 3, or 3,0 for two files."
         ) from None
-    if "norms" in options:
-        options["norms"] = str(bundled(options["norms"]))
     found = tasks.sources_of(kind, sources, items)
     spec = tasks.spec_from(kind, options, found)
     if out is None or toml:

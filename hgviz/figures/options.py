@@ -33,7 +33,6 @@ from hgviz.palettes import PALETTES, SCALES
 from hgviz.recipe import FUSES
 
 AXES = ("heads", "parameters", "flops", "time")
-MODEL = "MODEL"  # what a command says in place of a checkpoint whose name nobody kept
 Items = int | tuple[int, ...]
 
 
@@ -79,7 +78,6 @@ OPTIONS: tuple[Option, ...] = (
     Option("residual", "recipe.residual", NUMBER, "rollout"),
     Option("nothing", "recipe.nothing", FLAG, "rollout"),
     Option("signed", "recipe.signed", FLAG, "rollout"),
-    Option("norms", "recipe.norms", TEXT, "rollout"),
     Option("method", "methods", TEXTS, "curve scores budgets"),
     Option("axis", "axis", one_of(AXES), "curve"),
     Option("tokens", "tokens", FLAG, "map links wall levels compare profile"),
@@ -117,8 +115,6 @@ def values(spec: Spec, item: Items = 0) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, option in used(spec.kind).items():
         value = _get(spec, option.at)
-        if name == "norms" and any(spec.recipe.pooling):
-            value = value or MODEL
         if value != _usual(option, spec):
             found[name] = option.form.write(value)
     if isinstance(item, tuple):

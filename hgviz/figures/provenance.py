@@ -105,9 +105,7 @@ def command(panel: Panel, path: Path) -> str:
         files = []  # several of one name: no folder could hold them
     if isinstance(panel.content, Answer | Reaches | Repeats):
         return asking(panel, [one for one in files if one] or MISSING["answer"], path.name)
-    spec, recipe = panel.spec, panel.spec.recipe
-    spec = replace(spec, recipe=replace(recipe, norms=known_name(recipe.norms)))
-    return command_of(spec, files, panel.item, path.name)
+    return command_of(panel.spec, files, panel.item, path.name)
 
 
 def asking(panel: Panel, models: Sequence[str], out: str) -> str:

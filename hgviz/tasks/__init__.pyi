@@ -7,7 +7,6 @@ from .composing import (
     rollout,
     together,
     tokens_or_slots,
-    with_norms,
 )
 from .concluding import conclude
 from .contrasting import laboratory, report, require_report, words_of
@@ -57,5 +56,5 @@ __all__ = [
     "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "study_report",
     "study_results", "sweep_at", "sweep_chart", "together", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
-    "with_learned", "with_norms", "words_of", "write",
+    "with_learned", "words_of", "write",
 ]  # fmt: skip

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, HgvizError, Step, Task, replace
+from hgviz.core import Capture, Floats, Step, Task
 from hgviz.recipe import Recipe
-from hgviz.tasks.opening import Path_, load
 
 if TYPE_CHECKING:
     from hgviz.analysis.together import Together
@@ -55,29 +53,3 @@ def told(capture: Capture, recipe: Recipe, row: int | None = None) -> Task[Captu
     whole = yield from composer.all()
     way = None if row is None else (yield from composer.row(row))
     return whole.told(row, way)
-
-
-def with_norms(recipe: Recipe, capture: Capture, checkpoint: Path_) -> Task[Recipe]:
-    """The recipe, pooling by the norms of the checkpoint's weights where these are a linear map.
-
-    Errors: HgvizError for another checkpoint than the one captured, and for one that pools by the
-    mean everywhere.
-    """
-    from hgviz.models.measures.pooling import pooling_norms
-
-    model = yield from load(checkpoint, "cpu")
-    name = Path(checkpoint).name
-    if model.spec.digest != capture.spec.digest:
-        raise HgvizError(
-            f"{name} is not the model of this capture",
-            "its weights are others",
-            "Choose the checkpoint it was captured with",
-        )
-    norms = pooling_norms(model)
-    if not any(norms):
-        raise HgvizError(
-            f"{name} pools by no linear map",
-            "it takes the mean of each group, or does not shorten at all",
-            "Leave the norms out",
-        )
-    return replace(recipe, pooling=norms, norms=str(checkpoint))

@@ -10,7 +10,7 @@ from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.language import counted
 from hgviz.sweep import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
-from hgviz.tasks.composing import told, with_norms
+from hgviz.tasks.composing import told
 from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.plotting import sweep_chart
@@ -134,8 +134,6 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
         query = chosen.query
         within = query is not None and 0 <= query < len(capture.main)
         recipe = spec.recipe
-        if recipe.norms and not recipe.pooling:
-            recipe = yield from with_norms(recipe, capture, recipe.norms)
         return Looked((yield from told(capture, recipe, query if within else None)))
     if spec.kind == "levels":
         layers = _followed(spec, capture)

@@ -70,8 +70,6 @@ def sheet_of(path: Path_) -> Task[tuple[Sheet, list[Panel]]]:
 def _panel(planned: Planned, folder: Path) -> Task[Panel]:
     files = [_beside(folder, one) for one in planned.files]
     options = dict(planned.options)
-    if "norms" in options:
-        options["norms"] = str(_beside(folder, str(options["norms"])))
     of = sources_of(planned.kind, files, planned.items)
     ready = yield from panel(spec_from(planned.kind, options, of), of)
     return replace(ready, span=planned.span)

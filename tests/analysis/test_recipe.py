@@ -29,7 +29,6 @@ RECIPES = [
     Recipe(nothing=True),
     Recipe(nothing=True, residual=0.25, fuse="max"),
     Recipe(signed=True),
-    Recipe(pooling=((0.5, 0.3, 0.2), (0.9, 0.1))),
 ]
 
 
@@ -66,8 +65,6 @@ def dense(capture, recipe):
         padded = -(-n // k) * k
         e, s = np.eye(padded, n), shift_matrix(padded, spec.levels[index + 1].shift)
         p, u = pool_matrix(padded, k), spread_matrix(padded, k)
-        if recipe.pooling:
-            p = np.kron(np.eye(padded // k), np.array(recipe.pooling[index])[None])
         before, after = product(f"pre.{index}", n), product(f"post.{index}", n)
         down, up = maps.get(f"down.{index}"), maps.get(f"up.{index}")
         short = norm(p @ s @ e) if down is None else norm((a * p + b * down) @ s @ e)

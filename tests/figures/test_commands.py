@@ -19,12 +19,10 @@ from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
 from hgviz.figures.provenance import command
 from hgviz.maps.links import Linking
-from hgviz.models import open_model
 from hgviz.recipe import Recipe
 from hgviz.store import open_capture, write_capture, write_study
 from tests.figures.test_charts import study_of
 from tests.making import make_capture
-from tests.models.test_pooling import made
 from tests.pictures import make_image_capture
 from tests.store.test_corpus import write as write_corpus
 from tests.sweeps import make_sweep
@@ -349,28 +347,3 @@ def test_files_that_no_folder_could_hold_have_names_that_stand_for_them():
     named = Panel(Spec(format="svg"), looked, ("a.h5",))
     assert command(named, Path("f.svg")) == "hgviz figure a.h5 --kind map -o f.svg"
     assert command(named, Path("f.dat")) == "hgviz figure a.h5 --kind map --format svg -o f.dat"
-
-
-def test_norms_of_a_model_are_read_again(tmp_path, monkeypatch):
-    model = open_model(made(tmp_path / "model", attention_downsampling="linear"))
-    capture = finish(tasks.capture(model, tasks.prompt_from(model, "The bell.")[0]))
-    write_capture(tmp_path / "c.h5", capture)
-    monkeypatch.chdir(tmp_path)
-    words = ["figure", "c.h5", "--kind", "rollout", "--norms", tmp_path / "model", "-o", "f.svg"]
-    assert run(*words) == 0
-    first = (tmp_path / "f.svg").read_bytes()
-    assert "--norms model -o f.svg" in said(tmp_path / "f.svg")
-    assert run(*shlex.split(said(tmp_path / "f.svg"))[1:]) == 0
-    assert (tmp_path / "f.svg").read_bytes() == first and b"norms of the weights" in first
-    pooled = finish(tasks.with_norms(Recipe(), open_capture("c.h5"), tmp_path / "model"))
-    finish(tasks.figure(Spec("rollout", recipe=pooled), open_capture("c.h5"), "f.svg"))
-    assert (tmp_path / "f.svg").read_bytes() == first
-
-
-def test_pooling_whose_model_nobody_named_is_not_silent():
-    pooled = Spec("rollout", recipe=Recipe(pooling=((0.2, 0.8),)))
-    assert arguments(pooled)[2:] == ["--norms", "MODEL"]
-    named = replace(pooled, recipe=replace(pooled.recipe, norms="/a/model"))
-    assert command(Panel(named, Looked(A), ("a.h5",)), Path("f.pdf")) == (
-        "hgviz figure a.h5 --kind rollout --norms model -o f.pdf"
-    )
