@@ -6,7 +6,7 @@ import csv
 import json
 import re
 from contextlib import redirect_stdout
-from dataclasses import fields, replace
+from dataclasses import fields
 from html.parser import HTMLParser
 from io import StringIO
 from xml.etree import ElementTree
@@ -17,7 +17,7 @@ import torch
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId, finish
-from hgviz.figures.content.document import Document, Heading, Picture, Points, Table, Words
+from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
 from tests.models.building import write_checkpoint, write_transformer
@@ -89,19 +89,6 @@ def test_one_command_makes_the_report_the_same_again_to_the_byte(written, found,
     finish(tasks.report(found[1], again, command))
     assert written[0].read_bytes() == again.read_bytes()
     assert b"pytest" not in again.read_bytes()
-
-
-def test_a_report_to_print_is_the_same_twice_to_the_byte(found, tmp_path, monkeypatch):
-    from hgviz.tasks.telling import document
-
-    some = document(found[1])
-    pictures = [one for one in some.blocks if isinstance(one, Picture)]
-    some = replace(some, blocks=(*some.blocks[:6], pictures[-1]))
-    files = []
-    for name in ("a.pdf", "b.pdf"):
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
-        files.append(write(some, tmp_path / name, "hgviz compare a b").read_bytes())
-    assert files[0] == files[1] and files[0].startswith(b"%PDF")
 
 
 def test_a_report_needs_nothing_from_elsewhere(written):
@@ -255,7 +242,6 @@ def test_a_stranger_s_text_stays_text(words, tmp_path):
     )  # fmt: skip
     report = Document(evil, evil, blocks)
     write(report, tmp_path / "evil.html", f"hgviz compare {evil}")
-    write(replace(report, blocks=blocks[:3]), tmp_path / "evil.pdf", f"hgviz compare {evil}")
     page = Page((tmp_path / "evil.html").read_text())
     assert "script" not in page.tags
     assert sum(evil in one for one in page.words) > 140

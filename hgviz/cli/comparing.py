@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hgviz.core import Capture
     from hgviz.models.model import Model
 
-REPORTS = (".html", ".pdf")
+REPORT = ".html"
 _TEXT = 60  # characters of an example on a terminal
 
 
@@ -66,9 +66,9 @@ def compare(
         typer.Option(
             "-o",
             "--out",
-            metavar="OUT.json|.csv|.html|.pdf",
-            callback=ends_in(".json", ".csv", *REPORTS),
-            help="Everything; .csv: the table of heads, or of examples that differ; .html, .pdf: a "
+            metavar="OUT.json|.csv|.html",
+            callback=ends_in(".json", ".csv", REPORT),
+            help="Everything; .csv: the table of heads, or of examples that differ; .html: a "
             "report of answers, heads, gradients and maps, with --data.",
         ),
     ] = None,
@@ -104,18 +104,18 @@ def compare(
 
     On a text, an image or a sound, or as captured: every head that both have, in numbers, and the
     logits. On --data: which is better, how sure that is, and the examples where they differ; of
-    models that give hidden states, how far those of B are from A's. With -o OUT.html or .pdf
+    models that give hidden states, how far those of B are from A's. With -o OUT.html
     all of this and more as one report, whose maps are of --text where it is given. --activation
     and --off change B. Captures bring their own texts; a checkpoint beside one reads the same.
     """
     from hgviz.store import is_capture
 
     captured = is_capture(a), is_capture(b)
-    reported = out is not None and out.suffix.lower() in REPORTS
+    reported = out is not None and out.suffix.lower() == REPORT
     if reported and data is None:
         raise typer.BadParameter("A report needs --data, on which both answer.")
     if texts is not None and not reported:
-        raise typer.BadParameter("--texts is for a report: -o OUT.html or OUT.pdf.")
+        raise typer.BadParameter("--texts is for a report: -o OUT.html.")
     inputs = sum(one is not None for one in (text, text_file, image, audio))
     given = inputs + (data is not None)
     given -= reported and inputs == 1

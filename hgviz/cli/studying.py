@@ -68,7 +68,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 def report(
     folder: Folder,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Where to: .html, .pdf.")
+        Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Output page.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -1,7 +1,7 @@
 """Figures for papers: every kind, from one Spec. matplotlib loads when the first one is drawn.
 
 content says what figures are drawn of, kinds draws them on paper, files writes pages, tables has
-the numbers behind them, report puts several into one document.
+the numbers behind them, report puts charts and tables on one HTML page.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from typing import Any
 
 from hgviz.figures import tables
 from hgviz.figures.content.charts import Row
-from hgviz.figures.content.document import Picture
 from hgviz.figures.kinds import (
     attribution,
     curve,
@@ -74,10 +73,3 @@ DRAWINGS: dict[str, Drawing] = {
     "strips": Drawing(strips.compose),
     "three": Drawing(three.compose, tables.of_three),
 }
-
-
-def composed(picture: Picture, width: float, page: Page | None = None) -> Page:
-    """The page of a picture, so wide; call it within style.dressed()."""
-    page = page or Page(width)
-    DRAWINGS[picture.kind].compose(page, Spec(picture.kind), picture.chart)
-    return page

@@ -11,7 +11,7 @@ from typing import Any
 
 import hgviz
 from hgviz.core import Capture, replace
-from hgviz.figures import ANSWERS, FIGURES, kind_of
+from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel, Sheet
 from hgviz.figures.content.answers import Answer
 from hgviz.figures.content.reaches import Reaches
@@ -83,8 +83,7 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     """The record as a file of this format keeps it."""
-    every, kind = FIGURES | ANSWERS, record["kind"]
-    label = every[kind].label if kind in every else kind
+    label = "Several figures" if record["kind"] == "sheet" else kind_of(record["kind"]).label
     title = ": ".join(filter(None, (label, record.get("model"))))
     lines = [f"{name}: {value}" for name, value in record.items()]
     found = {"Title": title, "Creator": record["program"]}

@@ -46,10 +46,6 @@ def ask_where(
     dialog = QFileDialog(parent, title, settings.load().folder, kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(name.rpartition(".")[2])
-    # the names of kinds such as "To print (*.pdf)" end in their ending
-    dialog.filterSelected.connect(
-        lambda kind: dialog.setDefaultSuffix(kind.rpartition("*.")[2].rstrip(")"))
-    )
     dialog.selectFile("".join(one if one.isalnum() or one in "-_." else "-" for one in name))
     _open(dialog, chosen)
 

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
 TOKENS = 8 * WINDOW  # of a language model, whose windows are longer
-REPORTS = (".html", ".pdf")
 NOUNS = {"text": "text", "image": "image", "audio": "sound"}
 SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the work, about
 
@@ -205,7 +204,7 @@ def words_of(text: str | None, text_file: Path_ | None) -> str:
 
 
 def report(found: Laboratory, out: Path_, command: str = "hgviz compare") -> Task[str]:
-    """Write what was measured as a report, .html or .pdf; the same numbers give the same bytes."""
+    """Write what was measured as an HTML page; the same numbers give the same bytes."""
     from hgviz.figures.report import write
     from hgviz.tasks.telling import document
 
@@ -402,6 +401,6 @@ def _pairs(
 
 
 __all__ = [
-    "REPORTS", "Laboratory", "heads_on", "laboratory", "looked_into", "report", "require_report",
+    "Laboratory", "heads_on", "laboratory", "looked_into", "report", "require_report",
     "words_of",
 ]  # fmt: skip

@@ -8,14 +8,12 @@ import pytest
 from hgviz.core import HeadId, Selection, replace
 from hgviz.figures import Panel, Spec, draw
 from hgviz.figures.content.charts import Line
-from hgviz.figures.content.document import Document, Heading, Picture, Points, Table, Words
 from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
 from hgviz.figures.paper import style
 from hgviz.figures.paper.axes import numbered
 from hgviz.figures.paper.labels import wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
-from hgviz.figures.report import write
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.flaws import flaws, texts
 from tests.figures.texts import MAKERS, capture_of
@@ -121,20 +119,6 @@ def test_a_text_is_wrapped_without_losing_a_word():
         assert all(style.extent(one, 8.5) <= 100 for one in found)
         assert wrapped("", 100.0, 8.5) == [""]
         assert wrapped("x" * 400, 100.0, 8.5)[0].endswith("…")
-
-
-def test_long_tables_go_on_with_their_heading(tmp_path):
-    rows = tuple((f"row {n}", "along " * 24, f"{n}") for n in range(35))
-    table = Table(("Name", "Text", "Number"), rows, frozenset({0, 1}), "A caption.")
-    chart = activation_chart(["softmax"])
-    report = Document(
-        "A title", "below", (Heading("One"), Words("Two."), Points(("Three.",)), table,
-                             Picture("plots", chart, "Four.")),
-    )  # fmt: skip
-    content = write(report, tmp_path / "long.pdf", "hgviz compare").read_bytes()
-    assert content.count(b"/Type /Page ") == 2
-    page = write(report, tmp_path / "long.html", "hgviz compare").read_text()
-    assert page.count("<tr>") == 36 and "row 34" in page
 
 
 def test_numbers_of_a_chart_are_all_in_its_csv(tmp_path):

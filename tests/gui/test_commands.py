@@ -13,7 +13,6 @@ from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui import commands, opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import ask_where
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.composing import ExchangeDialog
@@ -334,12 +333,3 @@ def test_no_two_parts_of_the_commands_have_a_method_of_one_name():
         if not name.startswith("__") and callable(kind)
     )  # fmt: skip
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_a_name_without_an_ending_gets_that_of_the_kind(program):
-    ask_where(program.frame, "Report", "To read (*.html);;To print (*.pdf)", "a.html", print)
-    (dialog,) = program.frame.findChildren(QFileDialog)
-    assert dialog.defaultSuffix() == "html"
-    dialog.filterSelected.emit("To print (*.pdf)")
-    assert dialog.defaultSuffix() == "pdf"
-    dialog.close()

@@ -1,4 +1,4 @@
-"""A report: what it says, block by block, before it is written as a page for a screen or paper."""
+"""A report: what it says, block by block, before it is written as a page."""
 
 from __future__ import annotations
 

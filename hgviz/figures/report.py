@@ -1,15 +1,22 @@
-"""A report as one HTML file: figures inside it, no script, light or dark as the reader has it."""
+"""Reports as one HTML file: figures inside it, no script, light or dark as the reader has it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
 from html import escape
+from pathlib import Path
 
+import hgviz
+from hgviz.core import HgvizError
+from hgviz.figures import provenance
 from hgviz.figures.content import document
 from hgviz.figures.content.document import Block, Document, Picture
 from hgviz.figures.files import export
-from hgviz.figures.pictures import composed
+from hgviz.figures.paper import style
+from hgviz.figures.paper.page import Page
+from hgviz.figures.pictures import DRAWINGS
+from hgviz.figures.spec import Spec
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, NIGHT, PAPER, Ink
 
 WIDTH = 487.0  # of figures, in points
@@ -42,7 +49,37 @@ footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem}
 """
 
 
-def written(report: Document, record: dict[str, str]) -> bytes:
+def require(path: Path) -> None:
+    """Require that a report of this name can be written, before it is made. Raises HgvizError."""
+    if path.suffix.lower() != ".html":
+        raise HgvizError(
+            f"a report cannot be written as {path.suffix.lower() or path.name!r}",
+            "it is an HTML page",
+            "Give the file a name that ends in .html",
+        )
+    export.require_folder(path)
+
+
+def write(report: Document, path: Path, command: str) -> Path:
+    """Write a report and return its path. The same report gives the same bytes, or no file at all.
+
+    command: what makes it again; names of folders are left out of it. Raises HgvizError.
+    """
+    require(path)
+    record = {
+        "program": f"hgviz {hgviz.__version__}",
+        "kind": "report",
+        **report.about,
+        "command": provenance.without_folders(command),
+    }
+    record = {name: provenance.plain(value) for name, value in record.items() if value}
+    with style.dressed():
+        content = _page(report, record)
+    export.write(path, {path.name: content})
+    return path
+
+
+def _page(report: Document, record: dict[str, str]) -> bytes:
     """The file; record: what it says of where it comes from."""
     pairs = (("light", PAPER, CATEGORICAL), ("dark", NIGHT, CATEGORICAL_DARK))
     inks = {name: _variables(ink, lines) for name, ink, lines in pairs}
@@ -114,7 +151,8 @@ def _figure(picture: Picture, number: int) -> str:
 
 def _svg(picture: Picture, number: int) -> str:
     """A figure whose ink follows the page and whose names are those of no other figure."""
-    page = composed(picture, WIDTH)
+    page = Page(WIDTH)
+    DRAWINGS[picture.kind].compose(page, Spec(picture.kind), picture.chart)
     text = export.svg(page.figure)
     text = re.sub(r"^.*?(?=<svg )", "", text, flags=re.DOTALL)
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
