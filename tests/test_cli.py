@@ -81,7 +81,7 @@ def test_the_help_names_every_verb_and_none_of_the_future(run):
     assert cli.verbs() == {
         "demo", "info", "capture", "map", "logits", "rollout", "heads", "evaluate", "importance",
         "curve", "prune", "compare", "train", "convert", "figure", "selftest", "attribute",
-        "collaborate", "reach", "redundancy", "study",
+        "reach", "redundancy", "study",
     }  # fmt: skip
 
 

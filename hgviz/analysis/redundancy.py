@@ -2,7 +2,7 @@
 
 Of weights: W_QK^(h) = W_Q^(h)T W_K^(h), what a head compares tokens by (Cordonnier, Loukas and
 Jaggi 2020, section 3). Of maps: the Jensen-Shannon distance of their rows. Shapes: H heads, D head
-width, d width.
+width, R terms of which the products of a layer are sums, d width.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hgviz.analysis.differences import finite
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.likeness import Likeness
-from hgviz.analysis.parafac import Array, Terms
 from hgviz.analysis.reading import Reading
 from hgviz.core import Capture, HeadId, Layer
+
+Array = NDArray[np.float64]
 
 SHARES = (0.9, 0.95, 0.99)  # of the energy, the sum of squares of singular values
 NOTHING = 1e-6  # of the largest singular value: what is below is rounding
@@ -114,17 +116,23 @@ class Redundancy:
         }  # fmt: skip
 
 
-def of_weights(layer: Layer, terms: Terms, width: int, notes: tuple[str, ...] = ()) -> Redundancy:
-    """The redundancy of W_QK, given as terms; width: H D. No d x d matrix is formed."""
-    squares, _ = terms.stacked()
-    grams = terms.grams()
+def of_weights(
+    layer: Layer, q: Array, mix: Array, k: Array, width: int, notes: tuple[str, ...] = ()
+) -> Redundancy:
+    """The redundancy of W_QK^(h) = q^T diag(mix_h) k of a layer: q (R, d), mix (H, R), k (R, d).
+
+    width: H D. No d x d matrix is formed.
+    """
+    core = np.linalg.qr(k.T)[1]  # (p, R)
+    squares = np.linalg.eigvalsh(core @ ((q @ q.T) * (mix.T @ mix)) @ core.T)[::-1]
+    grams = mix @ ((q @ q.T) * (k @ k.T)) @ mix.T  # (H, H): inner products of the W_QK
     sizes = np.sqrt(np.maximum(np.diag(grams), 0.0))
     both = np.outer(sizes, sizes)
     cosines = np.full(grams.shape, np.nan)
     np.divide(grams, both, out=cosines, where=both > 0)
     over = np.sqrt(np.maximum(np.linalg.eigvalsh(grams)[::-1], 0.0))
     return Redundancy(
-        layer, np.clip(cosines, -1.0, 1.0), Spectrum(np.sqrt(squares), width),
+        layer, np.clip(cosines, -1.0, 1.0), Spectrum(np.sqrt(np.maximum(squares, 0.0)), width),
         Spectrum(over, len(grams)), notes=notes,
     )  # fmt: skip
 

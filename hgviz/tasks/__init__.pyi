@@ -35,7 +35,6 @@ from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .reporting import chart
 from .scoring import evaluate, examples_from, train
-from .sharing import collaborate
 from .sheets import sheet_at, sheet_of, sources_of, spec_from
 from .study_report import results_facts, study_report, study_results
 from .studying import importance, keeping, kept_study, study
@@ -44,7 +43,7 @@ from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 __all__ = [
     "Estimate", "answers", "attribution_panel",
     "attribution_rows", "beside", "capture", "capture_alike", "capture_at", "capture_corpus",
-    "chart", "collaborate", "compare", "compare_answers", "conclude", "convert", "curve",
+    "chart", "compare", "compare_answers", "conclude", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
     "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",

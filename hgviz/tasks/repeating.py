@@ -60,20 +60,17 @@ def redundancy(given: Path_ | Model) -> Task[Repeating]:
     """
     yield Step(0, 1, "loading torch")
     from hgviz.analysis import redundancy as analysis
-    from hgviz.analysis.parafac import Terms
     from hgviz.models.formats import readers
-    from hgviz.models.surgery import sharing
+    from hgviz.models.measures.products import checkpoint_of, products
 
     if isinstance(given, str | PathLike):
         name, read = Path(given).name, readers.read(given)
     else:
-        name, read = given.spec.name, sharing.checkpoint_of(given)
-    every, found = sharing.products(read), []
+        name, read = given.spec.name, checkpoint_of(given)
+    every, found = products(read), []
     for done, one in enumerate(every):
         yield Step(done, len(every), f"layer {one.layer.index}")
-        found.append(
-            analysis.of_weights(one.layer, Terms(one.q, one.mix, one.k), one.width, one.notes)
-        )
+        found.append(analysis.of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
     return _required(name, read.digest, found)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from hgviz.analysis.parafac import Terms
 from hgviz.analysis.redundancy import ROWS, OfMaps, Spectrum, of_weights
 from hgviz.core import HeadId, Layer
 from tests.analysis.planting import letters, plant
@@ -21,7 +20,7 @@ def of(q, k):
     """The redundancy of heads with queries and keys (H, D, d)."""
     heads, width, d = q.shape
     mix = np.repeat(np.eye(heads), width, axis=1)
-    return of_weights(layer(heads), Terms(q.reshape(-1, d), mix, k.reshape(-1, d)), heads * width)
+    return of_weights(layer(heads), q.reshape(-1, d), mix, k.reshape(-1, d), heads * width)
 
 
 def orthogonal(rows, d, seed=0):

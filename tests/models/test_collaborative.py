@@ -1,4 +1,4 @@
-"""Heads that share queries and keys are the heads they were made of, in float64, in each family."""
+"""Heads that share queries and keys: the same scores as ordinary heads, in float64."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import torch
 
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
+from hgviz.models.blocks import Attention
 from hgviz.models.formats import readers
-from hgviz.models.formats.checkpoint import save, shapes_of
+from hgviz.models.formats.checkpoint import outline, save, shapes_of
 from hgviz.models.generation import Writing
+from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
 from hgviz.models.surgery.removal import smaller
-from hgviz.models.surgery.sharing import products, require_shareable, shared
 from hgviz.tasks import capture
 from tests.closeness import scaled_error
-from tests.models.building import write_checkpoint, write_transformer
+from tests.models.building import write_transformer
 from tests.models.folders import own_bert, own_gpt2
 from tests.models.test_removal import given
 
@@ -53,14 +54,27 @@ def without_biases(path):
     return path
 
 
-def made(path, out, width=0, terms=None):
-    """The model with heads that share, written; float64, so that nothing is rounded."""
+def write_shared(path, out):
+    """The same model in float64 with heads that share queries and keys, each mixing its own part of
+    those of all heads: its scores are those of the model (Cordonnier et al. 2020, section 4)."""
     found = readers.read(path)
-    wide = require_shareable(found, width)
-    found = replace(found, tensors={name: one.double() for name, one in found.tensors.items()})
-    new = shared(found, wide, terms or [None] * len(products(found)))
-    assert {name: tuple(one.shape) for name, one in new.tensors.items()} == shapes_of(new.config)
-    save(out, new.config, new.tensors)
+    tensors = {name: one.double() for name, one in found.tensors.items()}
+    for name, part in outline(found.config).named_modules():
+        if not isinstance(part, Attention):
+            continue
+        split = len(part.layer.heads), part.d_head
+        q, k = (tensors[f"{name}.{side}.weight"].unflatten(0, split) for side in "qk")
+        b_q, b_k = (
+            tensors.pop(f"{name}.{side}.bias", torch.zeros(split).double()).view(split)
+            for side in "qk"
+        )
+        tensors[f"{name}.key_bias.weight"] = torch.einsum("hk,hkd->hd", b_q, k)
+        tensors[f"{name}.query_bias.weight"] = torch.einsum("hk,hkd->hd", b_k, q)
+        tensors[f"{name}.query_bias.bias"] = (b_q * b_k).sum(1)
+        tensors[f"{name}.mix"] = torch.eye(split[0]).double().repeat_interleave(split[1], 1)
+    config = replace(found.config, shared_width=found.config.d_model)
+    assert {name: tuple(one.shape) for name, one in tensors.items()} == shapes_of(config)
+    save(out, config, tensors)
     return out
 
 
@@ -85,7 +99,7 @@ def test_logits_and_maps_stay_what_they_were(tmp_path, kind, biases):
     path = KINDS[kind](tmp_path / "own")
     path = path if biases else without_biases(path)
     own = open_model(path, dtype="float64")
-    new = open_model(made(path, tmp_path / "shared"), dtype="float64")
+    new = open_model(write_shared(path, tmp_path / "shared"), dtype="float64")
     apart = own.run(**given(own)).logits - new.run(**given(new)).logits
     assert np.abs(apart).max() < 1e-9
     one, other = maps(own), maps(new)
@@ -99,7 +113,7 @@ def test_logits_and_maps_stay_what_they_were(tmp_path, kind, biases):
 
 
 def test_scores_are_the_formula(tmp_path):
-    path = made(own_gpt2(tmp_path / "own"), tmp_path / "shared")
+    path = write_shared(own_gpt2(tmp_path / "own"), tmp_path / "shared")
     found = readers.read(path)
     own = readers.read(tmp_path / "own").tensors
     name, width = "middle.0.attn", 8
@@ -127,33 +141,14 @@ def test_scores_are_the_formula(tmp_path):
 @pytest.mark.parametrize("activation", ["ymish", "tanh", "topk:3"])
 def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, activation):
     path = own_bert(tmp_path / "own")
-    new = made(path, tmp_path / "shared")
+    new = write_shared(path, tmp_path / "shared")
     one, other = (open_model(at, dtype="float64", activation=activation) for at in (path, new))
     ids = np.arange(9)
     assert np.abs(one.run(ids).logits - other.run(ids).logits).max() < 1e-9
 
 
-def test_terms_that_are_given_take_the_place_of_the_products(tmp_path):
-    path = own_gpt2(tmp_path / "own")
-    whole = products(readers.read(path))
-    random = np.random.default_rng(0)
-    turn = np.linalg.qr(random.normal(size=(24, 24)))[0]
-    # the same sum of terms in another order, and sizes that cancel
-    order, size = random.permutation(24), random.uniform(0.5, 2.0, 24)
-    terms = [
-        (one.q[order] * size[:, None], one.mix[:, order] / size, one.k[order]) for one in whole
-    ]
-    ids = np.arange(7)
-    logits = open_model(path, dtype="float64").run(ids).logits
-    same = open_model(made(path, tmp_path / "same", 24, terms), dtype="float64").run(ids).logits
-    assert np.abs(logits - same).max() < 1e-9
-    terms[1] = (turn @ terms[1][0], terms[1][1], terms[1][2])
-    other = open_model(made(path, tmp_path / "other", 24, terms), dtype="float64").run(ids).logits
-    assert np.abs(logits - other).max() > 1e-3
-
-
 def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
-    path = made(own_bert(tmp_path / "own"), tmp_path / "shared")
+    path = write_shared(own_bert(tmp_path / "own"), tmp_path / "shared")
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
     small = smaller(readers.read(path), off)
     save(tmp_path / "small", small.config, small.tensors)
@@ -165,18 +160,10 @@ def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
     assert sliced.spec.parameters < masked.spec.parameters
 
 
-def test_heads_that_were_removed_need_no_terms(tmp_path):
-    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
-    small = smaller(readers.read(own_bert(tmp_path / "own")), off)
-    save(tmp_path / "small", small.config, small.tensors)
-    new = open_model(made(tmp_path / "small", tmp_path / "shared"), dtype="float64")
-    own = open_model(tmp_path / "small", dtype="float64")
-    assert new.config.shared_width == 16  # of the two heads that one layer has left
-    assert np.abs(own.run(**given(own)).logits - new.run(**given(new)).logits).max() < 1e-9
-
-
 def test_a_text_that_grows_is_the_text_at_once(tmp_path):
-    model = open_model(made(own_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    model = open_model(
+        write_shared(own_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64"
+    )
     ids = np.arange(9)
     writing = Writing(model, model.from_ids(ids[:4]))
     assert list(writing.read())
@@ -188,7 +175,9 @@ def test_a_text_that_grows_is_the_text_at_once(tmp_path):
 
 
 def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
-    model = open_model(made(own_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64")
+    model = open_model(
+        write_shared(own_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64"
+    )
     prompt = model.from_ids(np.arange(11))
     captured = finish(capture(model, prompt))
     dense = {}
@@ -200,7 +189,7 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
 
 def test_gradients_flow_as_in_ordinary_heads(tmp_path):
     own = readers.read(own_bert(tmp_path / "own"))
-    new = readers.read(made(tmp_path / "own", tmp_path / "shared"))
+    new = readers.read(write_shared(tmp_path / "own", tmp_path / "shared"))
     slopes = []
     for one in (own, new):
         module = module_of(one.config, one.tensors, "cpu", torch.float64)
@@ -211,32 +200,6 @@ def test_gradients_flow_as_in_ordinary_heads(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("write", "why"),
-    [
-        (lambda at: write_transformer(at, positions="rotary"), "rotary positions turn"),
-        (lambda at: write_transformer(at, activations=["linear"]), "linear attention and"),
-        (lambda at: write_transformer(at, activations=["softmax", "rbf"]), "the Gaussian kernel"),
-        (write_checkpoint, "the family hourglass are not built"),
-        (lambda at: write_transformer(at, scores="random", max_positions=9), "without queries"),
-        (lambda at: write_transformer(at, scores="dense", max_positions=9), "without queries"),
-    ],
-)
-def test_what_cannot_be_shared_says_why(tmp_path, write, why):
-    with pytest.raises(HgvizError, match=why):
-        require_shareable(readers.read(write(tmp_path / "own")), 0)
-
-
-def test_a_width_that_nothing_needs_is_refused(tmp_path):
-    found = readers.read(own_bert(tmp_path / "own"))
-    with pytest.raises(HgvizError, match="with 24 its heads are exactly what they were"):
-        require_shareable(found, 25)
-    new = readers.read(made(tmp_path / "own", tmp_path / "shared"))
-    with pytest.raises(HgvizError, match="share their queries and keys already"):
-        require_shareable(new, 0)
-    assert require_shareable(new, 8) == 8
-
-
-@pytest.mark.parametrize(
     ("keys", "why"),
     [
         ({"positions": "rotary"}, "of each head by itself"),
@@ -244,7 +207,7 @@ def test_a_width_that_nothing_needs_is_refused(tmp_path):
     ],
 )
 def test_a_config_that_contradicts_itself_is_refused(tmp_path, keys, why):
-    path = made(write_transformer(tmp_path / "own"), tmp_path / "shared")
+    path = write_shared(write_transformer(tmp_path / "own"), tmp_path / "shared")
     where = path / "config.json"
     where.write_text(json.dumps({**json.loads(where.read_text()), **keys}))
     with pytest.raises(HgvizError, match=why):

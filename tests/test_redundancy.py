@@ -1,4 +1,4 @@
-"""The verbs about what heads share, from a terminal."""
+"""How much heads repeat each other, from a terminal and in a figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from hgviz.figures.pictures import DRAWINGS
 from hgviz.models import open_model
 from tests.figures.flaws import flaws
 from tests.models.building import write_transformer
-from tests.models.folders import own_bert, own_gpt2
+from tests.models.folders import own_bert
+from tests.models.test_collaborative import write_shared
 
 
 def run(capsys, *words):
@@ -32,64 +33,6 @@ def run(capsys, *words):
 def fails(capsys, *words, code=1):
     assert main([str(one) for one in words], None) == code
     return capsys.readouterr().err
-
-
-@pytest.mark.parametrize("write", [own_bert, own_gpt2], ids=["bert", "gpt2"])
-def test_a_model_that_shares_all_is_the_model(tmp_path, capsys, write):
-    path = write(tmp_path / "own")
-    out = tmp_path / "shared"
-    facts = json.loads(run(capsys, "collaborate", path, "-o", out, "--json"))
-    assert facts["width"] == 24 and facts["difference"] < 1e-5
-    assert [one["error"] for one in facts["layers"]] == [0.0, 0.0]
-    own, new = (open_model(at).spec.parameters for at in (path, out))
-    assert facts["parameters"] == [own, new] and new != own
-    told = json.loads(run(capsys, "compare", path, out, "--text", "the cat sat", "--json"))
-    assert all(one["largest"] < 1e-5 for one in told["heads"])
-    text = run(capsys, "info", out)
-    assert f"{new:,}" in text.replace("_", ",") or str(new) in text
-
-
-def test_fewer_terms_cost_more(tmp_path, capsys):
-    path = own_bert(tmp_path / "own")
-    errors = []
-    for width in (4, 12, 20, 24):
-        out = tmp_path / str(width)
-        facts = json.loads(run(capsys, "collaborate", path, "-o", out, "--width", width, "--json"))
-        errors.append([one["error"] for one in facts["layers"]])
-        assert open_model(out).config.shared_width == width
-    assert all(a > b for one, two in zip(errors, errors[1:], strict=False)
-               for a, b in zip(one, two, strict=True))  # fmt: skip
-    assert errors[-1] == [0.0, 0.0]
-    again = tmp_path / "again"
-    run(capsys, "collaborate", path, "-o", again, "--width", 12)
-    assert open_model(again).spec.digest == open_model(tmp_path / "12").spec.digest
-    said = run(capsys, "collaborate", tmp_path / "24", "-o", tmp_path / "less", "--width", 12)
-    assert "Products of queries and keys are off by" in said
-
-
-def test_labelled_data_says_what_it_costs(tmp_path, capsys):
-    rows = tmp_path / "rows.tsv"
-    rows.write_text("text\tlabel\n" + "the cat sat\tfor\nun affable\tagainst\n" * 5)
-    path = own_bert(tmp_path / "own")
-    words = ("collaborate", path, "-o", tmp_path / "out", "--width", "6", "--data", rows)
-    facts = json.loads(run(capsys, *words, "--json"))
-    assert [one["metric"] for one in facts["scores"]] == ["accuracy", "accuracy"]
-    assert facts["texts"] == 10 and facts["source"] == "rows.tsv" and facts["difference"] > 1e-5
-    said = run(capsys, *words[:3], tmp_path / "two", *words[4:])
-    assert "Before: accuracy" in said and "After: accuracy" in said
-
-
-def test_what_cannot_be_shared_is_one_line_and_no_folder(tmp_path, capsys):
-    out = tmp_path / "out"
-    said = fails(capsys, "collaborate", "sample/softmax", "-o", out)
-    assert "Rotary positions turn" in said and said.count("\n") == 1 and not out.exists()
-    path = own_bert(tmp_path / "own")
-    assert "With 24 its heads" in fails(capsys, "collaborate", path, "-o", out, "--width", 25)
-    fails(capsys, "collaborate", path, "-o", out, "--width", 0, code=2)
-    assert not out.exists()
-
-
-# --- redundancy -----------------------------------------------------------------------------------
 
 
 def test_heads_that_are_the_same_are_found(tmp_path, capsys):
@@ -118,8 +61,7 @@ def test_heads_that_are_the_same_are_found(tmp_path, capsys):
     rows = list(csv.DictReader(out.read_text().splitlines()))
     heads = [row for row in rows if row["shown"] == "heads"]
     assert len(heads) == 2 * 9 and heads[1]["x"] == "0" and float(heads[1]["value"]) == 1.0
-    shared = tmp_path / "shared"
-    run(capsys, "collaborate", path, "-o", shared)
+    shared = write_shared(path, tmp_path / "shared")
     again = json.loads(run(capsys, "redundancy", shared, "--json"))["layers"]
     for one, other in zip(facts["layers"], again, strict=True):
         np.testing.assert_allclose(one["cosines"], other["cosines"], atol=1e-9)

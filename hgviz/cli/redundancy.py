@@ -1,9 +1,8 @@
-"""The verbs about what heads share: the same queries and keys, or what each repeats of another."""
+"""The verb about how much the heads of a layer repeat each other."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,11 +13,8 @@ from hgviz.cli.options import (
     DRAWN,
     AsJson,
     BesideNumbers,
-    Checkpoint,
     FigureTitle,
     FigureWidth,
-    LabelColumn,
-    TextColumn,
     ends_in,
     require_drawable,
     require_unread,
@@ -28,72 +24,6 @@ from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.redundancy import Redundancy
-    from hgviz.tasks.sharing import Collaboration
-
-
-def collaborate(
-    model: Checkpoint,
-    out: Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="The new folder.")],
-    width: Annotated[
-        int | None,
-        typer.Option(
-            metavar="R",
-            min=1,
-            help="How wide the queries are that the heads of a layer share; left out, as wide as "
-            "those of all its heads together, which changes nothing.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="D",
-            parser=bundled,
-            help="What both models are scored on: labelled rows, or a text. Else only their logits "
-            "are compared, on texts that come with hgviz.",
-        ),
-    ] = None,
-    text_column: TextColumn = "",
-    label_column: LabelColumn = "",
-    as_json: AsJson = False,
-) -> None:
-    """Write a model whose heads share one projection of queries and keys.
-
-    At full width its logits are those of the model, or no folder is left; below, every layer's
-    products of queries and keys are brought nearest by alternating least squares, and what that
-    costs is told.
-    """
-    from hgviz import tasks
-
-    task = tasks.collaborate(model, out, width or 0, data, text_column, label_column)
-    found = terminal.run(task, "Sharing", f"Nothing was left in {out}")
-    if as_json:
-        print(json.dumps(found.facts(), allow_nan=False))
-        return
-    for line in _collaboration(found):
-        terminal.say(line)
-
-
-def _collaboration(found: Collaboration) -> Iterator[str]:
-    from hgviz.analysis.evaluation import told
-
-    before, after = found.parameters
-    yield (
-        f"{found.path}: the heads of each layer share {found.width:,} queries and keys; "
-        f"{before:,} parameters before, {after:,} after."
-    )
-    off = {layer: error for layer, error in found.errors.items() if error}
-    if off:
-        each = ", ".join(f"{layer}: {100 * error:.2f} %" for layer, error in off.items())
-        yield f"Products of queries and keys are off by, in layer {each}."
-    yield (
-        f"Logits differ by at most {found.difference:.1e} in {found.dtype}, the largest is "
-        f"{found.largest:.1f}, on {counted(found.texts, 'text')} from {found.source}."
-    )
-    for when, score in zip(("Before", "After"), found.scores, strict=False):
-        yield f"{when}: {told(score)}."
-
-
-# --- redundancy -----------------------------------------------------------------------------------
 
 
 def redundancy(
