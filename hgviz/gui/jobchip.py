@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from hgviz.gui.controls import Button, IconButton, Progress, Words, label
+from hgviz.gui.controls import IconButton, Progress, Words, label
 from hgviz.gui.language import tr
-from hgviz.gui.overlay import Overlay
 from hgviz.gui.panels.jobs import JobList
 from hgviz.gui.views.busy import time_left
 from hgviz.gui.working import GOING, within
@@ -18,7 +17,7 @@ from hgviz.gui.working import GOING, within
 if TYPE_CHECKING:
     from hgviz.session import Work
 
-WIDE = 320  # px, at most
+WIDE, POPUP = 320, 480  # px
 
 
 class JobChip(QWidget):
@@ -51,12 +50,9 @@ class JobChip(QWidget):
         self.hide()
 
     def show_work(self, works: tuple[Work, ...]) -> None:
-        """Show what runs; the others are counted."""
+        """Show the newest job that runs, and how many more there are."""
         going = [one for one in works if one.state in (*GOING, "stopping")]
         runs = [one for one in going if one.state == "running"] or going
-        if not runs:
-            self.hide()
-            return
         one = runs[-1]
         self._key = one.key
         title, more = tr(one.title), len(going) - 1
@@ -78,33 +74,35 @@ class JobChip(QWidget):
         self.dropped.emit(self._key)
 
 
-class JobsDialog(Overlay):
-    """All jobs, those of other pages too, each with its Stop."""
+class JobsPopup(QDialog):
+    """All jobs in a list over the status bar, each with its Stop.
+
+    dropped: the key of a job to stop.
+    """
 
     dropped = Signal(str)
-    wide = 480
 
-    def __init__(self, over: QWidget) -> None:
-        super().__init__(over)
-        self.body.addWidget(label(tr("Jobs"), factor=1.15, weight=600))
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName(tr("Jobs"))
+        self.setFixedWidth(POPUP)
         self._none = label(tr("Nothing is running."), kind="secondary")
         self.list = JobList(notes=True)
         self.list.dropped.connect(self.dropped)
-        self.body.addWidget(self._none)
-        self.body.addWidget(self.list)
-        self.default = Button(tr("Close"))
-        self.default.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self.default)
-        self.body.addSpacing(8)
-        self.body.addLayout(row)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 12, 16, 12)
+        column.addWidget(self._none)
+        column.addWidget(self.list)
 
     def show_work(self, works: tuple[Work, ...]) -> None:
-        """Show these."""
+        """List these jobs, above the chip."""
         self._none.setVisible(not works)
         self.list.show_work(works)
-        self.place()
+        self.adjustSize()
+        chip = self.parentWidget().findChild(JobChip)
+        corner = chip.mapToGlobal(chip.rect().topLeft())
+        self.move(corner.x(), corner.y() - self.height())
 
 
-__all__ = ["JobChip", "JobsDialog"]
+__all__ = ["JobChip", "JobsPopup"]

@@ -22,7 +22,7 @@ from hgviz.gui.helping.welcome import THINGS
 from hgviz.gui.keeping.offering import RecentList
 from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS, Looks, view
-from hgviz.gui.panels import PANELS, HeadPanel, JobsPanel, TextsPanel
+from hgviz.gui.panels import PANELS, HeadPanel, TextsPanel
 from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.views.base import View
 from hgviz.gui.views.hourglass import HourglassView
@@ -56,9 +56,8 @@ class InspectPage(QWidget):
         self.looks: tuple[View, ...] = (self.map,)
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
-        self.jobs = next(one for one in self.panels if isinstance(one, JobsPanel))
         self.texts = next(one for one in self.panels if isinstance(one, TextsPanel))
-        self._there = {self.jobs.title: False, self.texts.title: False}
+        self._many = False  # whether the capture has many texts, which are listed then
         self.column = DockColumn(self.panels)
         self.tabs = DockTabs()
         self.tabbed = Looks(self.map, self.capturing)
@@ -80,8 +79,7 @@ class InspectPage(QWidget):
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
         self.texts.wanted.connect(self._reveal_texts)
-        for title in self._there:
-            self._show(title, False)
+        self._show_there()
         self.arrange((), Settings().folded)
 
     def complete(self) -> None:
@@ -122,20 +120,11 @@ class InspectPage(QWidget):
             self.across.insertWidget(0 if side == "left" else 2, self.column)
         self._show_docks()
 
-    @property
-    def jobs_shown(self) -> bool:
-        """Whether the list of jobs is there."""
-        return self._there[self.jobs.title]
-
-    def show_jobs(self, running: bool) -> None:
-        """The list of jobs is there while there are any."""
-        self._show(self.jobs.title, running)
-
     def show_texts(self, many: bool) -> None:
         """The list of texts is there for a capture of many."""
-        before = self._there[self.texts.title]
-        if many != before:
-            self._show(self.texts.title, many)
+        if many != self._many:
+            self._many = many
+            self._show_there()
             shown = self.texts.title if many else HeadPanel.title
             self.tabs.bar.setCurrentIndex(self.column.order.index(shown))
 
@@ -165,18 +154,13 @@ class InspectPage(QWidget):
         self._show_there()
 
     def _show_there(self) -> None:
-        for title, there in self._there.items():
-            self._show(title, there)
+        self.column.sections[self.texts.title].setVisible(self._many)
+        self.tabs.show_tab(self.texts.title, self._many)
 
     def _show_docks(self) -> None:
         shown = self._side != "hidden"
         self.column.setVisible(shown and not self._tabbed)
         self.tabs.setVisible(shown and self._tabbed)
-
-    def _show(self, title: str, there: bool) -> None:
-        self._there[title] = there
-        self.column.sections[title].setVisible(there)
-        self.tabs.show_tab(title, there)
 
     def _reveal_texts(self) -> None:
         self.column.sections[self.texts.title].fold(False)

@@ -36,7 +36,7 @@ from hgviz.resources import resource
 from hgviz.session import Session
 
 LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not begin with
-LONG = 1000  # ms: jobs shorter than this are not listed
+LONG = 1000  # ms: shorter jobs are not shown in the status bar
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
 
 if TYPE_CHECKING:
@@ -87,8 +87,7 @@ class Program:
         self.empty.recent.removed.connect(self.commands.recent.remove)
         menu, look = frame.menus[RECENT], self.commands.recent.look
         self.recent = RecentMenu(menu, self.session, look, self.commands.open_recent)
-        for jobs in (self.inspect.jobs, self.inspect.capturing):
-            jobs.dropped.connect(self.commands.drop)
+        self.inspect.capturing.dropped.connect(self.commands.drop)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
@@ -101,7 +100,7 @@ class Program:
         self.chip.dropped.connect(self.commands.drop)
         self.chip.pressed.connect(partial(self.commands.run, "jobs"))
         self._listing = QTimer(frame, singleShot=True, interval=LONG)
-        self._listing.timeout.connect(self._list_jobs)
+        self._listing.timeout.connect(self._show_chip)
         frame.wanted.connect(self.commands.run)
         frame.dropped.connect(self.commands.take)
         frame.toolbar.models.picked.connect(self.commands.open_path)
@@ -295,18 +294,16 @@ class Program:
         self.inspect.tabbed.show_capturing(missing and session.at_work)
         if not busy:
             self._listing.stop()
-            self.inspect.show_jobs(False)
-        elif not self._listing.isActive() and not self.inspect.jobs_shown:
+            self.chip.hide()
+        elif not self.chip.isHidden():
+            self.chip.show_work(session.work)
+        elif not self._listing.isActive():
             self._listing.start()
-        self._show_progress()
         self.frame.show_reasons(session)
 
-    def _show_progress(self) -> None:
-        """What runs for longer, in the status bar."""
-        listed = self.inspect.jobs_shown
-        if listed:
-            self.chip.show_work(self.session.work)
-        self.chip.setVisible(listed)
+    def _show_chip(self) -> None:
+        self.chip.show_work(self.session.work)
+        self.chip.show()
 
     def _may_close(self) -> bool:
         return self._sure or not self._open or self.commands.may_close(self._close_now)
@@ -328,10 +325,6 @@ class Program:
 
     def _look(self, name: str) -> None:
         self.session.put(look=name)
-
-    def _list_jobs(self) -> None:
-        self.inspect.show_jobs(True)
-        self._show_progress()
 
     def _show_model(self) -> None:
         spec, sweep = self.session.spec, self.session.sweep

@@ -38,7 +38,7 @@ PAGES = ("follow", "prune", "compare")
 LOOKS = ("map", "links", "neurons", "attribution", "across", "heads")
 OVERLAYS = (
     "welcome", "explain", "pages", "shortcuts", "about", "find", "preferences", "export",
-    "edit_text", "compare_with", "jobs", "measure_heads", "exchange",
+    "edit_text", "compare_with", "measure_heads", "exchange",
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ MASK = "without zebras"
 OFF = frozenset({HeadId(0, 0), HeadId(1, 1)})
 PAGES = (*(("inspect", look) for look in LOOKS), ("follow", ""), ("prune", ""), ("compare", ""))
 # what is of no model: how weights are coloured, which jobs run
-PLAIN = ("DisplayPanel", "JobsPanel", "CapturingView")
+PLAIN = ("DisplayPanel", "CapturingView")
 # of runs that lie in a folder of their own, beside whatever is open
 RUNS = "hgviz.gui.sweeps"
 MARKS = ("uizzical", "zebra", "jocund", "sphinx", "amaryllis", MASK, "quagga")

@@ -130,20 +130,20 @@ class KeepingCommands:
     # --- jobs, and closing ------------------------------------------------------------------------
 
     def jobs(self) -> None:
-        """All jobs, on every page."""
-        from hgviz.gui.jobchip import JobsDialog
+        """List all jobs over the status bar."""
+        from hgviz.gui.jobchip import JobsPopup
 
-        dialog = JobsDialog(self.window)
-        dialog.dropped.connect(self.drop)
+        popup = JobsPopup(self.window)
+        popup.dropped.connect(self.drop)
 
         def show(name: str) -> None:
             if name == "work":
-                dialog.show_work(self.session.work)
+                popup.show_work(self.session.work)
 
         self.session.changed.connect(show)
-        dialog.closed.connect(partial(self.session.changed.disconnect, show))
-        dialog.open()
+        popup.finished.connect(lambda: self.session.changed.disconnect(show))
         show("work")
+        popup.show()
 
     def may_close(self, closing: Callable[[], None]) -> bool:
         """Whether the window may close at once; else somebody is asked, and closing does it."""

@@ -2,13 +2,10 @@
 
 from hgviz.gui.panels.display import DisplayPanel
 from hgviz.gui.panels.heads import HeadPanel
-from hgviz.gui.panels.jobs import JobsPanel
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.panels.texts import TextsPanel
 from hgviz.gui.panels.worth import WorthPanel
 
-PANELS = (TextsPanel, JobsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
+PANELS = (TextsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
 
-__all__ = [
-    "PANELS", "DisplayPanel", "HeadPanel", "JobsPanel", "LooksPanel", "TextsPanel", "WorthPanel",
-]  # fmt: skip
+__all__ = ["PANELS", "DisplayPanel", "HeadPanel", "LooksPanel", "TextsPanel", "WorthPanel"]

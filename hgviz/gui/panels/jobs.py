@@ -1,4 +1,4 @@
-"""What is being done: the list of jobs, and the large picture of a capture under way."""
+"""The list of jobs, and the large picture of a capture under way."""
 
 from __future__ import annotations
 
@@ -20,44 +20,8 @@ ORDINALS = (
 STATE = 56  # px: room for the words of a job's state
 
 
-class JobsPanel(View):
-    """Every job with how far it is; a cross stops it."""
-
-    title = "Jobs"
-    topic = "jobs"
-    icon = "clock"
-    figureless = "It lists what runs"
-    needs = ("work",)
-    lane = "here"
-    empty = ("Nothing is running", "Captures and exports are listed here.")
-    empty_actions = (("capture", "Capture this text"),)
-
-    dropped = Signal(str)  # the key of a job to stop
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._list = JobList(notes=True)
-        self._list.dropped.connect(self.dropped)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(16, 10, 16, 12)
-        column.addWidget(self._list)
-        column.addStretch(1)
-
-    def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
-        """The jobs as they are."""
-        return _now(session.work) if session.work else None
-
-    def draw(self, result: tuple[Work, ...]) -> None:
-        """Show them, the newest last."""
-        self._list.show_work(result)
-
-    def as_table(self) -> list[list[str]] | None:
-        """Every job and how far it is."""
-        return _table(self.session)
-
-
 class CapturingView(View):
-    """A capture under way, where its map will be: layer, per cent, time left, Stop."""
+    """The capture under way, in place of its map: layer, per cent, time left, Stop."""
 
     title = "Capturing"
     topic = "jobs"
@@ -145,8 +109,14 @@ class CapturingView(View):
         self._list.show_work(result)
 
     def as_table(self) -> list[list[str]] | None:
-        """Every job and how far it is."""
-        return _table(self.session)
+        """Every job: title, state, done, total, note."""
+        if self.session is None or not self.session.work:
+            return None
+        heads = [tr(name) for name in ("Job", "State", "Done", "Of", "Note")]
+        return [heads] + [
+            [tr(work.title), tr(work.state), repr(work.done), repr(work.total), tr(work.note)]
+            for work in self.session.work
+        ]
 
     def _stopped(self) -> None:
         self.asked.emit("stop")
@@ -233,17 +203,6 @@ def keeps_words(done: int) -> str:
     if done == 1:
         return tr("keeps the one layer already done")
     return tr("keeps the {many} layers already done", many=words.number(done))
-
-
-def _table(session: Session | None) -> list[list[str]] | None:
-    """Every job of a session: what, its state, how much of how much is done, how far it is."""
-    if session is None or not session.work:
-        return None
-    heads = [tr(one) for one in ("Job", "State", "Done", "Of", "Note")]
-    return [heads] + [
-        [tr(one.title), tr(one.state), repr(one.done), repr(one.total), tr(one.note)]
-        for one in session.work
-    ]
 
 
 def _now(works: tuple[Work, ...]) -> Task[tuple[Work, ...]]:

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Step
-from hgviz.gui.jobchip import JobsDialog
+from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.keeping.closing import ClosingDialog, losses
 from hgviz.study import Mask
 
@@ -79,9 +79,9 @@ def test_a_job_shows_and_stops_on_every_page(opened, page, until, monkeypatch):
     until(lambda: opened.chip.isVisible() and opened.session.work[-1].state == "running")
     assert opened.chip._title.full == "Report on A and B"
     QTest.mouseClick(opened.chip, Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
-    (dialog,) = opened.frame.findChildren(JobsDialog)
-    assert dialog.isVisible() and "report" in dialog.list._rows
-    dialog.finish()
+    (popup,) = opened.frame.findChildren(JobsPopup)
+    assert popup.isVisible() and "report" in popup.list._rows
+    popup.close()
     opened.chip._stop.click()
     until(lambda: opened.session.work[-1].state == "stopped")
     until(lambda: not opened.chip.isVisible())
@@ -91,7 +91,8 @@ def test_jobs_are_stopped_by_the_keyboard(opened, until):
     start(opened)
     until(lambda: opened.session.work[-1].state == "running")
     QTest.keyClick(opened.frame, Qt.Key.Key_J, CTRL)
-    (dialog,) = opened.frame.findChildren(JobsDialog)
-    QTest.keyClick(dialog.list._rows["report"][3], Qt.Key.Key_Space)
+    (popup,) = opened.frame.findChildren(JobsPopup)
+    QTest.keyClick(popup.list._rows["report"][3], Qt.Key.Key_Space)
     until(lambda: opened.session.work[-1].state == "stopped")
-    dialog.finish()
+    QTest.keyClick(popup, Qt.Key.Key_Escape)
+    assert popup.isHidden()

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz.core import HeadId
 from hgviz.gui.panels.display import DisplayPanel
 from hgviz.gui.panels.heads import HeadPanel
-from hgviz.gui.panels.jobs import JobsPanel
+from hgviz.gui.panels.jobs import CapturingView
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.panels.texts import TextsPanel
 from hgviz.gui.panels.worth import WorthPanel
@@ -160,13 +160,13 @@ def test_the_docks_give_what_they_list(session):
     with showing(TextsPanel, session, 304, 200) as view:
         assert view.as_table() is None and not view.drawn
     session.put(work=(Work("a", "Capturing a text", state="running", done=1, total=4),))
-    with showing(JobsPanel, session, 304, 200) as view:
+    with showing(CapturingView, session, 600, 400) as view:
         assert view.as_table()[1][:2] == ["Capturing a text", "running"]
 
 
 def test_what_is_empty_offers_what_to_do_next():
-    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, JobsPanel, LooksPanel,
-                 TextsPanel, WorthPanel):  # fmt: skip
+    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, LooksPanel, TextsPanel,
+                 WorthPanel):  # fmt: skip
         with showing(kind, Session(), 704, 400) as view:
             assert view.empty_actions and not view.drawn, kind
 
