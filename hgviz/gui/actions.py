@@ -147,7 +147,6 @@ ACTIONS = (
            "Analyse", why.sweep, 4),
     Action("close_sweep", "Close this study", "close", ("Shift+F4",), "Analyse", why.sweep, 4),
     Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
-    Action("welcome", "Three things to try", "hourglass", ("Alt+Home",), "Help", why.always, 1),
     Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", why.always, 1),
     Action("pages", "All pages of help", "info", ("Ctrl+Shift+F1",), "Help", why.always, 1),
     Action("guide", "Guide", "info", ("Ctrl+Shift+G",), "Help", why.always, 1),

@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label, splitter
 from hgviz.gui.docks import DockColumn, DockTabs
-from hgviz.gui.helping.welcome import THINGS
 from hgviz.gui.keeping.offering import RecentList
 from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS, Looks, view
@@ -37,6 +36,12 @@ if TYPE_CHECKING:
 
 DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
+# name, page, what it shows, and the button that opens it
+EXAMPLES = (
+    ("inspect", "Inspect", "What a head looks at, letter by letter", "Look at the sample"),
+    ("prune", "Prune", "Which heads a classifier needs", "Score a classifier"),
+    ("compare", "Compare", "What softmax and ymish make of a text", "Compare two models"),
+)
 TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
 FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
 
@@ -203,7 +208,7 @@ class EmptyPage(QWidget):
     try, and files to go on with."""
 
     asked = Signal(str)
-    tried = Signal(str)  # the name of one of THINGS
+    example_wanted = Signal(str)  # the name of one of EXAMPLES
 
     def __init__(self) -> None:
         super().__init__()
@@ -242,13 +247,13 @@ class EmptyPage(QWidget):
         tries = QGridLayout()
         tries.setHorizontalSpacing(12)
         tries.setColumnStretch(1, 1)
-        for row, thing in enumerate(THINGS):
-            tries.addWidget(label(tr(thing.words), weight=600), row, 0)
-            tries.addWidget(Words(tr(thing.short), kind="secondary"), row, 1)
-            does = Button(tr(thing.button))
-            does.setAccessibleDescription(tr(thing.shows))
-            does.clicked.connect(partial(self.tried.emit, thing.name))
-            tries.addWidget(does, row, 2)
+        for row, (name, page, purpose, title) in enumerate(EXAMPLES):
+            tries.addWidget(label(tr(page), weight=600), row, 0)
+            tries.addWidget(Words(tr(purpose), kind="secondary"), row, 1)
+            button = Button(tr(title))
+            button.setAccessibleDescription(tr(purpose))
+            button.clicked.connect(partial(self.example_wanted.emit, name))
+            tries.addWidget(button, row, 2)
         words.addLayout(tries)
         words.addSpacing(16)
         self.recent = RecentList()

@@ -82,7 +82,7 @@ class Program:
         self._pages: tuple[Page, ...] = (self.inspect,)
         self._bind()
         self.empty.asked.connect(self.commands.run)
-        self.empty.tried.connect(self.commands.try_out)
+        self.empty.example_wanted.connect(self.commands.open_example)
         self.empty.recent.chosen.connect(self.commands.open_recent)
         self.empty.recent.removed.connect(self.commands.recent.remove)
         menu, look = frame.menus[RECENT], self.commands.recent.look
@@ -122,8 +122,6 @@ class Program:
         """Open the paths of the command line; without any what was open last, and at first, or
         where nobody wants to go on with that, the capture that comes with hgviz."""
         self._lasting = self._keep
-        if go_on and not paths and self._at_first:
-            self.commands.greet()
         for path in paths:
             self.commands.opened_before[path] = opening.name_of(path)
         if self._keep:
@@ -136,12 +134,6 @@ class Program:
         else:
             self._open_sample()
         QTimer.singleShot(IDLE, self._idle)
-
-    @property
-    def _at_first(self) -> bool:
-        """Whether nobody has opened anything yet, nor put away what is offered then."""
-        kept = settings.load()
-        return not (kept.welcomed or kept.recent or last().exists())
 
     def _go_on(self) -> None:
         """Open what was open when the window closed, or the sample."""

@@ -81,7 +81,7 @@ class Window(QMainWindow):
         self.pages.addWidget(_blank())
         self._pages: dict[str, QWidget] = {}  # by mode
         middle = QWidget()
-        column = self._column = QVBoxLayout(middle)
+        column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.toolbar)
@@ -108,10 +108,6 @@ class Window(QMainWindow):
             self.pages.removeWidget(bare)
             bare.deleteLater()
         self._pages |= pages
-
-    def put_above(self, band: QWidget) -> None:
-        """Have something between the toolbar and the page."""
-        self._column.insertWidget(1, band)
 
     def show_mode(self, mode: str) -> None:
         """Show the page of a mode."""

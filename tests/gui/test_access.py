@@ -37,7 +37,7 @@ PARTS = (QScrollBar, QSplitterHandle, QMenu, QMenuBar)  # of others, or owned by
 PAGES = ("follow", "prune", "compare")
 LOOKS = ("map", "links", "neurons", "attribution", "across", "heads")
 OVERLAYS = (
-    "welcome", "explain", "pages", "shortcuts", "about", "find", "preferences", "export",
+    "explain", "pages", "shortcuts", "about", "find", "preferences", "export",
     "edit_text", "compare_with", "measure_heads", "exchange",
 )  # fmt: skip
 
@@ -49,7 +49,7 @@ def busy(program):
 @pytest.fixture
 def scored(program, until):
     """The sample classifier, with the bundled reviews and another classifier beside it."""
-    program.commands.try_out("compare")
+    program.commands.open_example("compare")
     until(lambda: program.session.beside is not None and not busy(program))
     program.commands.run("bundled_data")
     until(lambda: program.session.trial is not None and not busy(program))

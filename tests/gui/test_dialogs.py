@@ -24,7 +24,6 @@ from hgviz.gui.dialogs import (
 )
 from hgviz.gui.helping.explaining import Explanation
 from hgviz.gui.helping.keys import ShortcutSheet
-from hgviz.gui.helping.welcome import Welcome
 from hgviz.gui.opening import shown_error
 
 ERROR = HgvizError(
@@ -191,7 +190,6 @@ def test_every_dialog_fits_the_window(opened, size):
         TextDialog(opened.frame, "text", opened.session.spec),
         ShortcutSheet(opened.frame),
         Explanation(opened.frame, "keys"),
-        Welcome(opened.frame),
         About(opened.frame),
         Licences(opened.frame),
     ):

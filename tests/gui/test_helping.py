@@ -1,4 +1,4 @@
-"""What the window says about itself: keys, pages of help, the log, things to try."""
+"""What the window says about itself: keys, pages of help, the log, examples."""
 
 import ast
 import re
@@ -19,7 +19,6 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.helping import log
 from hgviz.gui.helping.explaining import GUIDE, Explanation, find, linked, page, title, topics
 from hgviz.gui.helping.keys import LOCAL, ShortcutSheet, groups
-from hgviz.gui.helping.welcome import THINGS, Band, Welcome
 from hgviz.gui.menus import LETTERS
 from hgviz.gui.opening import shown_error
 from hgviz.gui.views.base import View
@@ -192,74 +191,32 @@ def test_what_am_i_looking_at_unfolds_the_list(opened):
     dialog.finish()
 
 
-# --- things to try ------------------------------------------------------------------------------
+# --- examples -----------------------------------------------------------------------------------
 
 
 def busy(program):
     return any(one.state in GOING for one in program.session.work)
 
 
-def test_each_thing_to_try_has_a_card_whose_button_does_it(program):
-    program.commands.run("welcome")
-    (dialog,) = program.frame.findChildren(Welcome)
-    assert [one.thing.name for one in dialog.cards.cards] == [one.name for one in THINGS]
-    chosen = []
-    dialog.chosen.disconnect()
-    dialog.chosen.connect(chosen.append)
-    dialog.cards.cards[1].button.click()
-    assert chosen == ["prune"] and not dialog.isVisible()
-
-
 def test_inspect_opens_the_sample(program, until):
-    program.commands.try_out("inspect")
+    program.commands.open_example("inspect")
     until(lambda: program.session.capture is not None and not busy(program))
     assert program.session.mode == "inspect" and program.session.spec.name
 
 
 def test_prune_scores_the_classifier_on_the_reviews(program, until):
-    program.commands.try_out("prune")
+    program.commands.open_example("prune")
     until(lambda: program.session.trial is not None)
     assert program.session.mode == "prune" and program.session.data.endswith("reviews.tsv")
     assert program.session.checkpoint == str(resource("sample/softmax"))
 
 
 def test_compare_puts_two_classifiers_beside_each_other(program, until):
-    program.commands.try_out("compare")
+    program.commands.open_example("compare")
     until(lambda: program.session.beside is not None and not busy(program))
     assert program.session.mode == "compare"
     assert program.session.checkpoint == str(resource("sample/softmax"))
     assert not program.frame.findChildren(ErrorDialog)
-
-
-def bands(program):
-    return [one for one in program.frame.findChildren(Band) if one.isVisible()]
-
-
-def test_the_very_first_start_shows_them_until_they_are_put_away(program, until):
-    from hgviz import settings
-
-    program.open_first([])
-    (band,) = bands(program)
-    until(lambda: program.session.capture is not None)
-    assert program.frame.pages.currentWidget() is program.inspect  # the sample is there as well
-    band.cross.click()
-    assert not bands(program) and settings.load().welcomed
-
-
-@pytest.mark.parametrize("why", ["file", "demo", "before", "away"])
-def test_nothing_stands_in_the_way_later_or_on_a_file(program, until, why, tmp_path):
-    from msgspec import structs
-
-    from hgviz import settings
-
-    if why == "before":
-        settings.save(structs.replace(settings.load(), recent=(str(tmp_path),)))
-    if why == "away":
-        settings.save(structs.replace(settings.load(), welcomed=True))
-    first = str(resource("sample/first.h5"))
-    program.open_first([first] if why == "file" else [], go_on=why != "demo")
-    until(lambda: program.session.capture is not None)
-    assert not bands(program)
 
 
 # --- the log ------------------------------------------------------------------------------------

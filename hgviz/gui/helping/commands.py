@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
-from hgviz.gui import dialogs
+from hgviz.gui import dialogs, opening
 from hgviz.gui.helping import log as logged
-from hgviz.gui.helping.welcome import Band, Trying, Welcome
 from hgviz.gui.language import tr
+from hgviz.resources import resource
+from hgviz.session.other import Other
 
 if TYPE_CHECKING:
     from hgviz.gui.capturing import Capturing
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from hgviz.gui.views.base import View
     from hgviz.gui.window import Window
     from hgviz.session import Session
+
+SOFTMAX, YMISH = "sample/softmax", "sample/ymish"
 
 
 class HelpCommands:
@@ -33,34 +36,23 @@ class HelpCommands:
     run: Callable[[str], None]
     open_path: Callable[[str], None]
     show_error: Callable[[BaseException], None]
-    _keep: Callable[..., Any]
     _pane: Callable[[], View | None]
 
-    def welcome(self) -> None:
-        """The three things to try."""
-        dialog = Welcome(self.window)
-        dialog.chosen.connect(self.try_out)
-        dialog.open()
+    def open_example(self, name: str) -> None:
+        """Open one of the examples that come with hgviz: inspect, prune or compare."""
+        if name == "inspect":
+            first = resource(opening.FIRST)
+            self.session.put(mode="inspect")
+            self.open_path(str(first if first.exists() else resource(opening.SAMPLE)))
+            return
+        then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
+        path = str(resource(SOFTMAX))
+        self.session.put(text=opening.text_for(path, self.session.text), second="")
+        self.capturing.start_again(path, then, self.show_error)
 
-    def greet(self) -> None:
-        """Have the things to try above the pictures until they are put away."""
-        band = Band()
-        band.chosen.connect(self.try_out)
-        band.dropped.connect(partial(self._greeted, band))
-        self.window.put_above(band)
-        band.show()
-
-    def _greeted(self, band: Band) -> None:
-        band.hide()
-        band.deleteLater()
-        self._keep(welcomed=True)
-
-    def try_out(self, name: str) -> None:
-        """Do one of the three things."""
-        trying = Trying(
-            self.session, self.capturing, self.comparing, self.run, self.open_path, self.show_error
-        )
-        trying.start(name)
+    def _compare_classifiers(self) -> None:
+        self.comparing.choose(Other("model", path=str(resource(YMISH))))
+        self.session.put(mode="compare")
 
     def explain(self) -> None:
         """What the pane at hand shows, and how to read it."""
