@@ -130,8 +130,6 @@ ACTIONS = (
            "Analyse", why.tried, 2),
     Action("trace_curve", "Draw how many heads can go", "prune", ("Ctrl+Shift+H",),
            "Analyse", why.traceable, 2),
-    Action("time_curve", "Time smaller models along it", "clock", ("Ctrl+Shift+T",),
-           "Analyse", why.timeable, 2),
     Action("save_study", "Save what was measured…", "save", ("Alt+S",), "Analyse", why.studied, 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", why.capture, 3),
     Action("compare_nothing", "Compare with nothing", "close", ("Alt+C",),

@@ -30,7 +30,7 @@ from hgviz.gui.keeping.sessions import Sessions
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
-from hgviz.gui.prune.pruning import CURVE, MEASURE, TIMES, Pruning
+from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.sweeps.commands import SweepCommands
@@ -373,7 +373,7 @@ class Commands(
 
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
-        stops = dict.fromkeys((MEASURE, CURVE, TIMES), self.pruning.stop_measuring) | {
+        stops = dict.fromkeys((MEASURE, CURVE), self.pruning.stop_measuring) | {
             "capture": self.capturing.stop, BESIDE: self.comparing.stop,
             REMOVE: self.removing.stop, RUN: self.stop_sweep,
         }  # fmt: skip

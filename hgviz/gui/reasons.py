@@ -184,18 +184,6 @@ def traceable(session: Session) -> str:
     return "" if same else "The heads were measured on other data: measure them here first"
 
 
-def timeable(session: Session) -> str:
-    none = "There is no curve yet: draw how many heads can go first"
-    if session.study is None:
-        return traceable(session) or none
-    from hgviz.gui.prune.line import curve_of
-
-    one = curve_of(session)
-    if one is None or one.removed[-1] < len(one.order):
-        return traceable(session) or none
-    return "This curve is timed" if one.times is not None else traceable(session)
-
-
 def modelless(session: Session) -> str:
     waits = session.study and session.model is None and not session.checkpoint
     return "" if waits else "No study waits for its model"

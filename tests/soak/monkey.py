@@ -37,7 +37,7 @@ LONGEST = 120.0  # s: whatever is stopped ends by then
 # what ends in ! is not waited for.
 ERRANDS = (
     ("@sample/softmax", "prune", "choose_data", "=plain/rows.tsv", "measure_heads", "",
-     "trace_curve", "time_curve", "save_study", ""),
+     "trace_curve", "save_study", ""),
     ("@sample/ymish", "prune", "bundled_data", "measure_heads", "", "trace_curve", "save_study"),
     ("@sample/hourglass", "compare_with", "", "compare", "report_sides", "save_beside", "",
      "compare_nothing"),

@@ -116,10 +116,6 @@ class PruneCommands:
         """Draw how many heads can go by the chosen score."""
         self.pruning.trace()
 
-    def time_curve(self) -> None:
-        """Time really smaller models along the curve that is shown."""
-        self.pruning.time_curve()
-
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QVBoxLayout
 from hgviz.analysis.importance import METHODS
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui.actions import by_name
 from hgviz.gui.charts import ChartWidget
 from hgviz.gui.controls import IconButton, PaneHead, Segments, tip
 from hgviz.gui.language import tr
@@ -24,10 +23,8 @@ from hgviz.gui.prune.line import (
     point_rows,
     stop_of,
 )
-from hgviz.gui.prune.pruning import TIMES
 from hgviz.gui.prune.studied import possible
 from hgviz.gui.views.base import View
-from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -52,8 +49,7 @@ STEPS = (  # what leads to a curve; the last of them that was done shows the nex
 NOTE = "cheapest first; drag the mark to try more or fewer"
 MEASURED = "Medians of models that really lack the heads, as they were measured"
 UNCOUNTED = "The weights of this model do not go by heads"
-UNTIMED = "Not timed yet: the clock measures milliseconds along this curve"
-CLOCK = "Time models that really lack the heads, at each point of this curve"
+UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
 
 
 class CurveView(View):
@@ -63,14 +59,13 @@ class CurveView(View):
     figureless = "No curve is drawn yet"
     icon = "prune"
     needs = ("study", "score", "dark", "data", "trial")
-    watches = ("off", "work")
+    watches = ("off",)
     lane = "here"
     empty = ("Measure the heads to see how many can go", "The curve stands beside random orders.")
 
     topic = "prune-curve"
 
     switched = Signal(object, bool)
-    halted = Signal()
     told = Signal(str)  # what was measured at the mark, or under the pointer
 
     def __init__(self) -> None:
@@ -78,12 +73,9 @@ class CurveView(View):
         self.head = PaneHead(tr(self.title), tr(NOTE))
         self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
         self.axis.chosen.connect(self._again)
-        self.clock = IconButton("clock", tr(CLOCK))
-        self.clock.clicked.connect(self._time)
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
-        self.head.add(self.axis, self.clock, self.export)
-        self._timing = False
+        self.head.add(self.axis, self.export)
         self.line: Line | None = None
         self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
@@ -100,7 +92,7 @@ class CurveView(View):
 
     def request(self, session: Session) -> Task[Line] | None:
         """The curve of the chosen score, None where it is not traced."""
-        self._offer_times(session)
+        self._offer_axes(session)
         found = line_of(session, self.axis.choice)
         if found is None:
             study = session.study
@@ -132,15 +124,11 @@ class CurveView(View):
         return Spec("curve", methods=(session.score,), axis=self.axis.choice)
 
     def noticed(self, name: str) -> None:
-        """The mark follows the mask, the clock what is timed."""
-        if self.session is None:
-            return
-        if name == "off":
+        """Move the mark to the heads that are off now."""
+        if name == "off" and self.session is not None:
             self._redraw()
             if self.chart.hasFocus():
                 self._tell("")
-        if name == "work":
-            self._show_work(self.session)
 
     @property
     def zoomed(self) -> bool:
@@ -170,44 +158,19 @@ class CurveView(View):
         """The point under the pointer, else the mark."""
         self.told.emit(point or self.words)
 
-    # --- times ------------------------------------------------------------------------------------
-
-    def _offer_times(self, session: Session) -> None:
-        """Time is an axis of curves that have times; one that just got them is shown over it."""
-        one = curve_of(session)
-        has = one is not None and one.times is not None
-        before = self.line.curve if self.line is not None else None
-        if has and before is not None and before.times is None and before.order == one.order:
-            self.axis.choose("time")
-        study = session.study
-        counted = study is not None and study.saved_parameters is not None
-        for name in ("parameters", "flops"):
-            self.axis.allow(name, counted, tip(told(name)) if counted else tr(UNCOUNTED))
-        choice = self.axis.choice
-        if (choice == "time" and not has) or (choice in ("parameters", "flops") and not counted):
+    def _offer_axes(self, session: Session) -> None:
+        """Offer the axes that the curve of a session has values for."""
+        curve, study = curve_of(session), session.study
+        there = {
+            "heads": True, "time": curve is not None and curve.times is not None,
+            "parameters": study is not None and study.saved_parameters is not None,
+        }  # fmt: skip
+        there["flops"] = there["parameters"]
+        if not there[self.axis.choice]:
             self.axis.choose("heads")
-        self.axis.allow("time", has, tr(MEASURED if has else UNTIMED))
-        self._show_work(session)
-
-    def _show_work(self, session: Session) -> None:
-        """A clock to measure with, or what is timed and how far, and how to stop it."""
-        job = next((one for one in session.work if one.key == TIMES and one.state in GOING), None)
-        reason = by_name("time_curve").why_off(session)
-        self._timing = job is not None
-        self.clock.wear(*("stop", tr("Stop timing")) if job else ("clock", tr(reason or CLOCK)))
-        self.clock.setEnabled(job is not None or not reason)
-        if job is None:
-            self.head.note.say(tr(NOTE))
-            return
-        far = 100 * job.done / job.total if job.total else 0.0
-        part = tr("timing, {percent:.0f} %", percent=far) if job.total else tr("timing")
-        self.head.note.say(" · ".join(filter(None, (part, tr(job.note)))))
-
-    def _time(self) -> None:
-        if self._timing:
-            self.halted.emit()
-        else:
-            self.asked.emit("time_curve")
+        for name in ("parameters", "flops"):
+            self.axis.allow(name, there[name], tip(told(name)) if there[name] else tr(UNCOUNTED))
+        self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
 
     def _again(self, name: str) -> None:
         self.refresh()

@@ -16,7 +16,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.prune.bar import ShadeBar
 from hgviz.gui.prune.explained import explained
 from hgviz.gui.prune.masks import MaskList
-from hgviz.gui.prune.pruning import LONG, TIMES
+from hgviz.gui.prune.pruning import LONG
 from hgviz.gui.prune.shades import Shades, offered, shades
 from hgviz.gui.prune.wall import HeadWall
 from hgviz.gui.views.base import View
@@ -201,8 +201,7 @@ class HeadsView(View):
         self.measure.setIcon(theme.icon("stop", gap=GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(tr(
-            "Milliseconds stay once all points have them" if job and job.key == TIMES
-            else "What is measured stays" if job else "Measure what every head is worth"
+            "What is measured stays" if job else "Measure what every head is worth"
             if ready else "Choose data first"
         ))  # fmt: skip
         if job is None:

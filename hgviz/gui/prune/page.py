@@ -107,8 +107,7 @@ class PrunePage(QWidget):
         self.heads.told.connect(say)
         for one in (self.curve, self.changed.table, self.slices.table):
             one.told.connect(say)
-        for view in (self.heads, self.curve):
-            view.halted.connect(pruning.stop_measuring)
+        self.heads.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)
         self.live.resumed.connect(pruning.resume)
         self.changed.opened.connect(commands.open_changed)

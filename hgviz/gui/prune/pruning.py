@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
 MOST_NAME = 80  # characters of a mask's name
-TRIAL, DATA, MEASURE, CURVE, TIMES = "trial", "data", "measure-heads", "curve", "curve-times"
-LONG = (MEASURE, CURVE, TIMES)
+TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
+LONG = (MEASURE, CURVE)
 
 
 class Pruning:
@@ -374,29 +374,12 @@ class Pruning:
         self._start(CURVE, "How many heads can go", task, self._measured)
         self._go_on()
 
-    def time_curve(self) -> None:
-        """The milliseconds of really smaller models along the curve that is shown."""
-        from hgviz.gui.prune.line import curve_of
-
-        study, one = self.known, curve_of(self.session)
-        if self.trials is None or study is None or one is None:
-            return
-        self.lanes.engine.cancel(TRIAL)
-        task = trying.timing(self.trials, study, one, self.urgent)
-        self._start(TIMES, "Timing smaller models", task, self._timed)
-        self._go_on()
-
-    def _timed(self, study: Study) -> None:
-        self.session.put(study=study, unsaved=True)
-        self._go_on()
-
     def colour(self, score: str) -> None:
         """Colour the wall by a score."""
         self._by_hand = True
         self.session.put(score=score)
 
     def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
-        self.working.stop(TIMES)  # of a study that is about to change
         self.working.start(
             self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew,
             bound=True,

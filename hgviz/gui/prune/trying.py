@@ -19,7 +19,7 @@ from hgviz.analysis.trial import Point, Trial
 from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Step, Streaming, Task
 from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import opening
-from hgviz.study import SCORE, Curve, Study
+from hgviz.study import SCORE, Study
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -141,11 +141,6 @@ def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Task[S
     """The curve of a score beside random orders; what is urgent goes before."""
     task = tasks.curve(trials, study, method, most=POINTS)
     return (yield from _yielding(task, urgent))
-
-
-def timing(trials: Trials, study: Study, one: Curve, urgent: Urgent) -> Task[Study]:
-    """A curve with the times of really smaller models; what is urgent goes before."""
-    return (yield from _yielding(tasks.curve_times(trials, study, one), urgent))
 
 
 def both(wish: opening.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:

@@ -220,24 +220,18 @@ def traced(scored, until):
     return scored
 
 
-def test_a_curve_is_timed_from_its_pane_and_then_drawn_over_milliseconds(
-    traced, until, monkeypatch, tmp_path
-):
-    from hgviz.models.surgery import proof
-    from hgviz.store import open_study
-
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+def test_a_curve_that_was_timed_is_drawn_over_milliseconds(traced, until):
     session, view = traced.session, traced.prune.curve
     time = view.axis._group.button(view.axis.names.index("time"))
-    assert not time.isEnabled() and "clock" in time.toolTip()
-    assert view.clock.isEnabled() and not session.study.curves[0].times
-    view.clock.click()
-    until(lambda: session.study.curves[0].times is not None)
-    until(lambda: not traced.commands.pruning.measuring)
+    assert not time.isEnabled() and "--time" in time.toolTip()
+    one, *others = session.study.curves
+    ends = np.arange(len(one.removed), dtype=np.float32)
+    one = replace(one, times=np.stack([9 + 0 * ends, 9 - ends / len(ends)], axis=1))
+    session.put(study=replace(session.study, curves=(one, *others)))
     traced.settle()
-    one = session.study.curves[0]
-    assert time.isEnabled() and view.axis.choice == "time"
-    assert not view.clock.isEnabled() and "timed" in view.clock.toolTip()
+    assert time.isEnabled()
+    view.axis.choose("time")
+    traced.settle()
     line = view.line
     assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
     low, high = line.ends
@@ -246,36 +240,10 @@ def test_a_curve_is_timed_from_its_pane_and_then_drawn_over_milliseconds(
     assert "ms without them" in points.told(3) and points.x[3] == line.x[3]
     QTest.keyClick(view.chart, Qt.Key.Key_Right)
     assert session.off == one.off(1) and view.chart.chart.slider.at == 1
-    traced.commands._save_study(str(tmp_path / "a.h5"))
-    until(lambda: (tmp_path / "a.h5").exists())
-    until(lambda: session.work[-1].state == "done")
-    assert np.array_equal(open_study(tmp_path / "a.h5").curves[0].times, one.times)
     view.axis.choose("flops")
     traced.settle()
     assert view.line.band.orders == 20
     settled(traced, until)
-
-
-def test_timing_can_be_stopped_and_gives_way_to_a_mask(traced, until, monkeypatch):
-    from hgviz.models.surgery import proof
-
-    monkeypatch.setattr(proof, "ROUNDS", (10**6, 10**6))  # it ends when it is stopped
-    session, view = traced.session, traced.prune.curve
-    traced.commands.run("time_curve")
-    until(lambda: "timing, 0 %" in view.head.note.full and "off" in view.head.note.full)
-    assert view.clock.toolTip() == "Stop timing"
-    traced.commands.pruning.switch(OFF)
-    until(lambda: session.trial.done and session.trial.off == OFF)
-    assert traced.commands.pruning.measuring  # still at it
-    view.clock.click()
-    until(lambda: not traced.commands.pruning.measuring)
-    assert session.study.curves[0].times is None and "drag the mark" in view.head.note.full
-    assert view.clock.toolTip().startswith("Time models")
-
-
-def test_where_no_curve_is_drawn_nothing_can_be_timed(scored):
-    reason = scored.frame.actions_by_name["time_curve"].toolTip()
-    assert "measured" in reason and not scored.frame.actions_by_name["time_curve"].isEnabled()
 
 
 def test_changed_predictions_are_listed_and_open_their_text(scored, until):
