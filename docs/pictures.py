@@ -146,7 +146,7 @@ def studied() -> None:
         sweep = tasks.sweep_at(HERE / "studies" / "which-score")
         one = sweep.of("curve", method="michel", seed="3")[0]
         program.session.put(sweep=sweep, mode="sweep", cell=one.cell.key)
-        program.sweep.show_turn("budgets")
+        program.sweep.show_chart("budgets")
         program.settle()
         keep("study-light", frame.grab().toImage())
 

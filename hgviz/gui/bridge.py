@@ -40,7 +40,7 @@ class Lanes:
     """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
     what the map on screen waits for, facts what measures all heads, for minutes where texts are
     long, while nobody waits. watch looks at folders of studies, which may be of another machine and
-    slow to answer; runs waits for a process that runs one; recovery writes down what is open.
+    slow to answer; recovery writes down what is open.
     """
 
     bridge: Bridge = field(default_factory=Bridge)
@@ -49,15 +49,12 @@ class Lanes:
     map: Runner = field(default_factory=lambda: Runner("map"))
     facts: Runner = field(default_factory=lambda: Runner("facts"))
     watch: Runner = field(default_factory=lambda: Runner("watch"))
-    runs: Runner = field(default_factory=lambda: Runner("runs"))
     recovery: Runner = field(default_factory=lambda: Runner("recovery"))
 
     def close(self) -> None:
         """Cancel everything but files that somebody asked for, and wait for the threads to end."""
         self.bridge.close()
-        for lane in (
-            self.runs, self.engine, self.files, self.map, self.facts, self.watch, self.recovery,
-        ):  # fmt: skip
+        for lane in (self.engine, self.files, self.map, self.facts, self.watch, self.recovery):
             lane.shutdown()
         # else Python would delete it, in whatever thread it happens to look for garbage
         self.bridge.deleteLater()

@@ -34,7 +34,6 @@ from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.sweeps.commands import SweepCommands
-from hgviz.gui.sweeps.running import RUN, Running
 from hgviz.gui.sweeps.watching import Watching
 from hgviz.gui.views.base import View
 from hgviz.gui.working import GOING, Working
@@ -82,7 +81,6 @@ class Commands(
         )
         self.sessions = Sessions(self)
         self.watching = Watching(session, lanes, self.sees_sweep)
-        self.running = Running(session, lanes, self.working, self.show_error, self.watching.look)
         self.prompting = Prompting(
             window, session, self.capturing, self.run, self.answered, self._remember
         )
@@ -375,7 +373,7 @@ class Commands(
         """Stop a job by its key."""
         stops = dict.fromkeys((MEASURE, CURVE), self.pruning.stop_measuring) | {
             "capture": self.capturing.stop, BESIDE: self.comparing.stop,
-            REMOVE: self.removing.stop, RUN: self.stop_sweep,
+            REMOVE: self.removing.stop,
         }  # fmt: skip
         stops.get(key, partial(self.working.stop, key))()
 

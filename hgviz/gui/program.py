@@ -28,7 +28,6 @@ from hgviz.gui.keeping.sessions import last
 from hgviz.gui.language import tr
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.status import Status
-from hgviz.gui.sweeps.running import RUN
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
@@ -276,8 +275,7 @@ class Program:
         if session.mode in LATER:
             self.complete()
         nothing = capture is None and session.model is None and session.study is None
-        opens = any(one.state in GOING and one.key != RUN for one in session.work)
-        if nothing and not opens and not here:
+        if nothing and not busy and not here:
             self.frame.show_mode("empty")
         else:
             self.frame.show_mode(session.mode if here or session.mode != "sweep" else "inspect")

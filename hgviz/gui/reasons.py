@@ -277,29 +277,14 @@ def sweep(session: Session) -> str:
     return "" if session.sweep else "Needs a study of many runs: open its file or folder first"
 
 
-def running(session: Session) -> bool:
-    return any(one.key == "run study" and one.state in ("waiting", "running")
-               for one in session.work)  # fmt: skip
-
-
 def seen(session: Session) -> str:
     return "" if session.sweep else model(session)
 
 
 def runnable(session: Session) -> str:
-    if session.sweep is None or running(session):
-        return sweep(session) or "It runs already"
+    if session.sweep is None:
+        return sweep(session)
     return "Everything is done" if session.sweep.complete else ""
-
-
-def stoppable(session: Session) -> str:
-    return "" if running(session) else "No study is run from here"
-
-
-def failed(session: Session) -> str:
-    if session.sweep is None or running(session):
-        return runnable(session)
-    return "" if session.sweep.counts["failed"] else "Nothing failed"
 
 
 def cell(session: Session) -> str:

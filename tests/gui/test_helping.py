@@ -33,7 +33,7 @@ SAID = {
     "walk.py": "Follow", "keylist.py": "Lists of keys", "charts.py": "Charts",
     "masks.py": "Masks", "changed.py": "Tables",
     "sliced.py": "Tables", "wall.py": "Wall of heads", "choosing.py": "Texts that are written",
-    "composing.py": "Texts that are written", "web.py": "Links", "canvas.py": "Cells of a study",
+    "composing.py": "Texts that are written", "web.py": "Links",
     "looks.py": "Lists of keys", "image.py": "Images",
     "overlay.py": "Everywhere",
 }  # fmt: skip

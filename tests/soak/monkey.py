@@ -49,8 +49,7 @@ ERRANDS = (
     ("@captures/slots.h5", "tokens", "save", ""),
     ("@studies/classes.h5", "open_studied", ""),
     ("@sample/softmax", "prune", "bundled_data", "switch_head!", "-", "resume_score"),
-    ("@sweeps/tiny.toml", "run_sweep!", "!", "stop_sweep", "sweep"),
-    ("@sweeps/failed", "next_cell", "retry_sweep!", "!", "stop_sweep", "$", "open_cell"),
+    ("@sweeps/tiny.toml", "run_sweep", "sweep"),
     ("@sweeps/failed", "$", "open_cell", "close_sweep"),
 )  # fmt: skip
 

@@ -1,32 +1,24 @@
-"""A study run from the window: stopped, gone on with, and every kind of cell opened."""
+"""Every kind of cell of a study, opened in the window."""
 
 from __future__ import annotations
 
 import pytest
 from PySide6.QtWidgets import QApplication
 
+from hgviz import tasks
+from hgviz.core import finish
 from tests.gui.conftest import app, program, until  # noqa: F401 - fixtures
 from tests.soak.sweeps import TINY
 
 pytestmark = pytest.mark.soak
 
 
-def test_a_study_is_run_stopped_gone_on_with_and_opened(program, tmp_path, until):  # noqa: F811
+def test_every_kind_of_cell_is_opened(program, tmp_path, until):  # noqa: F811
     path, session, commands = tmp_path / "tiny.toml", program.session, program.commands
     path.write_text(TINY)
+    finish(tasks.run_sweep(path, tmp_path / "tiny"))
     commands.open_path(str(path))
-    until(lambda: session.sweep is not None)
-    out = session.sweep.path
-    commands.start_sweep(out, "", False)
-    until(lambda: session.sweep.counts["done"] >= 2, 300)
-    commands.run("stop_sweep")
-    until(lambda: not session.sweep.counts["running"])
-    done = session.sweep.counts["done"]
-    assert not session.sweep.complete and not commands.running.going
-    commands.start_sweep(out, "", False)
-    until(lambda: session.sweep.complete, 600)
-    assert session.sweep.counts["done"] > done
-    until(lambda: not commands.running.going)
+    until(lambda: session.sweep is not None and session.sweep.complete)
     opened = {
         "train": lambda: session.capture is not None and session.capture.complete,
         "curve": lambda: session.study is not None and session.mode == "prune",

@@ -94,12 +94,6 @@ LOCAL = (
         ("Slices: sort by another column", ("Left", "Right")),
         ("Slices: turn the order", ("Space",)),
     )),
-    ("Cells of a study", (
-        ("Walk the cells", ("Left", "Right", "Up", "Down")),
-        ("First, last of a row", ("Home", "End")),
-        ("Open what a cell left", ("Return",)),
-        ("Let go", ("Esc",)),
-    )),
     ("Charts", (
         ("Walk the points", ("Left", "Right", "Up", "Down")),
         ("First point, last point", ("Home", "End")),

@@ -70,11 +70,6 @@ def called(name: str) -> str:
     return tr(name) if name in (OWN, ORDERS) else name
 
 
-def cells(count: int) -> str:
-    """1 cell, 32 cells."""
-    return tr("{count:,} cell" if count == 1 else "{count:,} cells", count=count)
-
-
 def sub(cell: Cell) -> str:
     """Which of several of a kind it is: a method, or what of heads is measured; "" for one."""
     arrays = cell.given.get("arrays", ())
@@ -105,16 +100,6 @@ def share(value: float, digits: int = 1) -> str:
     """87.5 %; 87.5% where there is no space before it."""
     number = f"{value:.{digits}f}".replace("-", "−")
     return tr("{n}\u202f%", n=number)
-
-
-def short(one: Standing) -> str:
-    """What a cell found, in a few digits; "" where that is no number."""
-    metric, value, *_ = numbers(one)
-    if value is None:
-        return ""
-    if one.cell.work == "compare":
-        return _more(value, metric)
-    return amount(metric, value).removesuffix("%").removesuffix(THIN)
 
 
 def numbers(one: Standing) -> tuple[str, float | None, float | None, float | None]:

@@ -84,9 +84,7 @@ class FoundView(View):
         done = tuple(one.cell.key for one in some if one.state == "done")
         if sweep is None or not done:
             self.empty = self.coming if some else self.without
-            self.empty_actions = (
-                (("run_sweep", "Run…"),) if some else (("open_sweep_file", "Open a study file…"),)
-            )  # fmt: skip
+            self.empty_actions = () if some else (("open_sweep_file", "Open a study file…"),)
             return None
         return _drawn(self.kind, sweep, done, self._found)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from hgviz.core import Step, Task
@@ -22,22 +24,22 @@ if TYPE_CHECKING:
     from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prune.pruning import Pruning
     from hgviz.gui.sweeps.results import Model
-    from hgviz.gui.sweeps.running import Running
     from hgviz.gui.window import Window
     from hgviz.gui.working import Working
     from hgviz.session import Session
     from hgviz.study import Study
     from hgviz.sweep import Standing, Sweep
 
+STUDY_FILES = "Study files (*.toml);;All files (*)"
+
 
 class SweepCommands:
-    """Opens studies of many runs, runs them, and opens what their cells left, for a window."""
+    """Opens studies of many runs, and what their cells left, for a window."""
 
     window: Window
     session: Session
     lanes: Lanes
     working: Working
-    running: Running
     capturing: Capturing
     pruning: Pruning
     sessions: Sessions
@@ -54,8 +56,6 @@ class SweepCommands:
 
     def open_sweep_file(self) -> None:
         """Ask for a study file."""
-        from hgviz.gui.sweeps.asking import STUDY_FILES
-
         file = QFileDialog.FileMode.ExistingFile
         ask_for(
             self.window, tr("Open a study file"), file, self._sweep_chosen, tr(STUDY_FILES)
@@ -78,66 +78,29 @@ class SweepCommands:
         )  # fmt: skip
 
     def close_sweep(self) -> None:
-        """Let go of the study; what it runs elsewhere goes on."""
-        if self.running.going:
-            self.running.stop()
+        """Let go of the study; what runs of it goes on."""
         mode = "inspect" if self.session.mode == "sweep" else self.session.mode
         self.session.put(sweep=None, sweep_file="", sweep_trouble="", cell="", mode=mode)
 
     def sees_sweep(self) -> bool:
-        """Whether somebody looks at the study, or it is run from here."""
-        return self.running.going or (self.session.mode == "sweep" and self.window.isVisible())
-
-    # --- running ----------------------------------------------------------------------------------
+        """Whether the page of the study is on screen."""
+        return self.session.mode == "sweep" and self.window.isVisible()
 
     def run_sweep(self) -> None:
-        """Ask how, and compute what is missing."""
-        self._ask_run(False)
-
-    def retry_sweep(self) -> None:
-        """Ask how, and compute what is missing and what was given up."""
-        self._ask_run(True)
-
-    def _ask_run(self, again: bool) -> None:
-        from hgviz.gui.sweeps.asking import RunDialog
-
-        sweep = self.session.sweep
-        assert sweep is not None
-        dialog = RunDialog(self.window, sweep, self.session.sweep_file, again)
-        dialog.chosen.connect(self.start_sweep)
-        dialog.open()
-
-    def start_sweep(self, out: str, scheduler: str, again: bool) -> None:
-        """Compute what is missing into a folder."""
-        sweep = self.session.sweep
-        if sweep is None or self.running.going:
-            return
-        if out != sweep.path:
-            self.session.put(sweep=replace(sweep, path=out))
-        self.session.put(mode="sweep")
-        self.running.start(self.session.sweep_file, out, scheduler, again)
-
-    def stop_sweep(self) -> None:
-        """Stop what runs from here; cells that are done are kept."""
-        self.running.stop()
-        self.say(tr("The study was stopped. What is done is kept; Run goes on from there"))
+        """Copy the command that computes what is missing of the study."""
+        session = self.session
+        assert session.sweep is not None
+        words = ["hgviz", "study", "run", session.sweep_file, "-o", session.sweep.path]
+        words += ["--again"] if session.sweep.counts["failed"] else []
+        command = shlex.join(words)
+        QGuiApplication.clipboard().setText(command)
+        self.say(tr("Copied: {command}", command=command))
 
     # --- cells ------------------------------------------------------------------------------------
 
     def choose_cell(self, key: str) -> None:
         """Look at one cell, "" for none."""
         self.session.put(cell=key)
-
-    def next_cell(self) -> None:
-        """Look at the next cell that failed; where none did, that runs, is done, or waits."""
-        sweep = self.session.sweep
-        assert sweep is not None
-        urgent = ("failed", "running", "done", "waiting", "blocked")
-        by = [[one.cell.key for one in sweep.standings if one.state == state] for state in urgent]
-        keys: list[str] = next(filter(None, by), [])
-        if keys:
-            at = keys.index(self.session.cell) if self.session.cell in keys else -1
-            self.session.put(mode="sweep", cell=keys[(at + 1) % len(keys)])
 
     def open_cell(self) -> None:
         """Open what the chosen cell left, on the page that shows it."""

@@ -9,42 +9,34 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from hgviz.gui.controls import Segments, line, splitter
 from hgviz.gui.language import tr
+from hgviz.gui.sweeps.cell import CellView
 from hgviz.gui.sweeps.charts import BudgetsView, ReachedView
-from hgviz.gui.sweeps.grid import GridView
-from hgviz.gui.sweeps.panels import CellView, FailuresView
 from hgviz.gui.sweeps.summary import SummaryView
+from hgviz.gui.sweeps.table import CellsView
 from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
 
-SIDE, CHART = 340, 270  # px: how wide what stands beside is, how high charts are at least
-LEAST, LOW = 150, 480  # px of height: of cells and of charts; where they give way to each other
-WIDE = 1180  # px: narrower, what stands beside the cells takes turns with the charts
-TURNS = (
-    ("cell", "This cell", ""), ("failures", "Failures", ""), ("reached", "What each reaches", ""),
-    ("budgets", "As heads go", ""),
-)  # fmt: skip
+SIDE, LEAST = 340, 150  # px: width of the chosen cell, least height of the table and of a chart
+CHARTS = (("reached", "What each reaches", ""), ("budgets", "As heads go", ""))
 
 
 class SweepPage(QWidget):
-    """How it stands over cells over charts; the chosen cell and the failures beside them."""
+    """A line on the study over the table of its cells over a chart; the chosen cell beside them."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.summary, self.grid = SummaryView(), GridView()
-        self.cell, self.failures = CellView(), FailuresView()
+        self.summary, self.cells, self.cell = SummaryView(), CellsView(), CellView()
         self.reached, self.budgets = ReachedView(), BudgetsView()
-        self.which = Segments([(name, tr(words), icon) for name, words, icon in TURNS])
-        self.which.setAccessibleName(tr("Below the cells"))
-        self.which.chosen.connect(self.show_turn)
-        for name, view in (("reached", self.reached), ("budgets", self.budgets)):
-            self.which.allow(name, True, tr(view.means))  # its tab is its title
-        self.turns = QStackedWidget()
-        self._turns: dict[str, CellView | FailuresView | ReachedView | BudgetsView] = {
-            "cell": self.cell, "failures": self.failures, "reached": self.reached,
-            "budgets": self.budgets,
-        }  # fmt: skip
+        self.which = Segments([(name, tr(words), icon) for name, words, icon in CHARTS])
+        self.which.setAccessibleName(tr("Charts"))
+        self.which.chosen.connect(self.show_chart)
+        self.charts = QStackedWidget()
+        for name, view in self._charts.items():
+            self.which.allow(name, True, tr(view.means))
+            view.head.title.hide()  # the segment says it
+            self.charts.addWidget(view)
         bar = QWidget()
         bar.setProperty("kind", "pane")
         bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -52,82 +44,52 @@ class SweepPage(QWidget):
         inside.setContentsMargins(16, 6, 16, 0)
         inside.addWidget(self.which)
         inside.addStretch(1)
-        self.below = QWidget()
-        under = QVBoxLayout(self.below)
+        below = QWidget()
+        under = QVBoxLayout(below)
         under.setContentsMargins(0, 0, 0, 0)
         under.setSpacing(0)
         under.addWidget(bar)
-        under.addWidget(self.turns, 1)
-        self.down = splitter(Qt.Orientation.Vertical, self.grid, self.below)
-        self.side = splitter(Qt.Orientation.Vertical)
-        self.side.setFixedWidth(SIDE)
-        self.across = splitter(Qt.Orientation.Horizontal, self.down, self.side)
-        self.across.setStretchFactor(0, 1)
-        self.grid.setMinimumHeight(LEAST)
-        self.below.setMinimumHeight(LEAST)
-        for number in (0, 1):
-            self.down.setStretchFactor(number, 1)
+        under.addWidget(self.charts, 1)
+        down = splitter(Qt.Orientation.Vertical, self.cells, below)
+        for number, pane in enumerate((self.cells, below)):
+            pane.setMinimumHeight(LEAST)
+            down.setStretchFactor(number, 1)
+        self.cell.setFixedWidth(SIDE)
+        across = splitter(Qt.Orientation.Horizontal, down, self.cell)
+        across.setStretchFactor(0, 1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.summary)
         column.addWidget(line())
-        column.addWidget(self.across, 1)
-        self.grid.canvas.card.setParent(self)  # few cells are lower than what is said of one
-        self._wide: bool | None = None
-        self._wanted = 0  # px of height that all cells would like
-        self.respond(WIDE, 1000)
+        column.addWidget(across, 1)
 
     @property
     def views(self) -> tuple[View, ...]:
         """Every view of the page; F6 walks them in this order."""
-        return (self.summary, self.grid, *self._turns.values())
+        return (self.summary, self.cells, self.cell, self.reached, self.budgets)
 
     def join(self, commands: Commands) -> None:
-        """Have what people do here done."""
-        self.grid.picked.connect(commands.choose_cell)
-        for one in (self.grid, self.reached, self.budgets):
-            one.pointed.connect(commands.say)
-        self.grid.sized.connect(self._share)
-        self.failures.picked.connect(commands.choose_cell)
+        """Connect the views to the commands of a window."""
+        self.cells.picked.connect(commands.choose_cell)
+        for view in self._charts.values():
+            view.pointed.connect(commands.say)
 
     def take_focus(self) -> bool:
-        """The keyboard goes to what the page is about."""
-        return self.grid.take_focus()
+        """Give the keyboard to the table."""
+        return self.cells.take_focus()
 
     def respond(self, width: int, height: int) -> None:
-        """In a narrow window the chosen cell and the failures take turns with the charts."""
-        wide = width >= WIDE
-        if wide == self._wide:
-            return
-        self._wide = wide
-        beside = (self.cell, self.failures)
-        for one in self._turns.values():
-            alone = wide and one in beside
-            if alone:
-                self.side.addWidget(one)
-                one.show()
-            else:
-                self.turns.addWidget(one)
-            one.head.title.setVisible(alone)  # else its tab says it
-        self.cell.head.setVisible(wide)
-        for name in ("cell", "failures"):
-            self.which.offer(name, not wide)
-        self.side.setVisible(wide)
-        self.show_turn("reached" if wide else "cell")
+        """Do nothing: the page has one layout."""
 
-    def _share(self, wanted: int) -> None:
-        """Cells have the height they need, as far as charts keep theirs."""
-        self._wanted = wanted
-        high = self.down.height()
-        least = LEAST if self.which.choice in ("reached", "budgets") else round(high * 0.58)
-        cells = min(wanted, max(least, high - CHART))
-        self.down.setSizes([cells, high - cells])
-        self.side.setSizes([round(high * 0.6), round(high * 0.4)])
-
-    def show_turn(self, name: str) -> None:
-        """Show one of what takes turns."""
+    def show_chart(self, name: str) -> None:
+        """Show one of the two charts: reached or budgets."""
         self.which.choose(name)
-        self.turns.setCurrentWidget(self._turns[name])
-        if self._wanted and self.down.height() < LOW:  # where both have no room, one has it
-            self._share(self._wanted)
+        self.charts.setCurrentWidget(self._charts[name])
+
+    @property
+    def _charts(self) -> dict[str, ReachedView | BudgetsView]:
+        return {"reached": self.reached, "budgets": self.budgets}
+
+
+__all__ = ["SweepPage"]

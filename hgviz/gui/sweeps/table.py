@@ -1,4 +1,4 @@
-"""All cells of a study in a table: one row each, sortable; what screen readers and copies have."""
+"""The cells of a study in a table, a row each, with the state as an icon and a word."""
 
 from __future__ import annotations
 
@@ -6,20 +6,85 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QAbstractTableModel, Qt, Signal
+from PySide6.QtWidgets import QVBoxLayout
 
+from hgviz.core import Step, Task
 from hgviz.gui import theme
+from hgviz.gui.controls import PaneHead
 from hgviz.gui.language import tr
 from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.sweeps import about
-from hgviz.sweep import Standing
+from hgviz.gui.views.base import View
+from hgviz.sweep import Standing, State
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
+
+    from hgviz.session import Session
+    from hgviz.sweep import Sweep
 
 COLUMNS = (
     "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Found", "Took", "On", "Why",
 )  # fmt: skip
 WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
+NOTE = "click a heading to sort; Enter opens what a cell left"
+ICONS: dict[State, str] = {
+    "done": "check", "running": "capture", "waiting": "clock", "failed": "close",
+    "blocked": "warning",
+}  # fmt: skip
+
+
+class CellsView(View):
+    """Every cell of a study. picked: the key of the one that is chosen."""
+
+    title = "Cells"
+    topic = "study-cells"
+    icon = "table"
+    figureless = "Its cells have no figure; what they reach has one"
+    needs = ("sweep", "dark")
+    watches = ("cell",)
+    lane = "here"
+    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
+    empty_actions = (("open_sweep_file", "Open a study file…"),)
+
+    picked = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = CellTable()
+        self.table.picked.connect(self.picked)
+        self.table.entered.connect(self._enter)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(PaneHead(tr(self.title), tr(NOTE)))
+        column.addWidget(self.table, 1)
+        self.start_at(self.table)
+
+    def request(self, session: Session) -> Task[Sweep] | None:
+        """The study as it was seen last."""
+        return None if session.sweep is None else _given(session.sweep)
+
+    def draw(self, result: Sweep) -> None:
+        """List its cells."""
+        self.table.show_cells(result.standings, self.session.cell if self.session else "")
+
+    def noticed(self, name: str) -> None:
+        """Select the row of the chosen cell."""
+        if name == "cell" and self.session is not None:
+            self.table.mark(self.session.cell)
+
+    def as_text(self) -> str:
+        """The table, tab-separated."""
+        return "\n".join("\t".join(row) for row in self.as_table() or [])
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every cell with what it found, in the order of the table."""
+        shown = self.session is not None and self.session.sweep is not None
+        return self.table.table() if shown else None
+
+    def _enter(self) -> None:
+        self.asked.emit("open_cell")
 
 
 class CellTable(SortedTable):
@@ -45,10 +110,6 @@ class CellTable(SortedTable):
     def mark(self, key: str) -> None:
         """Show a cell as chosen without saying so."""
         self.go_to(self.rows.number(key))
-
-    def lines(self) -> list[str]:
-        """The titles, then every cell, tab-separated, in the order that is shown."""
-        return ["\t".join(map(tr, COLUMNS)), *("\t".join(self.rows.words(at)) for at in self.order)]
 
     def table(self) -> list[list[str]]:
         """The values of all cells in the order that is shown, the names of columns first."""
@@ -106,15 +167,15 @@ class Rows(QAbstractTableModel):
             return self._sortable(one, column)
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return _word(one, column)
+        if role == Qt.ItemDataRole.DecorationRole and COLUMNS[column] == "State":
+            now = theme.current()
+            colours = {"done": now.good, "running": now.press, "failed": now.bad}
+            return theme.icon(ICONS[one.state], colours.get(one.state, now.secondary))
         if role == Qt.ItemDataRole.FontRole and column == 0:
             return theme.font(weight=600)
         if role == Qt.ItemDataRole.ForegroundRole and column == 6 and one.state == "failed":
             return theme.current().bad
         return None
-
-    def words(self, row: int) -> list[str]:
-        """All facts of a cell as text."""
-        return [_word(self.standings[row], at).replace("\t", " ") for at in range(len(COLUMNS))]
 
     def _sortable(self, one: Standing, column: int) -> Any:
         name, words = COLUMNS[column], _word(one, column)
@@ -140,3 +201,11 @@ def _word(one: Standing, column: int) -> str:
     if name == "Took":
         return about.seconds(one.seconds)
     return one.host if name == "On" else about.why(one)
+
+
+def _given(sweep: Sweep) -> Task[Sweep]:
+    yield Step(0, 1)
+    return sweep
+
+
+__all__ = ["COLUMNS", "CellsView"]

@@ -1,27 +1,29 @@
-"""The page of a study: what it shows, live, by keys, narrow, and when its folder goes wrong."""
+"""The page of a study: what it shows, live, by keys, and when its folder goes wrong."""
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import finish
-from hgviz.gui import opening, theme
+from hgviz.gui import opening
 from hgviz.gui.compare.told import model_of
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.sweeps import results, watching
+from hgviz.gui.sweeps import about, results, watching
 from hgviz.gui.sweeps.table import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell
-from tests.gui.sweeps.conftest import STUDY, finish_cell, run_cell, show
+from hgviz.sweep import Cell, Standing
+from tests.gui.sweeps.conftest import STUDY, finish_cell, found_by, planned, run_cell, show
 
 
 @pytest.fixture
@@ -52,9 +54,8 @@ def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     assert program.frame.pages.currentWidget() is program.sweep
     page = program.sweep
     assert page.summary.head.title.text() == "Which activation"
-    assert page.summary.counts.words == "11 done, 1 running, 4 waiting, 1 failed, 5 blocked"
-    assert page.failures.rows.count() == 1
-    assert "the loss is no number" in page.failures.as_text()
+    assert page.summary.counts.full == "11 done, 1 running, 4 waiting, 1 failed, 5 blocked"
+    assert "the loss is no number" in page.cells.as_text()
     assert program.frame.windowTitle().startswith("Which activation")
 
 
@@ -67,58 +68,6 @@ def test_what_is_asked_off_the_thread_is_what_is_asked_here(studied, until):
     until(lambda: not studied.lanes.files.jobs and not studied.lanes.facts.jobs)
     QApplication.processEvents()
     assert [one.as_text() for one in views] == there and len(views) >= 4
-    image = page.grid.canvas.grab().toImage()
-    studied.settle()
-    assert page.grid.canvas.grab().toImage() == image
-
-
-def test_cells_are_walked_by_keys_and_told_of(studied):
-    canvas, session = studied.sweep.grid.canvas, studied.session
-    canvas.setFocus()
-    QTest.keyClick(canvas, Qt.Key.Key_Right)
-    assert session.cell == session.sweep.standings[0].cell.key
-    QTest.keyClick(canvas, Qt.Key.Key_Down)
-    QTest.keyClick(canvas, Qt.Key.Key_End)
-    studied.settle()
-    assert session.cell == key_of(session, "compare", seed="2")
-    assert "Compare: reviews, small, ymish, seed 2" in studied.frame.chosen_words.full
-    assert studied.sweep.cell.place.text() == "Compare: reviews, small, ymish, seed 2"
-    QTest.keyClick(canvas, Qt.Key.Key_Escape)
-    assert session.cell == ""
-
-
-def test_a_click_chooses_and_a_pointer_tells(studied):
-    canvas, session = studied.sweep.grid.canvas, studied.session
-    where = canvas.box(1).center().toPoint()
-    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=where)
-    assert session.cell == session.sweep.standings[1].cell.key
-    QTest.mouseMove(canvas, canvas.box(4).center().toPoint())
-    QApplication.processEvents()
-    assert canvas.card.isVisible() and "node01" in canvas.card.text
-    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=canvas.rect().bottomRight())
-    assert session.cell == ""
-
-
-def test_the_table_says_the_same_and_chooses_the_same(studied):
-    grid, session = studied.sweep.grid, studied.session
-    lines = grid.as_text().split("\n")
-    assert lines[0].split("\t") == list(COLUMNS) and len(lines) == 23
-    assert sum("\tgiven up\t" in one for one in lines) == 1
-    grid.form._group.button(1).click()
-    grid.table.selectRow(3)
-    assert session.cell == session.sweep.standings[3].cell.key
-    studied.commands.choose_cell(session.sweep.standings[7].cell.key)
-    assert grid.table.currentIndex().row() == 7
-
-
-def test_a_failure_that_is_picked_is_shown_with_its_details_folded(studied):
-    page = studied.sweep
-    page.failures.rows.setCurrentRow(0)
-    studied.settle()
-    assert studied.session.cell == page.failures.rows.item(0).data(Qt.ItemDataRole.UserRole)
-    assert page.cell.details.isHidden() and page.cell.again.isVisible()
-    page.cell.fold.click()
-    assert page.cell.details.isVisible() and "Traceback" in page.cell.details.toPlainText()
 
 
 def test_the_grid_follows_the_folder_whoever_writes_it(studied, begun, until, impatient):
@@ -130,7 +79,55 @@ def test_the_grid_follows_the_folder_whoever_writes_it(studied, begun, until, im
     until(lambda: session.sweep.of("train", seed="2")[0].share == 0.9)
     finish_cell(begun, cell, "node02")
     until(lambda: session.sweep.counts["done"] == 12)
-    until(lambda: "12 done" in studied.sweep.summary.counts.words)
+    until(lambda: "12 done" in studied.sweep.summary.counts.full)
+
+
+def test_cells_are_sorted_walked_and_opened_by_keys(studied):
+    table, session = studied.sweep.cells.table, studied.session
+    table.setFocus()
+    table.sortByColumn(COLUMNS.index("State"), Qt.SortOrder.DescendingOrder)
+    names, *rows = studied.sweep.cells.as_table()
+    states = [row[names.index("State")] for row in rows]
+    assert len(rows) == 22 and states.index("waiting") < states.index("done")
+    QTest.keyClick(table, Qt.Key.Key_Home)
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    studied.settle()
+    assert session.cell == session.sweep.standings[table.number].cell.key
+    assert studied.sweep.cell.place.text() in studied.frame.chosen_words.full
+    studied.commands.choose_cell(key_of(session, "compare", seed="2"))
+    assert session.sweep.standings[table.number].cell.key == session.cell
+    asked = []
+    studied.sweep.cells.asked.connect(asked.append)
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert asked == ["open_cell"]
+
+
+def test_each_state_has_an_icon_and_a_word(studied):
+    rows, column = studied.sweep.cells.table.rows, COLUMNS.index("State")
+    by_state = {}
+    for number, standing in enumerate(rows.standings):
+        icon = rows.data(rows.index(number, column), Qt.ItemDataRole.DecorationRole)
+        assert rows.data(rows.index(number, column), Qt.ItemDataRole.DisplayRole)
+        by_state[standing.state] = icon.cacheKey()
+    assert len(set(by_state.values())) == len(by_state) == 5
+
+
+def test_a_cell_that_failed_has_its_details_folded(studied):
+    page, session = studied.sweep, studied.session
+    key = next(one.cell.key for one in session.sweep.standings if one.state == "failed")
+    studied.commands.choose_cell(key)
+    studied.settle()
+    assert page.cell.details.isHidden() and page.cell.open.isHidden()
+    page.cell.fold.click()
+    assert page.cell.details.isVisible() and "Traceback" in page.cell.details.toPlainText()
+
+
+def test_the_command_that_runs_the_study_is_copied(studied):
+    session = studied.session
+    studied.sweep.summary.run.click()
+    words = shlex.split(QGuiApplication.clipboard().text())
+    out = session.sweep.path
+    assert words == ["hgviz", "study", "run", session.sweep_file, "-o", out, "--again"]
 
 
 def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient, monkeypatch):
@@ -197,7 +194,7 @@ def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studi
     content = page.reached._found.content
     assert content.groups == ("softmax", "ymish") and len(content.marks()) == 2
     assert page.reached.figure(studied.session).kind == "seeds"
-    page.show_turn("budgets")
+    page.show_chart("budgets")
     studied.settle()
     lines = {one.label for plot in page.budgets._found.content.plots for one in plot.lines}
     assert lines == {"michel", "random orders"}
@@ -210,63 +207,14 @@ def test_nothing_done_is_said_where_charts_will_be(program, folder):
     show(program, folder)
     page = program.sweep
     assert page.reached.empty[0] == "No model is scored yet"
-    assert page.summary.counts.words == "22 waiting"
+    assert page.summary.counts.full == "22 waiting"
     assert page.reached.figure(program.session) is None
-
-
-def test_everything_has_its_room(studied):
-    studied.commands.choose_cell(studied.session.sweep.standings[3].cell.key)
-    for size in ((900, 600), (1600, 1000), (1000, 700)):
-        has_its_room(studied, size)
-
-
-def has_its_room(studied, size):
-    studied.frame.resize(*size)
-    QApplication.processEvents()
-    studied.settle()
-    page = studied.sweep
-    toolbar = studied.frame.toolbar
-    assert toolbar.modes.geometry().right() < toolbar.finder.geometry().left()
-    assert page.grid.canvas.geo.size[0] <= page.grid.canvas.width()
-    assert page.grid.canvas.geo.size[1] <= page.grid.canvas.height()
-    wide = size[0] >= 1180
-    assert page.side.isVisible() == wide
-    assert page.cell.isVisible()
-    for name in ("reached", "budgets") if wide else page._turns:
-        page.show_turn(name)
-        studied.settle()
-        assert page._turns[name].isVisible()
-    if not wide:
-        page.show_turn("cell")
-
-
-def test_another_theme_is_put_on_at_once(studied):
-    before = studied.sweep.grid.canvas.grab().toImage()
-    studied.session.put(dark=True)
-    studied.settle()
-    assert studied.sweep.grid.canvas.grab().toImage() != before
-    studied.session.put(dark=False)
-    studied.settle()
-    assert studied.sweep.grid.canvas.grab().toImage() == before
 
 
 def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
     studied.commands.run("close_sweep")
     assert studied.session.sweep is None and studied.session.mode == "inspect"
     assert studied.frame.pages.currentWidget() is studied.empty
-
-
-def test_ten_thousand_cells_are_placed_once_and_painted_from_one_picture(studied):
-    grid = studied.sweep.grid
-    layout, first = grid.cells.layout, grid.canvas
-    first.grab()
-    picture = first._picture
-    studied.settle()
-    assert grid.cells.layout is layout
-    first.choose(3)
-    first.grab()
-    QTest.mouseMove(first, first.box(5).center().toPoint())
-    assert first._picture is not None and picture is not None
 
 
 def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, until):
@@ -280,7 +228,7 @@ def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, un
     found = finish(opening.look(str(path)))
     program.commands.show_sweep(found.sweep, found.path)
     program.settle()
-    assert program.sweep.summary.counts.words == "4 waiting"
+    assert program.sweep.summary.counts.full == "4 waiting"
     assert program.session.sweep.path == str(tmp_path / "asked")
     assert not (tmp_path / "asked").exists()
 
@@ -297,18 +245,6 @@ def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studi
     assert results.trained_as(None, one.key) == ""
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_failure_that_is_chosen_can_be_read(studied, qapp, dark):
-    theme.apply(qapp, dark)
-    rows = studied.sweep.failures.rows
-    studied.commands.choose_cell(rows.item(0).data(Qt.ItemDataRole.UserRole))
-    studied.settle()
-    box = rows.visualItemRect(rows.item(0))
-    image = rows.viewport().grab().toImage()
-    behind = image.pixelColor(image.width() - 3, round(image.devicePixelRatio() * box.center().y()))
-    assert behind == theme.current().mark_tint  # what lists say of what is chosen, on every page
-
-
 def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):
     place = {"data": "reviews", "model": "small", "activation": "own", "seed": "1"}
     cell = Cell("score", {"checkpoint": "small"}, (), {}, place)
@@ -316,6 +252,20 @@ def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_
     folder.write_plan(STUDY.format(seeds=[1]), [cell])
     finish_cell(folder, cell)
     show(program, folder)
-    assert program.sweep.grid.canvas._names() == ["small"]
     assert "small" in program.sweep.reached.as_text()
     assert "own" not in program.sweep.reached._found.content.groups
+
+
+def test_what_cells_found_is_said_in_words():
+    by = {one.work: Standing(one, "done", found_by(one), seconds=75.0) for one in planned()}
+    assert about.value(by["score"]).startswith("accuracy 84.0")
+    assert about.value(by["measure"]) == "4 heads on 8 examples"
+    assert "to 50.0" in about.value(by["curve"])
+    assert about.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
+    assert ("Took", "75 s") in about.facts(by["train"])
+
+
+@pytest.mark.parametrize("found", [{}, {"metric": 3}, {"curves": []}, {"answers": None}])
+def test_results_of_another_version_are_shown_without_what_they_lack(found):
+    for one in planned():
+        assert about.value(Standing(one, "done", found)) == ""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from hgviz.gui.helping.explaining import find
-from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.page import SweepPage
 from tests.gui.sweeps.conftest import show
 
@@ -16,17 +14,17 @@ def test_every_view_gives_its_values_as_a_table(studied):
     page, session = studied.sweep, studied.session
     studied.commands.choose_cell(session.sweep.of("score", seed="1")[0].cell.key)
     for name in ("budgets", "reached"):
-        page.show_turn(name)
+        page.show_chart(name)
         studied.settle()
     for view in page.views:
         names, *rows = view.as_table()
         assert rows and all(len(row) == len(names) for row in rows), view
         assert not any("\t" in cell or "\n" in cell for row in rows for cell in row)
-    grid = dict(zip(*page.grid.as_table()[:2], strict=True))
+    grid = dict(zip(*page.cells.as_table()[:2], strict=True))
     assert grid["State"] == "done" and float(grid["Value"]) == 81.0 and grid["Took, s"] == "2.0"
     facts = dict(page.cell.as_table()[1:])
     assert (facts["Metric"], facts["Low"], facts["High"]) == ("accuracy", "79.0", "83.0")
-    assert page.failures.as_table()[1][-1] == "the loss is no number. Lower the rate"
+    assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     assert page.summary.as_table() == [
         ["State", "Cells"], ["done", "11"], ["running", "1"], ["waiting", "4"], ["failed", "1"],
         ["blocked", "5"],
@@ -36,12 +34,12 @@ def test_every_view_gives_its_values_as_a_table(studied):
 
 
 def test_a_study_that_is_not_there_has_no_table(program):
-    assert [view.as_table() for view in program.sweep.views] == [None] * 6
+    assert [view.as_table() for view in program.sweep.views] == [None] * 5
 
 
 def test_points_of_a_chart_are_walked_by_keys_and_said_in_the_status_bar(studied):
     page = studied.sweep
-    page.show_turn("budgets")
+    page.show_chart("budgets")
     studied.settle()
     chart, said = page.budgets.chart, studied.frame.chosen_words
     chart.setFocus()
@@ -59,18 +57,15 @@ def test_points_of_a_chart_are_walked_by_keys_and_said_in_the_status_bar(studied
 
 def test_everything_that_takes_the_keyboard_has_a_name(studied):
     page = studied.sweep
-    studied.commands.choose_cell(page.failures.rows.item(0).data(Qt.ItemDataRole.UserRole))
-    for size, turns in (((1600, 1000), ("reached", "budgets")), ((900, 600), tuple(page._turns))):
-        studied.frame.resize(*size)
-        QApplication.processEvents()
-        for name in turns:
-            page.show_turn(name)
-            studied.settle()
-            for one in page.findChildren(object):
-                policy = getattr(one, "focusPolicy", lambda: Qt.FocusPolicy.NoFocus)()
-                if policy & Qt.FocusPolicy.TabFocus and one.isVisible():
-                    words = one.accessibleName() or getattr(one, "text", lambda: "")()
-                    assert words, one
+    studied.commands.choose_cell(studied.session.sweep.standings[0].cell.key)
+    for name in ("reached", "budgets"):
+        page.show_chart(name)
+        studied.settle()
+        for one in page.findChildren(object):
+            policy = getattr(one, "focusPolicy", lambda: Qt.FocusPolicy.NoFocus)()
+            if policy & Qt.FocusPolicy.TabFocus and one.isVisible():
+                words = one.accessibleName() or getattr(one, "text", lambda: "")()
+                assert words, one
 
 
 def test_every_fact_says_what_it_is_and_where_from(studied):
@@ -80,39 +75,23 @@ def test_every_fact_says_what_it_is_and_where_from(studied):
         page.cell.settle()
         shown = [(name, words) for name, words in page.cell._facts if not name.isHidden()]
         assert shown and all(name.toolTip() and words.toolTip() for name, words in shown)
-    canvas = page.grid.canvas
-    for work, first, end in canvas.layout_.blocks:
-        left, _ = canvas._across(canvas.geo, first, end)
-        assert canvas._explained(QPointF(left + 2, 12)) == about.FINDS[work]
-    assert canvas._explained(canvas.box(0).center()) == ""
-    rows, tip = page.grid.table.rows, Qt.ItemDataRole.ToolTipRole
+    rows, tip = page.cells.table.rows, Qt.ItemDataRole.ToolTipRole
     across = Qt.Orientation.Horizontal
     assert all(rows.headerData(at, across, tip) for at in range(rows.columnCount()))
     assert "√n" in page.reached.head.title.toolTip()
 
 
-def test_a_pane_that_is_empty_has_a_button_that_goes_on(program, folder):
+def test_a_pane_that_is_empty_says_so(program, folder):
     show(program, folder)
     page = program.sweep
-    page.show_turn("budgets")
+    page.show_chart("budgets")
     program.settle()
-    for view in (page.cell, page.failures, page.reached, page.budgets):
-        assert view.empty_actions and view._notice is not None
-    page.cell.asked.emit("next_cell")
-    assert program.session.cell == program.session.sweep.standings[0].cell.key
-
-
-def test_the_next_cell_is_one_that_failed_where_any_did(studied):
-    studied.session.put(mode="inspect")
-    studied.commands.run("next_cell")
-    one = next(one for one in studied.session.sweep.standings if one.state == "failed")
-    assert studied.session.cell == one.cell.key and studied.session.mode == "sweep"
-    studied.commands.run("next_cell")
-    assert studied.session.cell == one.cell.key  # there is but one
+    for view in (page.cell, page.reached, page.budgets):
+        assert view._notice is not None
 
 
 def test_every_pane_has_its_page(app):
     page = SweepPage()
     topics = [view.topic for view in page.views]
     page.deleteLater()
-    assert len(set(topics)) == 6 and all(find(topic) for topic in (*topics, "export"))
+    assert len(set(topics)) == 5 and all(find(topic) for topic in (*topics, "export"))
