@@ -3,7 +3,7 @@
 One heavy library per package, and the packages meet only in `tasks`:
 torch in models, numpy in analysis and maps, h5py in store, matplotlib in figures, Qt in gui.
 `core` and `activations` hold the nouns; `cli`, `gui` and `notebook` are faces over the same tasks.
-From a notebook: hgviz.figure, compare, sheet, reach, redundancy, capture (docs/notebook.md).
+From a notebook: hgviz.figure, compare, reach, redundancy, capture (docs/notebook.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-NOTEBOOK = "capture", "compare", "figure", "reach", "redundancy", "sheet"
+NOTEBOOK = "capture", "compare", "figure", "reach", "redundancy"
 
 
 def __getattr__(name: str) -> Any:

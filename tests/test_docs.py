@@ -88,7 +88,7 @@ def test_every_command_of_a_page_is_one_of_the_program(page):
             params = asked(words)
         except Exception as error:
             raise AssertionError(f"{page.name}: {shlex.join(words)}") from error
-        if words[1] == "figure" and not words[2].endswith(".toml"):
+        if words[1] == "figure":
             assert params["kind"] in FIGURES, shlex.join(words)
 
 
@@ -101,10 +101,10 @@ def test_what_is_run_are_commands_of_hgviz_alone(page):
             assert {words[0] for words in block.commands()} <= programs
 
 
-def test_the_gallery_has_every_kind_of_figure_and_a_sheet():
+def test_the_gallery_has_every_kind_of_figure():
     drawn = pages.written(DOCS / "gallery.md", pages.ALWAYS)
     kinds = {Path(name).stem for name in drawn}
-    assert kinds == {*FIGURES, *ANSWERS, "sheet"}
+    assert kinds == {*FIGURES, *ANSWERS}
     for name, words in drawn.items():
         assert asked(words).get("kind") in (None, Path(name).stem)
     assert pages.shown(DOCS / "gallery.md") == set(drawn)
@@ -118,10 +118,9 @@ def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monke
         monkeypatch.setattr(pages, name, tmp_path / "docs" / ("" if name == "DOCS" else "pictures"))
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs/one.md"
-    figure = "hgviz figure two.toml \\\n  -o a.png  # two panels"
-    panel = '[[panel]]\nof = ["sample/first.h5"]\nkind = "activation"\n'
+    figure = "hgviz figure sample/first.h5 --kind activation \\\n  -o a.png  # one chart"
     page.write_text(
-        f"One.\n\n```toml two.toml\n{panel}\n{panel}title = 'B'\n```\n\n```sh\n{figure}\n```\n\n"
+        f"One.\n\n```sh\n{figure}\n```\n\n"
         "```sh long\nhgviz no such verb\n```\n\n```text\nhgviz neither\n```\n"
     )
     (tmp_path / "README.md").write_text("![Shown](docs/pictures/a.png)\n")
@@ -129,7 +128,9 @@ def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monke
     (made,) = pages.make(page)
     assert made == tmp_path / "docs/pictures/a.png"
     first = made.read_bytes()
-    assert said(made.name).endswith("command: hgviz figure two.toml -o a.png")
+    assert said(made.name).endswith(
+        "command: hgviz figure sample/first.h5 --kind activation -o a.png"
+    )
     pages.make(page)
     assert made.read_bytes() == first
     with pytest.raises(SystemExit, match="no such verb"):

@@ -10,7 +10,6 @@ import pytest
 
 import hgviz
 from hgviz import tasks
-from hgviz.cli import main
 from hgviz.core import Capture, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.resources import resource
@@ -73,27 +72,6 @@ def test_a_path_may_be_of_a_capture_a_checkpoint_or_a_study(small, tmp_path):
     assert "<svg" in found._repr_svg_() and found.facts["rows"][0]["head"]
     with pytest.raises(HgvizError, match="shows no capture"):
         found.capture  # noqa: B018
-
-
-def test_a_sheet_is_shown_as_its_command_draws_it(small, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    write_capture(tmp_path / "c.h5", small)
-    panels = (f'[[panel]]\nof = ["c.h5"]\nkind = "map"\nlayer = {at}\n' for at in (0, 1))
-    (tmp_path / "FIG.toml").write_text("share = true\n" + "".join(panels))
-    found = hgviz.sheet("FIG.toml")
-    assert "<svg" in found._repr_svg_()
-    assert found.save("s.pdf").read_bytes().startswith(b"%PDF")
-    assert found.command == "hgviz figure FIG.toml -o s.pdf"
-    drawn = (tmp_path / "s.pdf").read_bytes()
-    assert main(found.command.split()[1:], None) == 0
-    assert (tmp_path / "s.pdf").read_bytes() == drawn
-    assert json.loads(json.dumps(found.facts))["b.layer"].startswith("1")
-    with pytest.raises(HgvizError, match="shows no capture"):
-        found.capture  # noqa: B018
-    (tmp_path / "FIG.toml").write_text('[[panel]]\nof = ["none.h5"]\nkind = "map"\n')
-    with pytest.raises(HgvizError, match=r"Panel 1 of FIG\.toml"):
-        hgviz.sheet("FIG.toml")
 
 
 def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):

@@ -1,23 +1,22 @@
-"""Figures for papers from a terminal: of one kind, or several on a sheet."""
+"""Figures for papers from a terminal."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from hgviz import terminal
 from hgviz.cli.options import require_drawable
-from hgviz.resources import SAMPLE, bundled
+from hgviz.resources import bundled
 
-SHEET = ".toml"
 HEAD = "Which head, which token"
 COLOURS = "Colours and ranges"
 LINKS = "Links"
 ROLLOUT = "Rollout"
 CHARTS = "Charts"
-NO_OPTIONS = ("sources", "kind", "out", "item", "toml", "numbers")  # of what is drawn
+NO_OPTIONS = ("sources", "kind", "out", "item", "numbers")  # of what is drawn
 
 
 def figure(
@@ -27,8 +26,7 @@ def figure(
         typer.Argument(
             metavar="PATH...",
             parser=bundled,
-            help="Captures, or studies (.h5), or the folder of hgviz study run; or one FIG.toml, a "
-            "sheet of several figures.",
+            help="Captures, or studies (.h5), or the folder of hgviz study run.",
         ),
     ],
     kind: Annotated[
@@ -63,9 +61,6 @@ def figure(
         str | None,
         typer.Option(metavar="N", help="Which text of a corpus, from 0; of several files 3,0."),
     ] = None,
-    toml: Annotated[
-        bool, typer.Option("--toml", help="Draw nothing; print it as a panel for a FIG.toml.")
-    ] = False,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Write the numbers beside it, as FIG.csv.")
     ] = False,
@@ -261,74 +256,35 @@ def figure(
 ) -> None:
     """Draw a figure for a paper; options that its kind does not use are ignored.
 
-    Of a FIG.toml, several on a sheet. What a figure says of itself, in the Keywords of a PDF and
-    the Description of an SVG or PNG, ends with the command that draws it again.
+    What a figure says of itself, in the Keywords of a PDF and the Description of an SVG or PNG,
+    ends with the command that draws it again.
     """
+    from hgviz import tasks
+    from hgviz.figures import FIGURES
+
     asked = {name: one for name, one in context.params.items() if one not in (None, [], ())}
     options = {
         name if name != "form" else "format": one
         for name, one in asked.items()
         if name not in NO_OPTIONS
     }
-    if any(one.name.endswith(SHEET) for one in sources):
-        given = {"kind": kind, "item": item, "toml": toml or None, **options}
-        named = [name for name, one in given.items() if one is not None]
-        _sheet(sources, out, named, numbers=numbers)
-    else:
-        of = _kind(kind, len(sources))
-        _figure(sources, of, out, item, options, toml, numbers=numbers)
-
-
-def _figure(
-    sources: list[Path],
-    kind: str,
-    out: Path | None,
-    item: str | None,
-    options: dict[str, Any],
-    toml: bool,
-    *,
-    numbers: bool,
-) -> None:
-    from hgviz import tasks
-    from hgviz.figures import FIGURES, plan
-    from hgviz.figures.forms import Unfit
-    from hgviz.figures.provenance import known_name
-
-    if toml and numbers:
-        raise typer.BadParameter("--numbers goes with a figure, and --toml draws none.")
-    if out is None and not toml:
+    kind = _kind(kind, len(sources))
+    if out is None:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
     require_drawable(out, *sources, numbers=numbers)
-    try:
-        items = plan.items_of(item or "0", len(sources))
-    except Unfit:
-        raise typer.BadParameter(
-            f"--item cannot be {item!r}; it is 3, or 3,0 for two files."
-        ) from None
-    found = tasks.sources_of(kind, sources, items)
+    found = tasks.sources_of(kind, sources, _items(item or "0", len(sources)))
     spec = tasks.spec_from(kind, options, found)
-    if out is None or toml:
-        named = [known if (known := known_name(str(one))).startswith(f"{SAMPLE}/") else str(one)
-                 for one in sources]  # fmt: skip
-        print(plan.table(spec, named, items), end="")
-        return
     task = tasks.figure(spec, found, out, numbers=numbers)
     terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
-def _sheet(sources: list[Path], out: Path | None, given: list[str], *, numbers: bool) -> None:
-    from hgviz import tasks
-
-    if len(sources) > 1:
-        raise typer.BadParameter("A sheet is one FIG.toml, which names all its files.")
-    if given:
-        raise typer.BadParameter(
-            f"A sheet says itself what --{given[0]} would: change {sources[0]}."
-        )
-    if out is None:
-        raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
-    task = tasks.sheet_at(sources[0], out, numbers=numbers)
-    terminal.say(f"{terminal.run(task, 'Drawing')}: a sheet.")
+def _items(text: str, count: int) -> tuple[int, ...]:
+    """Which text of each file: 3 of all of them, or 3,0. Raises BadParameter."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (1, count) or not all(part.isdecimal() for part in parts):
+        raise typer.BadParameter(f"--item cannot be {text!r}; it is 3, or 3,0 for two files.")
+    numbers = tuple(map(int, parts))
+    return numbers * count if len(numbers) == 1 else numbers
 
 
 def _kind(kind: str | None, files: int) -> str:

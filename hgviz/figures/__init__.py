@@ -7,18 +7,16 @@ the numbers behind them, report puts charts and tables on one HTML page.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hgviz.core import Capture, HgvizError, replace
+from hgviz.core import Capture, HgvizError
 from hgviz.errors import HgvizWarning
-from hgviz.figures.content import Content, Fact, Facts, Looked, Panel, Sheet
+from hgviz.figures.content import Content, Fact, Facts, Looked, Panel
 from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, Spec, csv_beside, format_of, points
 
 if TYPE_CHECKING:
-    from hgviz.figures.content.charts import Row
     from hgviz.figures.paper.page import Page
 
 MOST_BOXED = 8  # characters without a font that a warning names
@@ -97,13 +95,6 @@ def composed(spec: Spec, content: Content | Capture) -> Page:
     return page
 
 
-def composed_sheet(sheet: Sheet, panels: Sequence[Panel]) -> Page:
-    """The page of several figures beside and below each other. Call and errors as of composed."""
-    from hgviz.figures.paper.sheet import arranged
-
-    return arranged(sheet, [replace(one, spec=_known(one.spec)) for one in panels])
-
-
 def draw(panel: Panel, path: str | Path) -> Path:
     """Write a figure to path and return the path; a .csv has its numbers in place of a picture.
 
@@ -114,84 +105,39 @@ def draw(panel: Panel, path: str | Path) -> Path:
     if not panel.spec.format and path.suffix.lower() == TABLE:
         write_numbers(panel, path)
         return path
+    form = format_of(path, panel.spec.format)
     from hgviz.figures import provenance
-
-    def page_and_record() -> tuple[Page, dict[str, str]]:
-        page = composed(panel.spec, panel.content)
-        return page, provenance.record(panel, page.notes, path)
-
-    return _written(page_and_record, path, panel.spec.format)
-
-
-def draw_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
-    """Write several figures as one, as draw does one."""
-    path = Path(path)
-    if not sheet.format and path.suffix.lower() == TABLE:
-        write_numbers_of_sheet(sheet, panels, path)
-        return path
-    from hgviz.figures import provenance
-
-    def page_and_record() -> tuple[Page, dict[str, str]]:
-        from hgviz.figures.paper.sheet import placed
-
-        ready = placed(sheet, panels)
-        page = composed_sheet(sheet, ready)
-        return page, provenance.record_of_sheet(sheet, ready, page.notes, path)
-
-    return _written(page_and_record, path, sheet.format)
-
-
-def write_numbers(panel: Panel, path: str | Path) -> Path:
-    """Write the numbers of a figure as a CSV named after its path. Raises HgvizError."""
-    from hgviz.figures.files import companions
-
-    return _write_table(Path(path), companions.rows(replace(panel, spec=_known(panel.spec))))
-
-
-def write_numbers_of_sheet(sheet: Sheet, panels: Sequence[Panel], path: str | Path) -> Path:
-    """The same of a sheet: the letter of its panel stands first in every line of numbers."""
-    from hgviz.figures.files import companions
-
-    return _write_table(Path(path), companions.rows_of_sheet(sheet, panels))
-
-
-def _write_table(path: Path, rows: Iterable[Row]) -> Path:
-    from hgviz.figures.files import export
-
-    export.require_folder(path)
-    out = csv_beside(path)
-    export.write(out, {out.name: export.table(rows)})
-    return out
-
-
-def _known(spec: Spec) -> Spec:
-    kind_of(spec.kind)
-    return spec
-
-
-def _written(
-    page_and_record: Callable[[], tuple[Page, dict[str, str]]], path: Path, asked: str
-) -> Path:
-    """Compose and write a figure, with what it says of itself."""
-    form = format_of(path, asked)
     from hgviz.figures.files import export
     from hgviz.figures.paper import labels, style
 
     export.require_folder(path)
     with style.dressed(), labels.recorded_boxes() as boxed:
-        page, record = page_and_record()
+        page = composed(panel.spec, panel.content)
+        record = provenance.record(panel, page.notes, path)
         files = export.render(page.figure, form, path, record)
     export.write(path, files)
     if boxed:
         some = ", ".join(f"U+{ord(one):04X}" for one in sorted(boxed)[:MOST_BOXED])
         more = f" and {len(boxed) - MOST_BOXED} more" if len(boxed) > MOST_BOXED else ""
         line = f"{path.name}: no installed font has {some}{more}; printed as {labels.BOX}."
-        warnings.warn(f"{line} Install a font that has them.", HgvizWarning, stacklevel=3)
+        warnings.warn(f"{line} Install a font that has them.", HgvizWarning, stacklevel=2)
     return path
+
+
+def write_numbers(panel: Panel, path: str | Path) -> Path:
+    """Write the numbers of a figure as a CSV named after its path. Raises HgvizError."""
+    kind = kind_of(panel.spec.kind).name
+    from hgviz.figures.files import export
+    from hgviz.figures.pictures import DRAWINGS
+
+    out = csv_beside(Path(path))
+    export.require_folder(out)
+    rows = DRAWINGS[kind].rows(panel.spec, panel.content)
+    export.write(out, {out.name: export.table(rows)})
+    return out
 
 
 __all__ = [
     "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked",
-    "Panel", "Sheet", "Spec", "composed", "composed_sheet", "draw", "draw_sheet", "format_of",
-    "kind_of", "points", "write_numbers", "write_numbers_of_sheet",
+    "Panel", "Spec", "composed", "draw", "format_of", "kind_of", "points", "write_numbers",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """How the options of figures are read and written: numbers, tokens, heads, a range of weights.
 
-What is read comes from a command line, a .toml or a notebook; what is written suits all three.
+What is read comes from a command line or a notebook; what is written suits both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Spec as options: words of a command line, keys of a .toml, arguments of a notebook.
+"""A Spec as options: words of a command line, arguments of a notebook.
 
 What is written here is read here: a figure says how to draw it again, and nothing of it is lost.
 """

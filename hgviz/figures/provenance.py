@@ -6,13 +6,12 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from string import ascii_lowercase
 from typing import Any
 
 import hgviz
 from hgviz.core import Capture, replace
 from hgviz.figures import kind_of
-from hgviz.figures.content import Looked, Panel, Sheet
+from hgviz.figures.content import Looked, Panel
 from hgviz.figures.content.answers import Answer
 from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.content.repeats import Repeats
@@ -46,20 +45,6 @@ def record(panel: Panel, notes: Sequence[str], path: Path) -> dict[str, str]:
     return {name: plain(value) for name, value in found.items() if value}
 
 
-def record_of_sheet(
-    sheet: Sheet, panels: Sequence[Panel], notes: Sequence[str], path: Path
-) -> dict[str, str]:
-    """What identifies a figure of several panels: what identifies each, under its letter."""
-    found = {"program": f"hgviz {hgviz.__version__}", "kind": "sheet"}
-    for letter, panel in zip(ascii_lowercase, panels, strict=False):
-        one = record(panel, [], path.with_name(f"{letter}-{path.name}"))
-        found |= {f"{letter}.{name}": words for name, words in one.items() if name != "program"}
-    found["sheet"] = sheet.digest
-    words = ["hgviz", "figure", bare_name(sheet.file) or "FIGURE.toml", "-o", path.name]
-    found |= {"reduction": "; ".join(notes), "command": shlex.join(words)}
-    return {name: plain(value) for name, value in found.items() if value}
-
-
 def _about(spec: Spec, capture: Capture) -> dict[str, str]:
     chosen, looked_at = spec.selection, used(spec.kind)
     layers = capture.spec.layers
@@ -83,8 +68,7 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
 
 def metadata(form: str, record: dict[str, str]) -> dict[str, Any]:
     """The record as a file of this format keeps it."""
-    label = "Several figures" if record["kind"] == "sheet" else kind_of(record["kind"]).label
-    title = ": ".join(filter(None, (label, record.get("model"))))
+    title = ": ".join(filter(None, (kind_of(record["kind"]).label, record.get("model"))))
     lines = [f"{name}: {value}" for name, value in record.items()]
     found = {"Title": title, "Creator": record["program"]}
     # a date makes two runs differ, so there is one only where it was asked for

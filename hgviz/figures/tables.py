@@ -6,7 +6,7 @@ capture. The names of columns are those of docs/how-to/numbers.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import isfinite, prod
 from typing import Any, NamedTuple, Protocol
@@ -179,19 +179,6 @@ def of_three(_: Spec, chart: Three) -> Iterator[Row]:
 
 
 # --- what they have in common ---------------------------------------------------------------------
-
-
-def beside(tables: Sequence[tuple[str, Iterable[Row]]]) -> Iterator[Row]:
-    """The numbers of several panels as one table: the letter of each first, then all columns."""
-    read = [(letter, iter(rows)) for letter, rows in tables]
-    names = [(letter, next(rows, ()), rows) for letter, rows in read]
-    every = list(dict.fromkeys(name for _, columns, _ in names for name in columns))
-    yield ("panel", *every)
-    for letter, columns, rows in names:
-        at = {name: number for number, name in enumerate(columns)}
-        order = [at.get(name) for name in every]
-        for row in rows:
-            yield (letter, *("" if place is None else row[place] for place in order))
 
 
 def cell(value: Any) -> str:

@@ -56,7 +56,7 @@ class Figure:
     def capture(self) -> Capture:
         """What it shows: the capture, of two the first. Errors: HgvizError for other figures."""
         if not self.captures:
-            raise HgvizError("this figure is of studies, or a sheet", "it shows no capture alone")
+            raise HgvizError("this figure is of studies", "it shows no capture alone")
         return self.captures[0]
 
     @property
@@ -181,24 +181,6 @@ def compare(
         return finish(tasks.compare(one, other)).facts()
 
     return Figure(*_ways(spec, [one, other]), facts, (one, other))
-
-
-def sheet(plan: Path_) -> Figure:
-    """Several figures as one, as a FIG.toml says it: `hgviz figure ... --toml` prints its panels.
-
-    It is read once, and its files with it. Errors: HgvizError that names the panel.
-    """
-    whole, panels = finish(tasks.sheet_of(plan))
-
-    def write(path: Path_) -> str:
-        return finish(tasks.sheet(whole, panels, path))
-
-    def facts(path: Path = Path("figure.svg")) -> Facts:
-        from hgviz.figures import provenance
-
-        return dict(provenance.record_of_sheet(whole, panels, [], path))
-
-    return Figure(write, lambda path: str(facts(path)["command"]), facts)
 
 
 def capture(
@@ -331,4 +313,4 @@ def _ways(
     return write, command
 
 
-__all__ = ["Figure", "capture", "compare", "figure", "reach", "redundancy", "sheet"]
+__all__ = ["Figure", "capture", "compare", "figure", "reach", "redundancy"]

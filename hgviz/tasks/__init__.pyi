@@ -11,7 +11,7 @@ from .composing import (
 from .concluding import conclude
 from .contrasting import laboratory, report, require_report, words_of
 from .corpus import capture_corpus
-from .drawing import draw, figure, panel, preview, sheet
+from .drawing import draw, figure, panel, preview, sources_of, spec_from
 from .explaining import explain, head_beside, question_of
 from .generating import generate, write
 from .learning import beside, learned, with_learned
@@ -35,7 +35,6 @@ from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .reporting import chart
 from .scoring import evaluate, examples_from, train
-from .sheets import sheet_at, sheet_of, sources_of, spec_from
 from .study_report import results_facts, study_report, study_results
 from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
@@ -51,8 +50,7 @@ __all__ = [
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
     "report", "require_model_of", "require_report", "results_facts", "rollout", "run_sweep",
-    "said_by", "save", "sheet",
-    "sheet_at", "sheet_of", "sources_of", "spec_from", "study", "study_at", "study_report",
+    "said_by", "save", "sources_of", "spec_from", "study", "study_at", "study_report",
     "study_results", "sweep_at", "sweep_chart", "together", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
     "with_learned", "words_of", "write",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.language import counted
@@ -12,14 +12,15 @@ from hgviz.sweep import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told
 from hgviz.tasks.dissecting import neurons_chart
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.opening import Path_, capture_at, study_at
 from hgviz.tasks.plotting import sweep_chart
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
+from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.figures import Content, Panel, Sheet, Spec
+    from hgviz.figures import Content, Panel, Spec
     from hgviz.figures.preview import Preview
     from hgviz.study import Study
 
@@ -66,17 +67,28 @@ def preview(ready: Panel, dots: float) -> Task[Preview]:
     return drawn(ready, dots)
 
 
-def sheet(
-    whole: Sheet, panels: Sequence[Panel], path: Path_, *, numbers: bool = False
-) -> Task[str]:
-    """Draw several figures as one, numbers as in draw. Errors: HgvizError."""
-    from hgviz import figures
+def sources_of(
+    kind: str, files: Sequence[Path_], items: Sequence[int] = (0,)
+) -> list[Capture | Study | Sweep]:
+    """What a figure of this kind is drawn of: captures, which text of each of them, studies, or the
+    folder of a sweep.
 
-    yield Step(0, 1, f"drawing {Path(path).name}")
-    done = figures.draw_sheet(whole, panels, path)
-    if numbers:
-        figures.write_numbers_of_sheet(whole, panels, done)
-    return str(done)
+    Errors: HgvizError for files that hold something else.
+    """
+    from hgviz.figures import kind_of
+
+    if kind_of(kind).of == "sweep":
+        return [sweep_at(one) for one in files]
+    if kind_of(kind).of in ("study", "studies"):
+        return [study_at(one) for one in files]
+    return [capture_at(one, items[min(at, len(items) - 1)]) for at, one in enumerate(files)]
+
+
+def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study | Sweep]) -> Spec:
+    """The figure that some options ask for. Errors: HgvizError, as figures.options.spec_of."""
+    from hgviz.figures.options import spec_of
+
+    return spec_of(kind, options, [one for one in of if isinstance(one, Capture)])
 
 
 def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Task[Panel]:
@@ -214,4 +226,4 @@ def _require(
         )
 
 
-__all__ = ["draw", "figure", "long", "panel", "preview", "sheet"]
+__all__ = ["draw", "figure", "long", "panel", "preview", "sources_of", "spec_from"]

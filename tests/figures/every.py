@@ -6,7 +6,7 @@ from functools import cache
 
 from hgviz import figures, tasks
 from hgviz.core import Selection, finish
-from hgviz.figures import FIGURES, Panel, Sheet, Spec
+from hgviz.figures import FIGURES, Panel, Spec
 from tests.figures.test_charts import study_of
 from tests.figures.texts import SEA
 from tests.making import make_capture
@@ -14,8 +14,6 @@ from tests.pictures import make_image_capture
 from tests.sweeps import make_sweep
 
 KINDS = tuple(FIGURES)
-SHEET = "a sheet"  # of several panels
-EVERY = (*KINDS, SHEET)
 METHODS = ("loo", "michel")
 
 
@@ -31,11 +29,8 @@ def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
 
 
 def draw(kind, path, width="acl", text=SEA[:40]):
-    """Write a figure of this kind, or a sheet of a map, a chart and all levels."""
-    if kind != SHEET:
-        return figures.draw(panel_of(kind, width, text), path)
-    panels = [panel_of(one, width, text) for one in ("map", "activation", "levels")]
-    return figures.draw_sheet(Sheet("neurips"), panels, path)
+    """Write a figure of this kind."""
+    return figures.draw(panel_of(kind, width, text), path)
 
 
 @cache

@@ -38,7 +38,7 @@ class Seen:
 
 
 def seen(page) -> Seen:
-    """Everything on a page, or on a sheet of several."""
+    """Everything on a page."""
     with style.dressed():
         return _seen(page)
 

@@ -7,8 +7,7 @@ from functools import cache
 
 from hgviz import tasks
 from hgviz.core import Display, HgvizError, Selection, finish, replace
-from hgviz.figures import WIDTHS, Looked, Spec, composed, composed_sheet
-from hgviz.figures.content import Panel, Sheet
+from hgviz.figures import WIDTHS, Looked, Spec, composed
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.maps.links import Linking
@@ -87,13 +86,3 @@ def _made(kind, name, number, width) -> Iterator[tuple[str, str, Page]]:
         yield kind, width, page_of(kind, name, number, width)
     except HgvizError:
         assert kind in ("rollout", *MEASURED)  # of slots and of dense maps there is none
-
-
-def sheet_of(panels, width, columns):
-    """A sheet of kinds, each of one of MAKERS."""
-    made = []
-    for kind, name in panels:
-        chosen = selections(capture_of(name))[1]
-        made.append(Panel(Spec(kind, chosen), content_of(kind, name, chosen)))
-    with style.dressed():
-        return composed_sheet(Sheet(width, columns=columns), made)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hgviz.core import HgvizError, Selection
 from hgviz.figures import Spec, format_of, points
 from hgviz.figures.files import latex
-from tests.figures.every import EVERY, SHEET
+from tests.figures.every import KINDS
 from tests.figures.every import draw as draw_any
 from tests.figures.texts import HOSTILE, SEA, draw
 from tests.making import make_capture
@@ -121,7 +121,7 @@ def compiled(folder, body, program="pdflatex", preamble=""):
 def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
     (tmp_path / "a folder").mkdir()
     body = []
-    for number, kind in enumerate(EVERY):
+    for number, kind in enumerate(KINDS):
         draw_any(kind, tmp_path / "a folder" / f"f{number}.pgf")
         file = f'"a folder/f{number}.pgf"'
         body.append(
@@ -129,9 +129,8 @@ def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
         )
     said = compiled(tmp_path, "\n\n".join(body))
     widths = {int(n): float(w) for n, w in re.findall(r"W(\d+):([\d.]+)pt", said)}
-    for number, kind in enumerate(EVERY):
-        wanted = points("neurips" if kind == SHEET else "acl")
-        assert widths[number] * 72 / 72.27 == pytest.approx(wanted, abs=0.5), kind
+    for number, kind in enumerate(KINDS):
+        assert widths[number] * 72 / 72.27 == pytest.approx(points("acl"), abs=0.5), kind
 
 
 @needs_latex

@@ -10,7 +10,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import axis_marks, size_for, visible
 from hgviz.figures.paper.page import Page
 from tests.figures.flaws import flaws, seen
-from tests.figures.pages import EVERY_WIDTH, page_of, selections, sheet_of, some_pages
+from tests.figures.pages import EVERY_WIDTH, page_of, selections, some_pages
 from tests.figures.texts import MAKERS, capture_of
 
 
@@ -19,14 +19,6 @@ def test_no_figure_of_any_text_has_a_flaw(name):
     for kind, width, page in some_pages(name):
         assert page.width == pytest.approx(points(width), abs=0.01)
         assert flaws(page) == [], (kind, width)
-
-
-def test_no_sheet_has_a_flaw():
-    panels = [("map", "hostile"), ("links", "words"), ("wall", "deep"), ("compare", "Hangul"),
-              ("levels", "signed"), ("rollout", "Arabic")]  # fmt: skip
-    page = sheet_of(panels, "icml2", columns=2)
-    assert page.width == pytest.approx(points("icml2"), abs=0.01)
-    assert flaws(page) == []
 
 
 def test_every_width_is_drawn_for_every_kind():

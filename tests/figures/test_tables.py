@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from hgviz import figures, tasks
 from hgviz.__main__ import main
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
-from hgviz.figures import FIGURES, Looked, Panel, Sheet, Spec, composed, tables
+from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
-from hgviz.figures.files import companions, export
+from hgviz.figures.files import export
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
+from hgviz.figures.pictures import DRAWINGS
 from hgviz.maps.links import Linking
 from hgviz.store import write_capture
 from tests.figures.every import panel_of
@@ -30,7 +31,8 @@ SOME = "sea", "signed", "windowed", "words", "ragged", "two texts", "states", "s
 
 def read(panel):
     """The table of a figure as a program reads it: names of columns -> texts."""
-    text = export.table(companions.rows(panel)).decode()
+    rows = DRAWINGS[panel.spec.kind].rows(panel.spec, panel.content)
+    text = export.table(rows).decode()
     return list(csv.DictReader(StringIO(text, newline=""), strict=True))
 
 
@@ -302,21 +304,7 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# --- sheets and files -----------------------------------------------------------------------------
-
-
-def test_a_sheet_has_one_table_with_the_letter_of_each_panel(tmp_path):
-    panels = [panel_of(kind) for kind in ("map", "activation", "scores")]
-    path = figures.draw_sheet(Sheet(columns=2), panels, tmp_path / "s.csv")
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file, strict=True))
-    assert next(iter(rows[0])) == "panel"
-    assert [row["panel"] for row in rows] == sorted(row["panel"] for row in rows)
-    for letter, panel in zip("abc", panels, strict=True):
-        mine = [row for row in rows if row["panel"] == letter]
-        alone = read(panel)
-        assert len(mine) == len(alone)
-        assert {**mine[-1], **alone[-1]} == mine[-1]
+# --- files ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -345,19 +333,15 @@ def test_charts_keep_their_lines_in_order():
 
 def test_the_hostile_text_of_a_title_stays_out_of_the_numbers():
     one = panel_of("map", text=HOSTILE[:30])
-    assert export.table(companions.rows(one)) == export.table(
-        companions.rows(replace(one, spec=replace(one.spec, title="=x")))
-    )
+    titled = replace(one, spec=replace(one.spec, title="=x"))
+    assert read(one) == read(titled)
 
 
-def test_the_command_line_writes_numbers_beside_a_figure_and_a_sheet(tmp_path, capsys):
+def test_the_command_line_writes_numbers_beside_a_figure(tmp_path, capsys):
     capture = make_capture("Sand runs.", strides=(1, 2), heads=1)
     write_capture(tmp_path / "a.h5", capture)
-    (tmp_path / "s.toml").write_text('[[panel]]\nkind = "map"\nof = ["a.h5"]\n')
-    plain = ["figure", str(tmp_path / "a.h5"), "--kind", "map"]
-    for words, name in ((plain, "f"), (["figure", str(tmp_path / "s.toml")], "g")):
-        out = tmp_path / f"{name}.svg"
-        assert main([*words, "-o", str(out), "--numbers"]) == 0, capsys.readouterr()
-        alone = tmp_path / f"{name}-alone.csv"
-        assert main([*words, "-o", str(alone)]) == 0
-        assert alone.read_bytes() == out.with_suffix(".csv").read_bytes()
+    words = ["figure", str(tmp_path / "a.h5"), "--kind", "map"]
+    out, alone = tmp_path / "f.svg", tmp_path / "alone.csv"
+    assert main([*words, "-o", str(out), "--numbers"]) == 0, capsys.readouterr()
+    assert main([*words, "-o", str(alone)]) == 0
+    assert alone.read_bytes() == out.with_suffix(".csv").read_bytes()

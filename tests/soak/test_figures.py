@@ -9,7 +9,7 @@ from hgviz.figures.paper import style
 from tests.figures import test_attribution as attributions
 from tests.figures import test_charts as charts
 from tests.figures.flaws import flaws
-from tests.figures.pages import EVERY_WIDTH, TITLES, all_pages, sheet_of
+from tests.figures.pages import EVERY_WIDTH, TITLES, all_pages
 from tests.figures.texts import MAKERS, capture_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
@@ -43,14 +43,6 @@ def test_no_attribution_at_any_width_has_a_flaw(name, method):
         panel = attributions.panel_of(capture_of(name), method, width)
         with style.dressed():
             require(composed(panel.spec, panel.content), width, method)
-
-
-@pytest.mark.parametrize("columns", [1, 2, 3])
-@pytest.mark.parametrize("kinds", [("map", "links", "levels"), ("wall", "compare", "rollout")])
-def test_no_sheet_has_a_flaw(kinds, columns):
-    for width in ("neurips", "icml2", "ieee2", "12in"):
-        for name in ("hostile", "deep", "Hangul"):
-            require(sheet_of([(kind, name) for kind in kinds], width, columns), width, name)
 
 
 def test_heads_that_are_off_have_no_flaw_either():

@@ -1,4 +1,4 @@
-"""What figures are drawn of, as tasks make it ready, and how several stand on one sheet."""
+"""What figures are drawn of, as tasks make it ready."""
 
 from __future__ import annotations
 
@@ -44,28 +44,10 @@ Content: TypeAlias = "Looked | Drawn"
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
     """One figure ready to be drawn. files: the captures or studies it is of, by name, for the
-    command that draws it again; item: which text of all of them, or of each; span: how many columns
-    of a sheet it takes.
+    command that draws it again; item: which text of all of them, or of each.
     """
 
     spec: Spec
     content: Content
     files: tuple[str, ...] = ()
     item: int | tuple[int, ...] = 0
-    span: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """How panels stand together. columns: beside each other; lettered: (a), (b), (c) before their
-    titles; shared: colours and axes of all panels of a kind of data have one range. file: where
-    all this is written down, by name, for the command that draws it again; digest: of that file.
-    """
-
-    width: str = "neurips"
-    format: str = ""
-    columns: int = 2
-    lettered: bool = True
-    shared: bool = False
-    file: str = ""
-    digest: str = ""

@@ -134,8 +134,7 @@ class Three:
     """A head of A, one of B and what A weighs more, on one grid, each cell of 2^zoom x 2^zoom.
 
     maps: A, B and A - B; seen: where each has anything; shape: of the grid in whole cells; signed:
-    whether A or B has weights below 0; names: of A and B; apart: how far the colours of A - B go, 0
-    for as far as it goes.
+    whether A or B has weights below 0; names: of A and B.
     """
 
     maps: tuple[Floats, Floats, Floats]
@@ -150,7 +149,6 @@ class Three:
     more: str = ""
     notes: tuple[str, ...] = ()
     about: Mapping[str, str] = field(default_factory=dict)
-    apart: float = 0.0
 
     def rows(self) -> list[Row]:
         """The numbers, a line for each cell, the names of columns first."""

@@ -60,15 +60,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A metric: values, of each side (heads,), NaN where a head has no such number; limits: from
-    where to where y goes, None for all there is.
-    """
+    """A metric: values, of each side (heads,), NaN where a head has no such number."""
 
     name: str
     label: str
     description: str
     values: tuple[Many, ...]
-    limits: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -193,7 +193,7 @@ def _layout(page: Page, spec: Spec, capture: Capture, one: Map, bar: float, top:
     places = level(across, cell, cell * columns, text)
     high = max(_widest(across, text) if places is None else text, 17.0)
     x = (page.width - left - cell * columns - right) / 2 + left
-    y = page.above = max(top + high + LABEL_GAP, page.above)
+    y = top + high + LABEL_GAP
     return Layout(
         x, y, cell, tall, rows, columns, left, down, across, text, places, corner, row, column
     )

@@ -175,9 +175,7 @@ def _layers(count: int, width: float, said: bool) -> list[tuple[float, str]]:
 
 
 def ends_of(metric: Measured) -> tuple[float, float]:
-    """From 0, or from below it, with a little air; or as it is asked for."""
-    if metric.limits is not None:
-        return metric.limits
+    """From 0, or from below it, with a little air."""
     known = np.concatenate([one[np.isfinite(one)] for one in metric.values])
     low, high = min(float(known.min(initial=0)), 0.0), max(float(known.max(initial=0)), 0.0)
     air = 0.06 * (high - low) or 1.0

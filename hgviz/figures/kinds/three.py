@@ -52,8 +52,6 @@ def compose(page: Page, spec: Spec, chart: Three) -> None:
     chart = _reduced(chart, zoom_for(most, grid.cell * most, page.width))
     width, height = grid.cell * chart.shape[1], grid.cell * chart.shape[0]
     names = (f"A  {chart.names[0]}", f"B  {chart.names[1]}", "A − B")
-    top = max(top, page.above - ABOVE - grid.deep)
-    page.above = top + ABOVE + grid.deep
     x, y, bottom = grid.left, top, top
     for number, name in enumerate(names):
         if number == columns:
@@ -108,8 +106,7 @@ def _shades(display: Display, chart: Three) -> tuple[Shades, Shades, Shades]:
         one = shades_of(display, True, chart.maps)
         return one, one, one
     whole = shades_of(display, False, chart.maps[:2])
-    reach = (-chart.apart, chart.apart) if chart.apart else None
-    apart = shades_of(replace(display, limits=reach), True, chart.maps[2:])
+    apart = shades_of(replace(display, limits=None), True, chart.maps[2:])
     return whole, whole, apart
 
 

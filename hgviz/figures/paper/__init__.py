@@ -1,1 +1,1 @@
-"""What every figure stands on: the page, its type and axes, labels, colours, sheets of several."""
+"""What every figure stands on: the page, its type and axes, labels, colours."""

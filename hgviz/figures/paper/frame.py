@@ -103,10 +103,9 @@ def heading(page: Page, bold: str, plain: str) -> float:
     """A line in bold and in grey over the page, if any, or as many as it takes; gives where it
     ends.
     """
-    if not bold and not page.letter:
+    if not bold:
         return 2.0
     y = style.TITLE
-    bold = f"{page.letter}  {bold}".strip()
     lines = wrapped(bold, page.width, style.TITLE, bold=True, most=TITLE_LINES)
     for number, line in enumerate(lines):
         y += TITLE_LEADING if number else 0.0

@@ -31,38 +31,28 @@ Boxes = NDArray[np.float64]  # (boxes, 4): left, top, right, bottom
 
 
 class Page:
-    """A sheet to draw on, or with a figure given a part of one.
+    """A sheet to draw on.
 
-    letter: what its heading begins with, (a). notes: what its file must say about how it was drawn;
-    smallest: the size of its smallest text, in points, None before there is one. above: where a map
-    on it begins, at least; what draws one says where it does, so that those of a row can be level.
+    notes: what its file must say about how it was drawn; smallest: the size of its smallest text,
+    in points, None before there is one.
     """
 
-    def __init__(self, width: float, figure: Figure | None = None, letter: str = "") -> None:
+    def __init__(self, width: float) -> None:
         self.width = width
         self.height = 0.0
-        self.letter = letter
         self.notes: list[str] = []
         self.smallest: float | None = None
-        self.above = 0.0
-        self.whole = figure is None
-        self.figure = figure or Figure(figsize=(width / POINTS, 1), dpi=POINTS)
-        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.figure.axes)))
+        self.figure = Figure(figsize=(width / POINTS, 1), dpi=POINTS)
+        self.axes: Axes = self.figure.add_axes((0, 0, 1, 1))
         self.axes.set_axis_off()
         self.axes.set_autoscale_on(False)
         self._layer = 1.0
 
     def close(self, height: float) -> None:
-        """Cut the sheet below the last thing drawn; a part only learns how high it is."""
+        """Cut the sheet below the last thing drawn."""
         self.height = height
-        if self.whole:
-            self.figure.set_size_inches(self.width / POINTS, height / POINTS)
+        self.figure.set_size_inches(self.width / POINTS, height / POINTS)
         self.axes.set(xlim=(0, self.width), ylim=(height, 0))
-
-    def put(self, x: float, y: float, width: float, height: float) -> None:
-        """Place a part, its corner at x and y from the top left of a sheet so wide and high."""
-        low = height - y - self.height
-        self.axes.set_position((x / width, low / height, self.width / width, self.height / height))
 
     def text(
         self,
