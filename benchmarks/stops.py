@@ -15,8 +15,8 @@ from table import heading, line
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
 from hgviz.gui.app import keep_memory
-from hgviz.gui.working import give_back
 from hgviz.jobs import Runner
+from hgviz.maps.tiles import give_back
 from hgviz.resources import resource
 
 SENTENCE = "The hourglass reads letters, then pairs, then words. It thinks where little is. "
