@@ -55,7 +55,7 @@ def profile_chart(
     unit = captures[0].main.unit
     found = {
         name: Measured(
-            name, one.named("token" if unit in ("slot", "state") else unit), one.description,
+            name, one.named("token" if unit in ("slot", "state") else unit),
             tuple(
                 np.array([each[head].metrics[name] for head in side.heads], np.float64)
                 for side, each in zip(sides, known, strict=True)

@@ -64,7 +64,6 @@ class Measured:
 
     name: str
     label: str
-    description: str
     values: tuple[Many, ...]
 
 
