@@ -167,7 +167,7 @@ def compared(path, name):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import DUAL, Signal, finish, pictured
+    from hgviz.core import Signal, finish, pictured
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
 
@@ -186,9 +186,10 @@ def compared(path, name):
         read = {model.module.signal: signal}
     capture = finish(tasks.capture(model, source, target=target))
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+    if model.config.made != name:  # of a folder such as CLIP's, the model that reads texts
+        other = other.text_model
     takes = inspect.signature(other.forward).parameters
-    text = "input_ids" if model.spec.form == DUAL else "decoder_input_ids"
-    given = {**read, **({text: written} if model.spec.needs_target else {})}
+    given = {**read, **({"decoder_input_ids": written} if model.spec.needs_target else {})}
     if "use_cache" in takes:
         given["use_cache"] = False
     if "bbox" in takes:

@@ -17,7 +17,6 @@ from hgviz.prompt import Floats, Integers, Modality, Prompt, Signal, pictured, r
 
 Role = Literal["self", "down", "up", "cross"]
 Side = Literal["source", "target", "slots"]
-DUAL = "dual encoder"  # form of a model that reads an image or a sound and a text, as CLIP does
 Goal = Literal["next", "masked", "classes", "tags", "ends", "states"]
 Reduce = Literal["max", "mean"]
 Interval = slice | range | tuple[int, int] | None
@@ -116,7 +115,7 @@ class ModelSpec:
     classes (classes,) named by labels, of the class of each token, its tag (positions, classes), of
     where an answer begins and ends (2, positions), or its last hidden states (positions, width).
     modality: what it reads; of an encoder-decoder, its encoder. form: of a model of transformers
-    encoder, decoder, encoder-decoder, or DUAL.
+    encoder, decoder or encoder-decoder.
     """
 
     family: str
@@ -136,7 +135,7 @@ class ModelSpec:
 
     @property
     def two_texts(self) -> bool:
-        """Whether a decoder attends to a second text, or one stands beside an image or a sound."""
+        """Whether a decoder attends to a second text."""
         return any(level.sequence == "target" for level in self.levels)
 
     @property
@@ -153,8 +152,8 @@ class ModelSpec:
     @property
     def answers(self) -> bool:
         """Whether data can say how good its answers are, or how far they move: of models that read
-        two inputs, encoder-decoders, and those that say which two belong together."""
-        return not self.two_texts or self.form in ("encoder-decoder", DUAL)
+        two inputs, encoder-decoders alone."""
+        return not self.two_texts or self.form == "encoder-decoder"
 
     @property
     def heads(self) -> tuple[HeadId, ...]:

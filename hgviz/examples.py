@@ -8,7 +8,6 @@ belongs to a text, or what a model without answers makes of a text.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,8 +21,8 @@ from hgviz.errors import HgvizError
 from hgviz.language import counted
 from hgviz.prompt import Floats, Integers, Prompt
 
-Asked = Literal["classes", "tags", "ends", "next", "masked", "states", "pairs"]
-EACH: tuple[Asked, ...] = ("classes", "tags", "ends", "states", "pairs")  # of examples, no windows
+Asked = Literal["classes", "tags", "ends", "next", "masked", "states"]
+EACH: tuple[Asked, ...] = ("classes", "tags", "ends", "states")  # of examples, no windows
 
 NOTHING = -100  # wanted at a place where nothing is asked
 SEED = 0
@@ -165,8 +164,6 @@ class Examples:
         and again; left out, what is quick as a whole.
         """
         windows = self.asked == "next"
-        if self.asked == "pairs":  # each is told from those of its batch: all of one size
-            sizes = (math.ceil(len(self) / math.ceil(len(self) / TEXTS)),)
         if not sizes:
             most = max(1, int(TOKENS / self.lengths.mean()))
             sizes = (most,) if windows else (FIRST, MOST)
@@ -188,7 +185,7 @@ class Examples:
     def batch(self, rows: Sequence[int] | Integers) -> Batch:
         """Some examples side by side."""
         found = _side_by_side([self.rows[int(row)] for row in rows], np.asarray(rows, np.int64))
-        one_each, wanted = self.asked in ("classes", "states", "pairs"), found.wanted
+        one_each, wanted = self.asked in ("classes", "states"), found.wanted
         wanted = wanted[:, 0] if one_each else wanted[:, :2] if self.asked == "ends" else wanted
         return replace(found, wanted=wanted)
 
@@ -370,24 +367,6 @@ def written(firsts: Sequence[Prompt], targets: Sequence[Prompt], limit: int | No
     cut = sum(one.first is not None and len(one.first.ids) < len(first)
               for one, first in zip(rows, firsts, strict=True))  # fmt: skip
     return Examples("next", tuple(rows), _shuffled(len(rows)), cut=cut)
-
-
-def matched(
-    firsts: Sequence[Prompt], texts: Sequence[Prompt], limit: int | None, padding: int | None
-) -> Examples:
-    """Pictures or sounds, each with the text that belongs to it, which is to be told from those of
-    others. padding: the token that fills up each text to the limit, where the model reads it so."""
-    rows = []
-    for number, (first, text) in enumerate(zip(firsts, texts, strict=True)):
-        ids, spans = _cut(text, limit), text.spans[:limit]
-        if padding is not None and limit is not None:
-            rest = (0, limit - len(ids))
-            ids = np.pad(ids, rest, constant_values=padding)
-            spans = np.pad(spans, (rest, (0, 0)), constant_values=-1)
-        wanted = np.array([number], np.int64)
-        rows.append(Example(ids, wanted, text.text, spans, first=_read_first(first, limit)))
-    cut = 0 if limit is None else sum(len(text) > limit for text in texts)
-    return Examples("pairs", tuple(rows), _shuffled(len(rows)), cut=cut)
 
 
 def _read_first(prompt: Prompt, limit: int | None) -> Example:

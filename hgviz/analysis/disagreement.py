@@ -263,7 +263,7 @@ class _Places:
 
     def _text(self, row: Example, within: int) -> str:
         asked = self.asked[0].asked
-        return row.text if asked in ("classes", "ends", "pairs") else _before(row, within, asked)
+        return row.text if asked in ("classes", "ends") else _before(row, within, asked)
 
     def _end(self, examples: Examples, place: int, token: int) -> tuple[int, str]:
         """Where an answer begins or ends in its text, whatever the tokens are, and the word there;

@@ -20,7 +20,7 @@ from hgviz.examples import Batch, Examples, amount
 
 METRIC_OF = {
     "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
-    "masked": "masked_accuracy", "states": "cosine_distance", "pairs": "pair_accuracy",
+    "masked": "masked_accuracy", "states": "cosine_distance",
 }  # fmt: skip
 COSINE_TO_A = "cosine_distance_to_a"  # of two models' states
 
@@ -141,7 +141,7 @@ def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> E
     """What answers to all examples come to."""
     score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
-    if examples.asked in ("tags", "ends", "states", "pairs"):
+    if examples.asked in ("tags", "ends", "states"):
         return Evaluation(score, loss, cut=examples.cut)
     if examples.asked != "classes":
         found = Evaluation(score, loss, windows=len(examples), texts=examples.texts)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.differences import Array, finite
-from hgviz.core import DUAL, Integers
+from hgviz.core import Integers
 
 _ROWS = 256  # at once
 TINY = 1e-30  # in place of a length of 0
@@ -54,8 +54,6 @@ def logits_apart(alignment: Alignment) -> tuple[LogitDifference | None, str]:
     if a.spec.goal == "classes":
         one, other = np.atleast_2d(one), np.atleast_2d(other)
         at, of = [np.zeros(1, np.int64)] * 2, 1
-    elif a.spec.form == b.spec.form == DUAL and len(one) == len(other) == 2:
-        at, of = [np.arange(2)] * 2, 2  # a state of the image or sound, and one of the text
     else:
         shared = alignment.tokens()
         sides = shared.a, shared.b

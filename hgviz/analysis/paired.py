@@ -17,7 +17,6 @@ from hgviz.examples import Batch, Examples
 SHARES = {
     "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy",
     "next": "next_token_accuracy", "masked": "masked_accuracy", "states": "retrieval_accuracy",
-    "pairs": "pair_accuracy",
 }  # fmt: skip
 
 

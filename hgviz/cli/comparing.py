@@ -24,6 +24,7 @@ from hgviz.cli.options import (
     TextColumn,
     TextPair,
     ends_in,
+    reads_of,
     renamed,
     require_read,
     require_unread,
@@ -34,7 +35,7 @@ from hgviz.resources import bundled
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.differences import HeadDifference
-    from hgviz.core import Capture
+    from hgviz.core import Capture, Modality
     from hgviz.models.model import Model
 
 REPORT = ".html"
@@ -143,7 +144,8 @@ def compare(
 
         tasks.require_report(out)
     if data is not None:
-        models = _load(a, "A", device), _load(b, "B", device, activation)
+        reads = reads_of(image, audio)
+        models = _load(a, "A", device, reads), _load(b, "B", device, reads, activation)
         names = labels, labels if labels_b is None else labels_b
         if reported:
             for model in models:
@@ -158,10 +160,12 @@ def compare(
     words = (text, text_file, text_pair, target, image, audio)
     one = _opened(a, item) if captured[0] else None
     other = _opened(b, item if item_b is None else item_b) if captured[1] else None
+    known = one or other
+    reads = reads_of(image, audio) if known is None else known.spec.modality
     if one is None:
-        one = _captured(_load(a, "A", device), "A", words, other, "")
+        one = _captured(_load(a, "A", device, reads), "A", words, other, "")
     if other is None:
-        other = _captured(_load(b, "B", device, activation), "B", words, one, off)
+        other = _captured(_load(b, "B", device, reads, activation), "B", words, one, off)
     _maps((one, other), (a, b), every_row, out, as_json)
 
 
@@ -171,13 +175,17 @@ def _opened(path: Path, item: int) -> Capture:
     return open_capture(path, item)
 
 
-def _load(path: Path, name: str, device: Any, activation: str | None = None) -> Model:
+def _load(
+    path: Path, name: str, device: Any, reads: Modality, activation: str | None = None
+) -> Model:
     from hgviz import tasks
     from hgviz.core import HgvizError
 
     if tasks.kind_of(path) == "study":
         raise HgvizError(f"{path} is a study", "checkpoints and captures can be compared")
-    return terminal.run(tasks.load(path, device, activation=activation), f"Opening {name}")
+    return terminal.run(
+        tasks.load(path, device, activation=activation, reads=reads), f"Opening {name}"
+    )
 
 
 def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: str) -> Capture:

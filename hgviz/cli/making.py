@@ -28,6 +28,7 @@ from hgviz.cli.options import (
     TextColumn,
     TextPair,
     no_other,
+    reads_of,
     require_read,
 )
 from hgviz.language import counted
@@ -143,7 +144,8 @@ def capture(
     if out.exists() and any(one.samefile(out) for one in read):
         raise typer.BadParameter("-o names the file that is read; --force would replace it.")
     loaded = terminal.run(
-        tasks.load(model, device, dtype, masking, activation), f"Opening {model.name}"
+        tasks.load(model, device, dtype, masking, activation, reads_of(image, audio)),
+        f"Opening {model.name}",
     )
     chosen = tasks.heads_from(off, loaded.spec)
     few = Few(tasks.heads_from(streaming, loaded.spec), sink, recent)
@@ -278,8 +280,7 @@ def evaluate(
     the masked tokens it guesses; on a text, or on each text of a table (.tsv, .csv, .jsonl) by
     itself. A model of tokens' classes: the share that is right, on lists of words and tags
     (.jsonl); one that answers questions: of where answers begin and end, on rows as SQuAD's. A
-    model of hidden states: how far they move when heads go off, as 1 - cosine. One of images beside
-    texts, such as CLIP: how many texts are nearest to their own image, on rows of both.
+    model of hidden states: how far they move when heads go off, as 1 - cosine.
     """
     from hgviz import tasks
     from hgviz.analysis.evaluation import told

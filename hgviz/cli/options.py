@@ -13,7 +13,7 @@ from hgviz.errors import HgvizError
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture, ModelSpec
+    from hgviz.core import Capture, Modality, ModelSpec
     from hgviz.recipe import Recipe
 
 
@@ -245,6 +245,11 @@ Signed = Annotated[
     bool,
     typer.Option("--signed", help="Weights below zero stay so: the product of A + I, undivided."),
 ]
+
+
+def reads_of(image: Path | None, audio: Path | None) -> Modality:
+    """What a model is to read."""
+    return "image" if image is not None else "audio" if audio is not None else "text"
 
 
 def require_read(spec: ModelSpec, image: Path | None, audio: Path | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,9 @@ class Commands(
         """Open a checkpoint, a capture, a study or a session, whichever it is; or have the model at
         hand read an image or a sound, where it reads these."""
         spec = self.session.model.spec if self.session.model else self.session.spec
-        if spec is not None and Path(path).suffix.lower() in READABLE.get(spec.modality, ()):
+        model, ending = self.session.model, Path(path).suffix.lower()
+        tower = model is not None and model.is_tower and ending in chain(*READABLE.values())
+        if tower or (spec is not None and ending in READABLE.get(spec.modality, ())):
             self.prompting.capture_ids(path)
             return
         title = f"Opening {opening.name_of(path)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
@@ -11,9 +10,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 
 from hgviz.activations import ACTIVATIONS, SIX
-from hgviz.core import DUAL, HgvizError
+from hgviz.core import HgvizError
 from hgviz.gui import theme
-from hgviz.gui.asking import READ
 from hgviz.gui.controls import Button, Picker, label
 from hgviz.gui.language import tr
 from hgviz.gui.opening import reads_pairs, reads_text
@@ -90,8 +88,7 @@ class TextField(QPlainTextEdit):
 
 
 class TextDialog(Overlay):
-    """The text to capture, or both, with how much of it the model can read. beside: the file of an
-    image or a sound that the text is read with."""
+    """The text to capture, or both, with how much of it the model can read."""
 
     chosen = Signal(str, str)
     file_wanted = Signal()
@@ -104,7 +101,6 @@ class TextDialog(Overlay):
         spec: ModelSpec | None,
         second: str = "",
         model: Model | None = None,
-        beside: str = "",
     ) -> None:
         super().__init__(over)
         self._model, self._reads = model, Reads.of(model)
@@ -115,8 +111,7 @@ class TextDialog(Overlay):
         said = "Type or paste what the model shall read."
         if self._reads.needed:
             said = "The source is read by the encoder, the target by the decoder."
-        said = tr("It is read beside {file}.", file=Path(beside).name) if beside else tr(said)
-        self.body.addWidget(label(said, kind="secondary", factor=0.92))
+        self.body.addWidget(label(tr(said), kind="secondary", factor=0.92))
         if self._reads.needed:
             self.body.addWidget(label(tr("Source"), weight=600, factor=0.92))
         self.edit = self._field(text, tr("Text"), LOW if two else HIGH)
@@ -127,9 +122,6 @@ class TextDialog(Overlay):
         self.count = label("", kind="secondary", factor=0.92)
         ids = Button(tr("Ids from a file…"), "open", kind="link")
         ids.setToolTip(tr("A JSON file with input_ids, as hgviz capture --ids takes it"))
-        if beside and spec is not None:
-            ids.setText(tr(READ[spec.modality][0]) + "…")
-            ids.setToolTip("")
         ids.clicked.connect(self._ask_file)
         cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
@@ -303,11 +295,8 @@ def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool
 
 def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
     """The same in the model's own tokens; an empty text is one where special tokens frame it."""
-    dual = model.spec.form == DUAL
-    if dual and not text:
-        return tr("Empty: there is nothing to capture"), False
     try:
-        if model.spec.needs_target and not dual:
+        if model.spec.needs_target:
             if not second:
                 return tr("The target is empty"), False
             counts = [len(model.encode(text)), len(model.encode_target(second))]

@@ -13,11 +13,11 @@ import numpy as np
 from hgviz import tasks
 from hgviz.analysis.texts import Ends
 from hgviz.core import (
-    DUAL,
     NO_STREAMING,
     Capture,
     HeadId,
     HgvizError,
+    Modality,
     Off,
     Prompt,
     Selection,
@@ -27,6 +27,7 @@ from hgviz.core import (
 )
 from hgviz.gui.helping import log
 from hgviz.gui.keeping.gathering import Checked, checking
+from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.resources import resource
 from hgviz.session import OWN, clearest
 from hgviz.session.saved import is_session
@@ -140,15 +141,19 @@ class Wish:
     agreed: bool = False
     fits: bool = False
 
+    @property
+    def reads(self) -> Modality:
+        """What is read: a text or ids, or an image or a sound by the name of its file."""
+        ending = Path(self.ids).suffix.lower()
+        return "image" if ending in IMAGES else "audio" if ending in SOUNDS else "text"
+
 
 class UnreadError(HgvizError):
     """The model is open, but it cannot read what it was given."""
 
     def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
         do = error.do
-        if model.spec.form == DUAL and wish.ids and not wish.second:
-            do = "Give the text beside it"
-        elif model.spec.modality != "text":
+        if model.spec.modality != "text":
             do = "Choose an image" if model.spec.modality == "image" else "Choose a sound"
         elif not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
             more = ' and "encoder_hidden_states"' if model.takes_states else ""
@@ -173,7 +178,7 @@ class LongError(UnreadError):
 
 def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Capture]]:
     """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
-    if model is None:
+    if model is None or (model.is_tower and wish.reads != model.spec.modality):
         model = yield from load(wish)
     yield Step(0, 1, "reading the text")
     wish = _fitted(wish, model) if wish.fits else wish
@@ -260,8 +265,8 @@ def stopped(written: Written, writing: Writing) -> Written:
 
 def load(wish: Wish) -> Task[Model]:
     """The checkpoint, its attention exchanged where that is wished for."""
-    exchanged = {"activation": wish.activation} if wish.activation else {}
-    return (yield from tasks.load(wish.path, wish.device, **exchanged))
+    activation = wish.activation or None
+    return (yield from tasks.load(wish.path, wish.device, activation=activation, reads=wish.reads))
 
 
 def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:

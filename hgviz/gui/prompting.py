@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz.core import DUAL, ModelSpec
+from hgviz.core import ModelSpec
 from hgviz.gui.asking import CAPTURES, READ, READABLE, TEXTS, ask_for, ask_where
 from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
@@ -44,14 +44,10 @@ class Prompting:
         return self.session.model.spec if self.session.model else self.session.spec
 
     def edit(self) -> None:
-        """Edit the text, or both; a model that reads none is asked for ids, and one that reads an
-        image beside a text for the image first."""
+        """Edit the text, or both; a model that reads none is asked for ids."""
         from hgviz.gui.composing import Reads, TextDialog
 
         session, spec = self.session, self._spec
-        if spec is not None and spec.form == DUAL and session.ids:
-            self.edit_beside(session.ids)
-            return
         other = spec is not None and spec.modality != "text"
         if other or not Reads.of(session.model).text:
             self.ids()
@@ -75,29 +71,9 @@ class Prompting:
         ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
 
     def capture_ids(self, path: str) -> None:
-        """Capture what the ids of a file stand for; a text beside an image is asked for if there is
-        none yet."""
+        """Capture what the ids of a file stand for, an image or a sound."""
         self.remember(path)
-        session, spec = self.session, self._spec
-        if spec is not None and spec.form == DUAL and not session.second:
-            self.edit_beside(path)
-            return
-        session.put(ids=path)
-        self.run("capture")
-
-    def edit_beside(self, path: str) -> None:
-        """Edit the text that is read beside an image or a sound."""
-        from hgviz.gui.composing import TextDialog
-
-        session, spec = self.session, self._spec
-        dialog = TextDialog(self.window, session.second, spec, model=session.model, beside=path)
-        dialog.chosen.connect(lambda text, _: self.capture_beside(path, text))
-        dialog.file_wanted.connect(self.ids)
-        dialog.open()
-
-    def capture_beside(self, path: str, text: str) -> None:
-        """Capture an image or a sound, and the text beside it."""
-        self.session.put(ids=path, second=text)
+        self.session.put(ids=path)
         self.run("capture")
 
     def corpus(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
+    from hgviz.core import Modality
     from hgviz.models.model import Model
 
 
@@ -20,11 +21,12 @@ def open_model(
     dtype: str = "float32",
     masking: str | None = None,
     activation: str | None = None,
+    reads: Modality = "text",
 ) -> Model:
     """Open a checkpoint, see hgviz.models.model.open_model; imports torch when called."""
     from hgviz.models import model
 
-    return model.open_model(path, device, dtype, masking, activation)
+    return model.open_model(path, device, dtype, masking, activation, reads)
 
 
 __all__ = ["open_model"]

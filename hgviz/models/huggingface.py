@@ -34,12 +34,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hgviz.core import DUAL, Floats, HgvizError, Modality
+from hgviz.core import Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
 from hgviz.models import differential, longformer
 from hgviz.models.attention import attend
 from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
-from hgviz.models.config.huggingface import PAIRED, Kept, TransformersConfig
+from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
 from hgviz.models.devices import out_of_memory
@@ -653,7 +653,7 @@ class Transformers(Network):
             states = torch.randn((1, source, config.width), generator=made)
             return replace(ids(target), source=Tokens(states=states.to(self.weight)))
         given = ids(source) if config.modality == "text" else self._sample
-        return replace(ids(target), source=given) if config.form in PAIRED else given
+        return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
 
     def drawn(self, count: int) -> Tokens:
         """So many pictures or sounds of numbers drawn at random, with a token of its decoder."""
@@ -693,7 +693,7 @@ class Transformers(Network):
 
         running.after = enough
         target = None
-        if self.config.form in PAIRED:
+        if self.config.form == "encoder-decoder":
             target = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
         source = Tokens(signal=signal.to(self.weight))
         given = source if target is None else Tokens(target, source=source)
@@ -722,13 +722,6 @@ class Transformers(Network):
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
     @property
-    def padding(self) -> int | None:
-        """The token that fills up texts to their full length in a model that reads its last token,
-        as SigLIP does; None of others."""
-        told = cast(Any, self.net.config)
-        return told.text_config.pad_token_id if self.config.family.startswith("siglip") else None
-
-    @property
     def most_positions(self) -> int | None:
         """The number of positions that position_ids may name; None where it takes none."""
         tables = [one.num_embeddings for one in position_tables(self.net)]
@@ -743,7 +736,7 @@ class Transformers(Network):
     def first_position(self) -> int | None:
         """The position of a text's first token in a learned table, of a model that counts padding
         as well; None where padding is not counted, or positions cannot be given."""
-        if "position_ids" not in self.takes or self.config.form in PAIRED:
+        if "position_ids" not in self.takes or self.config.form == "encoder-decoder":
             return None
         seen: list[Tensor] = []
         hooks = [
@@ -820,9 +813,9 @@ class Transformers(Network):
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        past, dual = running.run.past, self.config.form == DUAL
+        past = running.run.past
         given: dict[str, Any] = {"return_dict": True}
-        if not dual and (self.config.form != "encoder-decoder" or "use_cache" in self.takes):
+        if self.config.form != "encoder-decoder" or "use_cache" in self.takes:
             given["use_cache"] = past is not None
         if past is not None:
             from hgviz.models.cache import NewRows
@@ -844,7 +837,6 @@ class Transformers(Network):
             if one.signal is not None:
                 given[self.signal] = one.signal
                 continue
-            prefix = "" if dual else prefix
             given |= {
                 f"{prefix}input_ids": one.ids if one.embedded is None else None,
                 f"{prefix}attention_mask": None if one.keep is None else one.keep.long(),

@@ -18,6 +18,7 @@ from hgviz.core import (
     HeadId,
     HgvizError,
     Integers,
+    Modality,
     ModelSpec,
     Off,
     Prompt,
@@ -101,6 +102,11 @@ class Model:
         """Whether it reads segments of unequal length, and can be told where they end."""
         config = self.config
         return isinstance(config, DynamicConfig | TransformersConfig) and config.shortens
+
+    @property
+    def is_tower(self) -> bool:
+        """Whether it is one of the two models of a folder such as CLIP's."""
+        return self.spec.family.endswith(("_text_model", "_vision_model", "_audio_model"))
 
     @property
     def takes_states(self) -> bool:
@@ -472,6 +478,7 @@ def open_model(
     dtype: str = "float32",
     masking: str | None = None,
     activation: str | None = None,
+    reads: Modality = "text",
 ) -> Model:
     """Open a checkpoint: a folder, the weights file or the config.json within it, or the name of
     a model in the local Hugging Face cache.
@@ -479,12 +486,12 @@ def open_model(
     device: auto (HGVIZ_DEVICE, else cuda, mps, cpu), cpu, cuda or mps. dtype: float64, float32,
     bfloat16 or float16. masking: compat, strict, or None for what the checkpoint says.
     activation: another one for all heads, as replacement.with_activation reads it; the spec then
-    has another name and digest. Errors: HgvizError.
+    has another name and digest. reads: which model of a folder such as CLIP's. Errors: HgvizError.
     """
     place, kind = device_of(device), dtype_of(dtype)
     if place == "mps" and kind == torch.float64:
         raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
-    found, name = read(path), ""
+    found, name = read(path, reads), ""
     if activation is not None:
         found, name = replaced(found, activation), f" with {activation}"
     config = _masked(found.config, masking)
@@ -496,14 +503,14 @@ def open_model(
         tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
     else:  # a model of images or sounds
         tokenizer = Bare()
-    ends, reads = ends_of(found.folder, tokenizer), None
+    ends, processor = ends_of(found.folder, tokenizer), None
     if spec.modality != "text":
         from hgviz.models.huggingface import Transformers
         from hgviz.models.signals import Processor
 
-        reads = Processor(found.folder, cast(Transformers, module))
+        processor = Processor(found.folder, cast(Transformers, module))
     unread = (*found.unused, *unread_files(found.weights, files_of(found.weights)))
-    return Model(module, spec, tokenizer, place, dtype, ends, reads, unread)
+    return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
 
 
 def module_of(

@@ -78,8 +78,6 @@ def compare_answers(
     second = yield from _answers_of(Trials(b, other, off, keep=0), "model B", 1)
 
     def name(answer: int) -> str:
-        if one.asked == "pairs":
-            return one.rows[answer].first.text  # type: ignore[union-attr]
         return one.labels[answer] if one.labels else said_by(a, answer)
 
     return disagreement((one, other), (first, second), name, (frozenset(), off))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz.core import (
     HgvizError,
+    Modality,
     ModelSpec,
     Off,
     Prompt,
@@ -115,14 +116,18 @@ def load(
     dtype: str = "float32",
     masking: str | None = None,
     activation: str | None = None,
+    reads: Modality = "text",
 ) -> Task[Model]:
-    """Open a checkpoint; activation: another one for all its heads, see models.replacement."""
+    """Open a checkpoint; activation: another one for all its heads, see models.replacement.
+
+    reads: which model of a folder such as CLIP's, with one for texts and one for images.
+    """
     _require_no_sweep(path)
     yield Step(0, 1, "loading torch")
     from hgviz.models import open_model
 
     yield Step(0.5, 1, f"reading {Path(path).name}")
-    return open_model(path, device, dtype, masking, activation)
+    return open_model(path, device, dtype, masking, activation, reads)
 
 
 def info(path: Path_) -> dict[str, Any]:

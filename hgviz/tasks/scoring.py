@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import (
-    DUAL,
     NO_STREAMING,
     HeadId,
     HgvizError,
@@ -122,8 +121,7 @@ def examples_from(
     tokens, questions for one that answers from a text, the texts of a table or lines of a file for
     one that gives hidden states; else the tokens of a text, or of each text of a table by itself.
 
-    An encoder-decoder is scored on the second texts of a table, each after its first; a dual
-    encoder on which image belongs to each text of a table.
+    An encoder-decoder is scored on the second texts of a table, each after its first.
 
     Of models of images and sounds a table names their files, from its own folder on. labels: what
     the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
@@ -159,21 +157,13 @@ def _read(
             return model.encode(text)
         return model.from_signal(Path(data).parent / text)
 
-    if spec.form == DUAL and not hasattr(model.module.net, "logit_scale"):
-        raise HgvizError(
-            "this model cannot be scored",
-            "it does not weigh how alike its two inputs are",
-            "Save one of its encoders by itself with save_pretrained, and open that folder",
-        )
-    if spec.form == DUAL or (spec.two_texts and spec.goal in ("next", "states")):
+    if spec.two_texts and spec.goal in ("next", "states"):
         from hgviz.models.texts.corpora import read_corpus
 
         files = spec.modality != "text"
         pairs = read_corpus(data, True, False, text_column, label_column, files).texts
         targets = [model.encode_target(one.target or "") for one in pairs]
         firsts = _all([one.text for one in pairs], encode)
-        if spec.form == DUAL:
-            return examples.matched(firsts, targets, limit, getattr(model.module, "padding", None))
         if spec.goal == "states":
             return examples.moved(targets, limit, firsts)
         return examples.written(firsts, targets, limit)

@@ -28,9 +28,9 @@ BITS = 1 / np.log(2)
 Index = QModelIndex | QPersistentModelIndex
 HEADS = {
     "classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}", "tags": "Class",
-    "ends": "Position", "states": "Nearest text", "pairs": "Nearest image",
+    "ends": "Position", "states": "Nearest text",
 }  # fmt: skip
-WHOLE = ("classes", "states", "ends", "pairs")  # asked of a whole text
+WHOLE = ("classes", "states", "ends")  # asked of a whole text
 UNITS = {"byte": "letter"}
 WORTH = ("", "", "", "", "more", "loss")  # which number of explained each column is
 

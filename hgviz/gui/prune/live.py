@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 RIGHT = {
     "classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right",
     "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
-    "states": "Nearest to its own state", "pairs": "Nearest to its own {noun}",
+    "states": "Nearest to its own state",
 }  # fmt: skip
 COLUMNS = ("seen", "share right", "low", "high")
 WITHOUT = "Write the model without the heads that are off"

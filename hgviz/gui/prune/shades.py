@@ -174,7 +174,7 @@ def _part(seen: Integers, total: int, noun: str) -> str:
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:
     """What is counted: text, byte, hidden token."""
-    if asked in ("classes", "states", "pairs"):
+    if asked in ("classes", "states"):
         return "text" if spec is None or spec.modality == "text" else spec.modality
     token = "byte" if spec is not None and spec.vocabulary == 256 else "token"
     return f"hidden {token}" if asked == "masked" else token

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
-from hgviz.core import DUAL, HgvizError, Step, Task, finish
+from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui.controls import Button, PaneHead, label
 from hgviz.gui.helping import log
 from hgviz.gui.language import tr
@@ -35,7 +35,6 @@ UNREAD = {  # by what a model reads that cannot read the text at hand
     "image": ("This model reads images", "Choose one, and its maps are shown here."),
     "audio": ("This model reads sound", "Choose a file, and its maps are shown here."),
 }
-BOTH = "Choose one and give the text beside it, and the maps of both are shown here."
 IDS = (("ids", "Choose a file…"), ("open_sample", "Open the sample"))
 
 
@@ -340,8 +339,6 @@ class View(QWidget):
         model = session.model if session is not None and session.capture is None else None
         if model is not None and "capture" in self.needs and not reads_text(model):
             empty, offered = UNREAD[model.spec.modality], IDS
-            if model.spec.form == DUAL:
-                empty = empty[0], BOTH
         title, text = map(tr, empty)
         actions = tuple((name, tr(words)) for name, words in offered)
         said = ((title, text), actions)

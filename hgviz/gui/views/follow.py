@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from hgviz.core import DUAL, Capture, HeadId, Task
+from hgviz.core import Capture, HeadId, Task
 from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import tables, verdict
@@ -147,6 +147,6 @@ class FollowView(View):
 def _way(capture: Capture, level: int) -> str:
     if any(one.stride != 1 for one in capture.spec.levels):
         return tr("down to the waist and back up")
-    if not capture.spec.two_texts or capture.spec.form == DUAL:
+    if not capture.spec.two_texts:
         return tr("through the layers")
     return tr("through the encoder") if level == 0 else tr("through the decoder")

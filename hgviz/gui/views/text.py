@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import DUAL, Capture, Display, HeadId, Selection, Task
+from hgviz.core import Capture, Display, HeadId, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.language import tr
@@ -179,8 +179,7 @@ class TextStrip(View):
             if at
             else words.read(spec)
         )
-        both = spec.form == DUAL
-        self.edit.setText(f"{words.read(spec)}…" if both else tr(CHANGE[spec.modality]))
+        self.edit.setText(tr(CHANGE[spec.modality]))
         for by, one in zip((-1, 1), self.steps, strict=True):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
@@ -381,7 +380,7 @@ def _told(passage: Passage) -> str:
 def _note(capture: Capture) -> str:
     """What the rows show: at which resolutions, in which texts."""
     spec, target = capture.spec, capture.target
-    if spec.two_texts and spec.form != DUAL:
+    if spec.two_texts:
         copied = target is not None and target.text and capture.prompt.text.startswith(target.text)
         return NOTES["copy" if copied else "texts"]
     alone = len({level.sequence for level in spec.levels}) == 1

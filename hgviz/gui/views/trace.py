@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hgviz import tasks
-from hgviz.core import DUAL, Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
 from hgviz.gui.language import tr
 from hgviz.gui.views import signs, words
 from hgviz.gui.views.atlas import Thumb, thumb
@@ -279,10 +279,7 @@ def _text(capture: Capture, span: Floats) -> str:
 def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | None, str]]:
     prompt = capture.prompt_of(level)
     if prompt is not capture.main:
-        told = "All maps together lead to the target: choose one of its tokens."
-        if capture.spec.form == DUAL:
-            told = "Maps are multiplied for the text: choose one of its tokens."
-        return None, tr(told)
+        return None, tr("All maps together lead to the target: choose one of its tokens.")
     try:
         rows = yield from tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
@@ -291,7 +288,7 @@ def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | N
     found, source = rows[0][before:], rows[0][:before]
     said = [tr("itself {share}", share=words.weight(float(found[token])))]
     said += _sources(prompt, found, token, SOURCES - int(before > 0))
-    if before and capture.spec.form != DUAL:
+    if before:
         share = words.weight(float(source.sum(dtype=np.float64)))
         best = ", ".join(_sources(capture.prompt, source, None, 2))
         said.append(tr("the source {share} ({best})", share=share, best=best))

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 
-from hgviz.core import DUAL, Level, ModelSpec
+from hgviz.core import Level, ModelSpec
 from hgviz.gui.language import tr
 
 READ = {"text": "Text", "image": "Image", "audio": "Sound"}  # by what a model reads
@@ -41,15 +41,12 @@ def level(spec: ModelSpec, number: int) -> str:
     one = spec.levels[number]
     if len({level.sequence for level in spec.levels}) == 1:
         return one.label
-    if spec.form == DUAL:
-        return tr(READ[spec.modality if one.sequence == "source" else "text"].lower())
     return tr("text" if one.sequence == "source" and not spec.two_texts else one.sequence)
 
 
 def read(spec: ModelSpec) -> str:
-    """What a model reads: Text, Image, Image and text."""
-    name = tr(READ[spec.modality])
-    return tr("{name} and text", name=name) if spec.form == DUAL else name
+    """What a model reads: Text, Image, Sound."""
+    return tr(READ[spec.modality])
 
 
 def coarseness(level: Level) -> float:

@@ -10,13 +10,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import DUAL, Goal, Integers, Layer, Level, Modality, ModelSpec, Role, readonly
+from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, Role, readonly
 from hgviz.models.config.shared import Count, own_spans, spread
 
 # families whose answers padding changes: a Funnel pools it, and classifiers of XLNet read the last
 # position, whatever stands there
 EVEN = ("funnel", "xlnet")
-PAIRED = ("encoder-decoder", DUAL)  # forms of models that read two inputs
 ENTRY = "hgviz"  # in a config.json: what transformers has no word for
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**16)]
 Some = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
@@ -289,9 +288,8 @@ class TransformersConfig:
 
     @property
     def two_texts(self) -> bool:
-        """Whether a decoder attends to another text, or to the states of its encoder, or a text
-        stands beside an image or a sound."""
-        return self.cross or self.form in PAIRED
+        """Whether a decoder attends to another text, or to the states of its encoder."""
+        return self.cross or self.form == "encoder-decoder"
 
     @property
     def even(self) -> bool:

@@ -21,6 +21,7 @@ from hgviz.errors import unusable
 from hgviz.models.formats.cache import called, settled
 
 if TYPE_CHECKING:
+    from hgviz.core import Modality
     from hgviz.models.formats.checkpoint import Checkpoint
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -58,38 +59,38 @@ class Reader:
     name: str
     label: str
     recognises: Callable[[Path], bool]
-    read: Callable[[Path], Checkpoint]
+    read: Callable[[Path, Modality], Checkpoint]
     stated: bool = True
 
 
-def _own(path: Path) -> Checkpoint:
+def _own(path: Path, _: Modality) -> Checkpoint:
     from hgviz.models.formats import checkpoint
 
     return checkpoint.read_own(path)
 
 
-def _package(path: Path) -> Checkpoint:
+def _package(path: Path, _: Modality) -> Checkpoint:
     from hgviz.models.formats import checkpoint
 
     return checkpoint.read_package(path)
 
 
-def _dynamic(path: Path) -> Checkpoint:
+def _dynamic(path: Path, _: Modality) -> Checkpoint:
     from hgviz.models.formats import dynamic
 
     return dynamic.read_dynamic(path)
 
 
-def _trax(path: Path) -> Checkpoint:
+def _trax(path: Path, _: Modality) -> Checkpoint:
     from hgviz.models.formats import trax
 
     return trax.read_trax(path)
 
 
-def _transformers(path: Path) -> Checkpoint:
+def _transformers(path: Path, reads: Modality) -> Checkpoint:
     from hgviz.models.formats import transformers
 
-    return transformers.read(path)
+    return transformers.read(path, reads)
 
 
 READERS: tuple[Reader, ...] = (
@@ -113,16 +114,17 @@ def recognises(path: str | Path) -> bool:
         return path.name == CONFIG or _weighs(path) or path.suffix == ARRAYS
 
 
-def read(path: str | Path) -> Checkpoint:
+def read(path: str | Path, reads: Modality = "text") -> Checkpoint:
     """Read a checkpoint: a folder, or the weights file or the config.json within it.
 
-    A name that is no path is looked for in the local Hugging Face cache.
+    A name that is no path is looked for in the local Hugging Face cache. reads: which model of a
+    folder such as CLIP's, with one for texts and one for images or sounds.
     Errors: HgvizError for whatever is missing, damaged or does not fit together.
     """
     path = settled(path)
     for reader in READERS:
         if reader.recognises(path):
-            return reader.read(path)
+            return reader.read(path, reads)
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
     raise HgvizError(

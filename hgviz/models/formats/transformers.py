@@ -25,13 +25,12 @@ import torch
 from msgspec import structs
 from torch import Tensor, nn
 
-from hgviz.core import DUAL, Goal, HeadId, HgvizError, Layer, Role
+from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.language import counted
 from hgviz.models import differential, longformer
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
-    PAIRED,
     Entry,
     Kept,
     Patches,
@@ -76,6 +75,7 @@ from hgviz.models.huggingface import (
 )
 
 SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
+TOWERS = ("text_model", "vision_model", "audio_model")  # ends of types, and what tensors begin by
 FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
 PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
 MOST_PARTS = 2**14  # layers, heads or experts that a model may have besides one for each tensor
@@ -203,6 +203,24 @@ def class_of(data: Mapping[str, Any], kind: str, held: Mapping[str, Tensor]) -> 
     )
 
 
+def _tower(made: type, reads: Modality) -> tuple[str, Any] | None:
+    """The key in config.json and the class of the model that reads texts, images or sounds, of a
+    class with one for texts and another, as CLIP's; None for any other class."""
+    start, names = made.__name__.removesuffix("Model"), dir(library())
+    if not hasattr(made, "get_text_features") or start == made.__name__:
+        return None  # a language model that sees has no features of texts
+    parts = {
+        "image": ("vision_config", f"{start}VisionModel"),
+        "audio": ("audio_config", f"{start}AudioModel"),
+        "text": ("text_config", f"{start}TextModel"),
+    }
+    there = {name: part for name, part in parts.items() if part[1] in names}
+    if len(there) < 2 or "text" not in there:
+        return None
+    key, name = there.get(reads, there["text"])
+    return key, getattr(library(), name)
+
+
 def _class_by(data: Mapping[str, Any], kind: str, bare: str, held: Mapping[str, Tensor]) -> str:
     """The class of a type that has most of these tensors, and lacks fewest."""
     library()
@@ -223,12 +241,13 @@ def _class_by(data: Mapping[str, Any], kind: str, bare: str, held: Mapping[str, 
     return max((bare, *named), key=fit)
 
 
-def read(path: Path) -> Checkpoint:
+def read(path: Path, reads: Modality = "text") -> Checkpoint:
     """A folder that save_pretrained wrote: its tensors as in its files, and its layers as they
     attend.
 
-    Its files are read by hgviz's own bounded readers. Errors: HgvizError for whatever is missing,
-    damaged, not known or does not fit together.
+    reads: which of the two models of a folder such as CLIP's is opened. Its files are read by
+    hgviz's own bounded readers. Errors: HgvizError for whatever is missing, damaged, not known or
+    does not fit together.
     """
     where, weights = located(path)[0], weights_of(path)
     data = read_config(where)
@@ -243,6 +262,11 @@ def read(path: Path) -> Checkpoint:
     found = stripped(held)
     names, held = dict(zip(found, held, strict=True)), found
     made = getattr(library(), class_of(whole, kind, held))
+    if (tower := _tower(made, reads)) is not None:
+        part, made = tower
+        kind = made.config_class.model_type
+        whole = {**whole.get(part, {}), "architectures": [made.__name__], "model_type": kind}
+        data, stated = whole, _stated(whole, kind, where, weights, held)
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
@@ -259,6 +283,11 @@ def read(path: Path) -> Checkpoint:
             return _outline(made, made.config_class.from_dict(_numbered(some)))
 
         raise _unbuilt(where, error, whole, build) from None
+    stem = next((f"{one}." for one in TOWERS if kind.endswith(one)), "")
+    if stem and any(name.startswith(stem) for name in held):
+        cut = "" if any(name.startswith(stem) for name in outline.state_dict()) else stem
+        names = {name.removeprefix(cut): names[name] for name in held if name.startswith(stem)}
+        held = {name.removeprefix(cut): one for name, one in held.items() if name.startswith(stem)}
     tables = sum(one.nbytes for one in outline.buffers())
     require_room(f"the model of {shown(where)}", tables, "Open it on a machine with more")
     entry = converted(data.get(ENTRY, {}), Entry, shown(where))
@@ -296,13 +325,9 @@ def read(path: Path) -> Checkpoint:
         if not alone:
             _require_same(network)
         config = network.config = replace(config, **entry.exchanged())
-    except HgvizError as error:
-        if error.do == BRING and (towers := towers_of(made)):
-            raise _by_parts(kind, towers, error) from None
+    except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
-        if towers := towers_of(made):
-            raise _by_parts(kind, towers, error) from None
         raise _not_run(where, error, whole) from None
     require_activations(config, shown(where))
     config.box[:] = [network, held]
@@ -899,29 +924,6 @@ def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizErr
     return HgvizError(f"transformers cannot run the model of {shown(where)}", _reason(error), do)
 
 
-def towers_of(made: type) -> tuple[str, ...]:
-    """The classes of a model that reads an image or a sound and a text each by a model of its own,
-    as CLIP does; () for any other."""
-    start = made.__name__.removesuffix("Model")
-    if not hasattr(made, "get_text_features"):  # as language models that see have none
-        return ()
-    text = f"{start}TextModel"
-    found = [
-        one for one in (f"{start}VisionModel", f"{start}AudioModel") if hasattr(library(), one)
-    ]
-    return (found[0], text) if found and start != made.__name__ and hasattr(library(), text) else ()
-
-
-def _by_parts(kind: str, towers: Sequence[str], error: Exception) -> HgvizError:
-    """What is said of such a model that does not open as a whole."""
-    return HgvizError(
-        f"{kind} is two models, which hgviz opens one at a time",
-        error.why if isinstance(error, HgvizError) else line_of(error),
-        f"Save the one that is meant, and open that: {towers[0]}.from_pretrained(DIR)"
-        f".save_pretrained(OUT), or {towers[1]}",
-    )
-
-
 def _listed(names: Sequence[str]) -> str:
     return plain(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
@@ -934,16 +936,14 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
     takes = signature(net.forward).parameters
     both = bool(getattr(told, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
     cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes
-    modality, dual = MODALITIES.get(net.main_input_name, "text"), towers_of(type(net))
-    if dual:
-        modality = next((one for name, one in MODALITIES.items() if name in takes), "text")
-    table = table_of(net) if both or dual or modality == "text" else None
+    modality = MODALITIES.get(net.main_input_name, "text")
+    table = table_of(net) if both or modality == "text" else None
     stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
     width = next((one for one in stated if isinstance(one, int)), 0)
     if not width and table is not None:
         width = table.weight.shape[1]
     types, pooling = int(getattr(told, "type_vocab_size", 0) or 0), _pooling(net)
-    form = "encoder-decoder" if both else "decoder" if cross else DUAL if dual else ""
+    form = "encoder-decoder" if both else "decoder" if cross else ""
     if pooling is not None:
         form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
     form = "patches" if (patches := _patches(net)) is not None else form
@@ -1054,7 +1054,9 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         raise unseen(config.family, OTHERWISE)
     met, kept, patches = running.met or [], config.kept, config.patches
     outputs = _proved(network, given, met, outputs)
-    others = (one.queries for one in met if one.queries != TARGET or config.form not in PAIRED)
+    others = (
+        one.queries for one in met if one.queries != TARGET or config.form != "encoder-decoder"
+    )
     source = next(others, SOURCE) if config.modality != "text" else SOURCE
     found, places = list[Layer](), list[int]()
     for call, (one, place) in enumerate(zip(met, _places(config, met, source), strict=True)):
@@ -1089,8 +1091,6 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
         )
     products = tuple(outputs.get(at, "") for at in places)
     files = tuple(_filed(network.net, one, held) for one in products)
-    if config.form == DUAL:  # the limit is that of the texts
-        used = {one: name for one, name in used.items() if name.startswith("text_model.")}
     positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
     return replace(
         config, own=tuple(found), form=form, products=products, outputs=files,
@@ -1124,7 +1124,7 @@ def _places(
     known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
     if config.cross:
         known = {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
-    if config.form in PAIRED:
+    if config.form == "encoder-decoder":
         known |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
     return [known.get((one.queries, one.keys)) for one in met]
 

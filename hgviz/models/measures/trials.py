@@ -121,8 +121,6 @@ class Trials:
         wanted = torch.tensor(batch.wanted, device=self.model.device)
 
         def losses(logits: Tensor) -> Tensor:
-            if self.examples.asked == "pairs":
-                return contrast(logits, self._net)[0]
             each = F.cross_entropy(
                 logits.flatten(0, -2), wanted.flatten(), ignore_index=NOTHING, reduction="none"
             )
@@ -164,9 +162,6 @@ class Trials:
         if self.examples.asked == "states":
             moved, nearest = known_again(pooled(found, batch), self._all_states(), batch)
             return moved, self.examples.wanted[nearest]
-        if self.examples.asked == "pairs":
-            loss, alike = contrast(found.double(), self._net)
-            return _numpy(loss.float()), batch.rows[_numpy(alike.argmax(1))]
         if self.examples.asked == "ends":  # no answer begins or ends in padding
             keep = torch.tensor(batch.mask, device=found.device)[:, None]
             found = found.masked_fill(~keep, torch.finfo(found.dtype).min)
@@ -228,21 +223,6 @@ def known_again(found: Tensor, states: Tensor, batch: Batch) -> Answer:
     # of texts that are alike, a text is its own nearest
     best = torch.where(at >= near.max(1).values - SAME, own, near.argmax(1))
     return _numpy((1 - at).clamp(min=0).float()), _numpy(best)
-
-
-def contrast(states: Tensor, net: Any) -> tuple[Tensor, Tensor]:
-    """(B,) What each text and its image lose among those of a batch, and (B, B) how alike each text
-    is to each image, of their states (B, 2, d): as transformers' return_loss has it, by a softmax,
-    or by a sigmoid where there is a bias (Zhai et al. 2023)."""
-    image, text = F.normalize(states, dim=-1).unbind(1)
-    alike = text @ image.mT * net.logit_scale.exp()
-    if (bias := getattr(net, "logit_bias", None)) is not None:
-        alike = alike + bias
-        signs = 2 * torch.eye(len(alike), device=alike.device) - 1
-        return -F.logsigmoid(signs * alike).sum(1), alike
-    own = torch.arange(len(alike), device=alike.device)
-    one, other = (F.cross_entropy(x, own, reduction="none") for x in (alike, alike.mT))
-    return (one + other) / 2, alike
 
 
 @torch.inference_mode()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hgviz.core import DUAL, HgvizError, Prompt
+from hgviz.core import HgvizError, Prompt
 from hgviz.models.inputs import READS, TAKEN, require_none
 from hgviz.models.model import Model
 from hgviz.models.texts.boundaries import cut
@@ -25,8 +25,6 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
 
     Errors: HgvizError where the model takes others, naming the option that it needs.
     """
-    if model.spec.form == DUAL:
-        raise _beside(model)
     if model.spec.modality != "text":
         raise HgvizError(
             f"this model reads {READS[model.spec.modality]} and no text",
@@ -77,24 +75,12 @@ def _of_signal(
         return own, model.from_ids(given.input_ids, given.attention_mask)
     if target is not None:
         return own, _named("the target: ", model, target)
-    if model.spec.form == DUAL:
-        raise _beside(model)
     if writes:
         return own, model.beginning()
     raise HgvizError(
         "this model needs a text for its decoder",
         f"its encoder reads {READS[model.spec.modality]}, and its decoder writes",
         "Give it with --target or --ids, or let the model write it: --generate N",
-    )
-
-
-def _beside(model: Model) -> HgvizError:
-    reads = READS[model.spec.modality]
-    return HgvizError(
-        f"this model reads {reads} and texts, one beside the other",
-        "it gives a state of each, to be compared",
-        "Give both to `hgviz capture` or `hgviz compare`: "
-        f"--{model.spec.modality} FILE --target TEXT",
     )
 
 
@@ -110,8 +96,6 @@ def from_file(model: Model, path: str | Path) -> Given:
 
     Errors: HgvizError for a key that this model has no use for, or needs and lacks.
     """
-    if model.spec.form == DUAL:
-        raise _beside(model)
     given = read_ids(path)
     both = model.spec.form == "encoder-decoder"
     foreign = {

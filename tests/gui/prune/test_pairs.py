@@ -1,19 +1,15 @@
-"""Models of two inputs on the Prune page: scored on pairs of texts, or of images and texts, with
-heads switched off."""
+"""Models of two inputs on the Prune page: scored on pairs of texts with heads switched off."""
 
 import pytest
 
 from hgviz.core import HeadId
 from hgviz.models import open_model
-from tests import test_dual
 from tests.models.zoo import write
 from tests.test_pairs import PAIRS, tokenizer
 
 
-@pytest.fixture(params=["texts", "images"])
-def pairs(tmp_path, request):
-    if request.param == "images":
-        return test_dual.whole(tmp_path / "clip"), test_dual.pairs(tmp_path)
+@pytest.fixture
+def pairs(tmp_path):
     path = write(tmp_path / "t5", "t5", "T5ForConditionalGeneration", decoder_start_token_id=0)
     tokenizer().save(str(path / "tokenizer.json"))
     lines = ["text\ttarget", *("\t".join(pair) for pair in PAIRS)]
