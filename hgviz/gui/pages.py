@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.gui.heads.view import HeadsView
 
-DOCKS, STRIP, STRIP_LOW, SPINE = 304, 188, 160, 96  # px
+DOCKS, STRIP, STRIP_LOW = 304, 188, 160  # px
 SPARED = 48  # px that a text strip of one row leaves to the map
 # name, page, what it shows, and the button that opens it
 EXAMPLES = (
@@ -42,7 +42,7 @@ EXAMPLES = (
     ("prune", "Prune", "Which heads a classifier needs", "Score a classifier"),
     ("compare", "Compare", "What softmax and ymish make of a text", "Compare two models"),
 )
-TABS_BELOW, SPINE_BELOW = 1280, 1024  # px of width
+TABS_BELOW = 1280  # px of width
 FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
 
 
@@ -72,6 +72,7 @@ class InspectPage(QWidget):
         for panes, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
             for number, stretch in enumerate(stretches):
                 panes.setStretchFactor(number, stretch)
+        self.hourglass.setMinimumWidth(300)
         self.column.setFixedWidth(DOCKS)
         self._side = self.shown_at = "right"  # and where docks that are hidden come back to
         self.tabs.hide()
@@ -134,12 +135,9 @@ class InspectPage(QWidget):
             self.tabs.bar.setCurrentIndex(self.column.order.index(shown))
 
     def respond(self, width: int, height: int) -> None:
-        """Make room: docks below 1280 px become tabs, the hourglass below 1024 px a spine."""
-        tabbed, spine, low = width < TABS_BELOW, width < SPINE_BELOW, height < LOW_BELOW
-        self.hourglass.spine = spine
-        self.hourglass.setMinimumWidth(SPINE if spine else 300)
-        self.hourglass.setMaximumWidth(SPINE if spine else 16777215)
-        self.strip.spine = self._low = low
+        """Turn the docks into tabs below 1280 px, and lower the text below 720 px."""
+        tabbed, self._low = width < TABS_BELOW, height < LOW_BELOW
+        self.strip.show_legend(not self._low)
         self._fit_strip(self._rows)
         if tabbed != self._tabbed:
             self._tabbed = tabbed

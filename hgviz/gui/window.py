@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 TYPING = (
     QLineEdit, QPlainTextEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider,
 )  # fmt: skip
-SIZE, SMALLEST = QSize(1600, 1000), QSize(900, 600)
+SIZE, SMALLEST = QSize(1600, 1000), QSize(1100, 700)
 MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
     ("compare", "Compare", "compare"), ("sweep", "Study", "table"),

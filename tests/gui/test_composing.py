@@ -111,7 +111,7 @@ def test_the_dialog_asks_for_two_texts_where_there_are_two(program, model, until
     dialog.finish()
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1600, 1000)])
+@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
 def test_the_dialogs_fit_the_window(program, model, size):
     program.frame.resize(*size)
     QApplication.processEvents()

@@ -181,7 +181,7 @@ def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
     shown.finish()
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1600, 1000)])
+@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
 def test_every_dialog_fits_the_window(opened, size):
     opened.frame.resize(*size)
     QApplication.processEvents()

@@ -88,7 +88,7 @@ def test_a_field_narrows_the_sheet_by_key_or_by_what_it_does(sheet):
 
 
 def test_the_sheet_scrolls_by_keys_and_covers_nothing(sheet, program):
-    program.frame.resize(900, 600)
+    program.frame.resize(1100, 700)
     QApplication.processEvents()
     assert sheet.area.geometry().bottom() < sheet.default.geometry().top()
     bar = sheet.area.verticalScrollBar()

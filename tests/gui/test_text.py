@@ -225,7 +225,7 @@ def test_a_short_text_fits_without_an_overview(app, small):
 
 def test_a_low_strip_leaves_the_legend_out(app, small):
     with shown(TextStrip, (900, 150), capture=small, selection=Selection(0, 0, 4)) as (view, _):
-        view.spine = True
+        view.show_legend(False)
         QApplication.processEvents()
         assert not view.legend.isVisible()
         top, height = view.strip.rows.tops[-1]

@@ -254,7 +254,7 @@ def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkey
     assert corpus.session.capture is before
 
 
-@pytest.mark.parametrize("size", [(1600, 1000), (1100, 960), (900, 600)])
+@pytest.mark.parametrize("size", [(1600, 1000), (1100, 960), (1100, 700)])
 def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
     corpus.frame.resize(*size)
     QApplication.processEvents()

@@ -16,12 +16,11 @@ from hgviz.session import Session
 
 
 @contextmanager
-def showing(kind, session, width=592, height=714, spine=False):
+def showing(kind, session, width=592, height=714):
     """A view bound to a session, shown and settled."""
     view, lanes = kind(), Lanes()
     view.resize(width, height)
     view.bind(session, lanes)
-    view.spine = spine
     view.show()
     QApplication.processEvents()
     view.settle()

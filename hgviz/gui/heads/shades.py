@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts, applying
-from hgviz.core import HeadId, ModelSpec
+from hgviz.core import HeadId
 from hgviz.gui import theme
 from hgviz.gui.controls import Picker
 from hgviz.gui.heads.metrics import explained, named
@@ -41,20 +41,11 @@ class Shades:
         """The smallest and the largest."""
         return min(self.values.values()), max(self.values.values())
 
-    def shares(self, spec: ModelSpec, single: bool) -> dict[HeadId, float]:
-        """From 0 for the smallest to 1 for the largest; single: the mean of each layer, by its
-        first head."""
+    def shares(self) -> dict[HeadId, float]:
+        """Return each head's value as a share: 0 for the smallest, 1 for the largest."""
         low, high = self.ends
         over = high - low
-        found = {head: (v - low) / over if over else 0.5 for head, v in self.values.items()}
-        if not single:
-            return found
-        out = {}
-        for layer in spec.layers:
-            mine = [found[one] for h in layer.heads if (one := HeadId(layer.index, h)) in found]
-            if mine:
-                out[HeadId(layer.index, layer.heads[0])] = sum(mine) / len(mine)
-        return out
+        return {head: (v - low) / over if over else 0.5 for head, v in self.values.items()}
 
     def sentence(self, ends: bool = True) -> str:
         """Such as "0.09 to 1.00; clear: 24 without it"; ends False: the range is seen beside it."""

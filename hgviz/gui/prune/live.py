@@ -13,7 +13,7 @@ from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
 from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
 from hgviz.examples import EACH, SEED
-from hgviz.gui import plots, theme
+from hgviz.gui import plots
 from hgviz.gui.actions import by_name
 from hgviz.gui.charts import ChartWidget
 from hgviz.gui.controls import Button, PaneHead, Progress, Words, label, tip
@@ -76,7 +76,7 @@ class LiveView(View):
             one.setToolTip(tip(told("right")))
         self.names: dict[str, QLabel] = {}
         self.lines: dict[str, Words] = {}
-        self.grid = grid = QGridLayout()
+        grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(3)
         for row, (name, number) in enumerate(LINES.items()):
@@ -111,7 +111,7 @@ class LiveView(View):
         near.addStretch(1)
         bar.addWidget(self.progress, 1)
         bar.addWidget(self.stop)
-        self.column = column = QVBoxLayout()
+        column = QVBoxLayout()
         column.setSpacing(4)
         column.addLayout(big)
         column.addLayout(near)
@@ -245,10 +245,7 @@ class LiveView(View):
     def resizeEvent(self, event: object) -> None:
         """The numbers keep their width, the chart takes the rest."""
         super().resizeEvent(event)  # type: ignore[arg-type]
-        narrow, low = self.width() < 640, self.height() < 240
-        self.value.setFont(theme.font(2.2 if low else 3.5, 600))
-        self.column.setSpacing(1 if low else 4)
-        self.grid.setVerticalSpacing(0 if low else 3)
+        narrow = self.width() < 640
         self.side.setFixedWidth(max(230, self.width() * 9 // 20) if narrow else 356)
 
     def _change(self) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QApplication,
-    QHBoxLayout,
     QSplitter,
     QStackedLayout,
     QVBoxLayout,
@@ -26,10 +25,9 @@ from hgviz.gui.views.base import View
 if TYPE_CHECKING:
     from hgviz.gui.prune.commands import PruneCommands
 
-LEFT, NARROW, NARROWEST = 600, 480, 360  # px of the wall, below WIDE, below SLIM
-WIDE, SLIM = 1500, 1024
-LIVE, LIVE_LOW = 272, 232  # px of height of the score, at least
-LOW = 720  # px of height: curve and tables take turns
+LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
+WIDE = 1500
+LIVE = 272  # px of height of the score, at least
 HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
 TABLES = (("changed", "What changed", ""), ("slices", "Classes and slices", ""))
 
@@ -49,29 +47,18 @@ class PrunePage(QWidget):
         self.tabs = tuple(Segments(tabs) for _ in self.tables)  # the same on both
         for table, row in zip(self.tables.values(), self.tabs, strict=True):
             table.head.add_beside_title(row)
-            table.head.title.hide()  # the tabs say it, or the bar
+            table.head.title.hide()  # the tabs say it
             row.chosen.connect(self.show_table)
         self.across = QSplitter(Qt.Orientation.Horizontal)
         self.down = QSplitter(Qt.Orientation.Vertical)
-        self.which = Segments((("curve", tr("How many can go"), ""), *tabs))
-        self.which.chosen.connect(self._choose)
-        self.bar = QWidget()
-        self.bar.setProperty("kind", "pane")
-        self.bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        inside = QHBoxLayout(self.bar)
-        inside.setContentsMargins(16, 4, 16, 0)
-        inside.addWidget(self.which)
-        inside.addStretch(1)
-        self.bar.setFixedHeight(34)
         self.below = QWidget()
         self.turns = QStackedLayout(self.below)
         for table in self.tables.values():
             self.turns.addWidget(table)
         for one, least in ((self.live, LIVE), (self.curve, 150), (self.below, 120)):
             one.setMinimumHeight(least)
-        for one in (self.live, self.bar, self.curve, self.below):
+        for one in (self.live, self.curve, self.below):
             self.down.addWidget(one)
-        self.bar.hide()
         for splitter in (self.across, self.down):
             splitter.setHandleWidth(1)
             splitter.setChildrenCollapsible(False)
@@ -82,9 +69,8 @@ class PrunePage(QWidget):
         self.heads.setMinimumWidth(320)
         for one, high in zip((self.live, self.curve, self.below), HEIGHTS, strict=True):
             self.down.setStretchFactor(self.down.indexOf(one), high)
-        self.down.setSizes([HEIGHTS[0], 0, *HEIGHTS[1:]])
-        self._wide, self._low = 0, False
-        self._choose("curve")
+        self.down.setSizes([*HEIGHTS])
+        self._wide = 0
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.across)
@@ -117,15 +103,11 @@ class PrunePage(QWidget):
         return self.heads.take_focus()
 
     def respond(self, width: int, height: int) -> None:
-        """The wall gives way in narrow windows."""
-        left = LEFT if width >= WIDE else NARROW if width >= SLIM else NARROWEST
+        """Narrow the wall in narrow windows."""
+        left = LEFT if width >= WIDE else NARROW
         if left != self._wide:
             self._wide = left
             self.across.setSizes([left, max(1, width - left)])
-        if (height < LOW) != self._low:
-            self._low = not self._low
-            self.live.setMinimumHeight(LIVE_LOW if self._low else LIVE)
-            self._choose(self.which.choice)
 
     def show_table(self, name: str) -> None:
         """Changed predictions, or classes and slices."""
@@ -135,14 +117,3 @@ class PrunePage(QWidget):
             tabs.choose(name)
         if typed:  # the keyboard stays on the tab that was pressed
             self.tabs[list(self.tables).index(name)].setFocus()
-
-    def _choose(self, name: str) -> None:
-        """In a low window one of three panes, with a bar to choose it."""
-        self.bar.setVisible(self._low)
-        self.curve.head.title.setVisible(not self._low)  # the bar says it
-        self.curve.setVisible(not self._low or name == "curve")
-        self.below.setVisible(not self._low or name != "curve")
-        for tabs in self.tabs:
-            tabs.setVisible(not self._low)
-        if self._low and name != "curve":
-            self.show_table(name)

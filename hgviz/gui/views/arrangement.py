@@ -11,7 +11,10 @@ from hgviz.core import Layer, ModelSpec
 from hgviz.gui.views import words
 from hgviz.gui.views.silhouette import (
     FLAT,
+    FUNNEL,
+    LARGEST,
     PAD,
+    READABLE,
     Band,
     Label,
     Layout,
@@ -33,27 +36,26 @@ SLIM = 0.4  # a map between two texts is at least so wide and high, in parts of 
 DRIFT = 40  # as far as the name of a level may stand from the middle of its rows
 
 
-def arrange(spec: ModelSpec, lengths: Sequence[int], room: Room, *, single: bool = False) -> Layout:
+def arrange(spec: ModelSpec, lengths: Sequence[int], room: Room) -> Layout:
     """The picture of a model whose levels have these many positions.
 
-    single: one cell per layer (the mean over the heads, or the spine) instead of one per head.
     The thumbnails are as large as the width allows; where that would be too high they give way
-    down to room.readable, and beyond that the picture scrolls.
+    down to READABLE, and beyond that the picture scrolls.
     """
     stays = visits(spec)
-    columns = 1 if single else 1 + max((h for one in spec.layers for h in one.heads), default=0)
-    free = room.width - room.label - room.right - 2 * room.margin
+    columns = 1 + max((h for one in spec.layers for h in one.heads), default=0)
+    free = room.width - room.label - room.right - 2 * PAD
 
     def plan(size: int, funnel: int) -> _Plan:
-        return _Plan(spec, stays, lengths, columns, size, funnel, single, room.margin)
+        return _Plan(spec, stays, lengths, columns, size, funnel)
 
-    widest = max(SMALLEST, min(room.largest, _size_for(free, columns)))
-    sizes = range(int(min(widest, room.readable)), int(widest) + 1)
-    fitting = bisect_right(sizes, _free(room), key=lambda one: plan(one, room.funnel).height)
+    widest = max(SMALLEST, min(LARGEST, _size_for(free, columns)))
+    sizes = range(int(min(widest, READABLE)), int(widest) + 1)
+    fitting = bisect_right(sizes, _free(room), key=lambda one: plan(one, FUNNEL).height)
     size = sizes[max(0, fitting - 1)]
     crossings = max(1, sum(a.level != b.level for a, b in zip(stays, stays[1:], strict=False)))
-    slack = _free(room) - plan(size, room.funnel).height
-    funnel = min(max(FUNNEL_MOST, room.funnel), room.funnel + max(0, int(slack / crossings)))
+    slack = _free(room) - plan(size, FUNNEL).height
+    funnel = min(FUNNEL_MOST, FUNNEL + max(0, int(slack / crossings)))
     return plan(size, funnel).layout(room)
 
 
@@ -81,12 +83,9 @@ class _Plan:
         columns: int,
         size: int,
         funnel: int,
-        single: bool,
-        margin: float,
     ) -> None:
         self.spec, self.stays, self.lengths = spec, stays, lengths
         self.columns, self.size, self.funnel = columns, size, funnel
-        self.single, self.margin = single, margin
         self.rows: list[Row] = []
         self.bands: list[Band] = []
         self.gaps: list[tuple[int, int, float, float]] = []
@@ -117,8 +116,7 @@ class _Plan:
             y += PAD if number == 0 else BOX
             y = self._self_rows(stay, y)
             y += PAD if number == last else BOX
-            margin = max(PAD, self.margin * SHRINK ** self._depth(stay.level))
-            half = self.width(stay.level) / 2 + margin
+            half = self.width(stay.level) / 2 + PAD
             box = Rect(-half, top, 2 * half, y - top)
             self.bands.append(Band(stay.level, box, stay.level not in seen))
             seen.add(stay.level)
@@ -193,11 +191,7 @@ class _Plan:
         level = layer.level if level is None else level
         pitch = self.thumb(level) + gap(self.thumb(level))
         start = -(self.width(level) // 2) + (self.thumb(level) - width) // 2
-        heads = layer.heads[:1] if self.single else layer.heads
-        return tuple(
-            (head, Rect(start + (0 if self.single else head) * pitch, y, width, height))
-            for head in heads
-        )
+        return tuple((head, Rect(start + head * pitch, y, width, height)) for head in layer.heads)
 
     def _outline(self) -> list[tuple[float, float]]:
         """The right side going down, then the left side going up."""
@@ -267,12 +261,11 @@ class _Plan:
         height = max(room.height, down + self.height + room.bottom)
         move = _Move(middle, down)
         outer = max(self.bands, key=lambda one: one.box.width).level if self.bands else 0
-        count = 0 if self.single else self.columns
         return Layout(
             width,
             height,
             self.size,
-            tuple((n, self._middle(outer, n) + middle) for n in range(count)),
+            tuple((n, self._middle(outer, n) + middle) for n in range(self.columns)),
             tuple(move.row(one) for one in self.rows),
             tuple(replace(one, box=move.rect(one.box)) for one in self.bands),
             tuple((x + middle, y + down) for x, y in self._outline()),

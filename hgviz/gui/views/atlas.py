@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,16 +108,6 @@ def places(one: Map, layer: Layer, head: int) -> Floats:
             inside = block[row, row * meet : (row + 1) * meet]
             out[start + row, : len(inside)] = inside
     return out
-
-
-def mean(thumbs: Iterable[Thumb]) -> Thumb:
-    """The mean over the heads of one layer."""
-    found = list(thumbs)
-    values = np.asarray(np.mean([one.values for one in found], axis=0), np.float32)
-    first = found[0]
-    focus = float(np.mean([one.focus for one in found]))
-    signed = any(one.signed for one in found)
-    return Thumb(values, first.shape, first.slope, signed, focus, first.kind)
 
 
 def largest(one: Thumb) -> float:

@@ -68,7 +68,6 @@ class View(QWidget):
         self.content = QWidget()
         self._lanes: Lanes | None = None
         self._due = False
-        self._spine = False
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.content)
         self._blank = QWidget()
@@ -149,21 +148,6 @@ class View(QWidget):
                 one.setFocus(Qt.FocusReason.TabFocusReason)
                 return True
         return False
-
-    @property
-    def spine(self) -> bool:
-        """Whether there is only room for a 96 px spine."""
-        return self._spine
-
-    @spine.setter
-    def spine(self, narrow: bool) -> None:
-        if narrow != self._spine:
-            self._spine = narrow
-            self.respond()
-
-    def respond(self) -> None:
-        """`spine` changed: lay out for the new width."""
-        self.update()
 
     # --- what the frame calls ---------------------------------------------------------------------
 

@@ -23,11 +23,10 @@ from hgviz.gui.language import tr
 from hgviz.gui.views.arrangement import arrange
 from hgviz.gui.views.atlas import Atlas
 from hgviz.gui.views.ink import focus_ring
-from hgviz.gui.views.silhouette import PAD, SLACK, Layout, Room
+from hgviz.gui.views.silhouette import Layout, Room
 from hgviz.gui.views.strokes import MARGIN, Brush, Look, Scene
 
 NARROW = 440  # px: below this the levels keep only their names
-SPINE = 96
 
 
 class Glass(QAbstractScrollArea):
@@ -45,7 +44,6 @@ class Glass(QAbstractScrollArea):
         self.chosen: HeadId | None = None
         self.opened: Mapping[int, HeadId] = {}
         self.ringed: HeadId | None = None
-        self.spine = False
         self._atlas = Atlas.empty()
         self._image = QImage()
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -57,7 +55,7 @@ class Glass(QAbstractScrollArea):
     # --- what it is told --------------------------------------------------------------------------
 
     def show_scene(self, scene: Scene) -> None:
-        """Lay out another model, text or mode."""
+        """Lay out another model or text."""
         if scene != self.scene:
             self.scene = scene
             self.rearrange()
@@ -94,12 +92,7 @@ class Glass(QAbstractScrollArea):
         if self.scene is None:
             return
         before = self.sizes()
-        self.layout_ = arrange(
-            self.scene.spec,
-            self.scene.lengths,
-            self._room(),
-            single=self.scene.single or self.spine,
-        )
+        self.layout_ = arrange(self.scene.spec, self.scene.lengths, self._room())
         view = self.viewport().size()
         for bar, whole, part in (
             (self.horizontalScrollBar(), self.layout_.width, view.width()),
@@ -117,38 +110,22 @@ class Glass(QAbstractScrollArea):
         """The cell of a head, in the coordinates of the viewport."""
         row = self.layout_.row(head.layer) if self.layout_ is not None else None
         for number, cell in row.cells if row is not None else ():
-            if number == head.head or self._one_each:
+            if number == head.head:
                 left, top = self._scrolled()
                 return QRectF(cell.x - left, cell.y - top, cell.width, cell.height).toRect()
         return None
 
     def head_at(self, place: QPointF) -> HeadId | None:
-        """The head under a place of the viewport; with one cell per layer, the chosen number."""
+        """The head under a place of the viewport."""
         if self.layout_ is None or self.scene is None:
             return None
         left, top = self._scrolled()
-        across = SPINE if self.spine else SLACK
-        found = self.layout_.at(place.x() + left, place.y() + top, across)
-        if found is None or not self._one_each:
-            return found
-        heads = self.scene.spec.layers[found.layer].heads
-        wanted = self.chosen.head if self.chosen is not None else 0
-        return HeadId(found.layer, min(heads, key=lambda one: (abs(one - wanted), one)))
-
-    @property
-    def _one_each(self) -> bool:
-        return self.spine or (self.scene is not None and self.scene.single)
+        return self.layout_.at(place.x() + left, place.y() + top)
 
     # --- geometry ---------------------------------------------------------------------------------
 
     def _room(self) -> Room:
         view = self.viewport().size()
-        if self.spine:
-            named = self.scene is not None and self.scene.spec.two_texts
-            return Room(
-                view.width(), view.height(), label=46 if named else 30, right=6, title=8,
-                largest=20, readable=16, details=False, margin=8 if named else 18, funnel=12,
-            )  # fmt: skip
         details = view.width() >= NARROW
         small = QFontMetricsF(theme.font(0.92))
         lines = [
@@ -167,7 +144,6 @@ class Glass(QAbstractScrollArea):
             details=details,
             full_label=bold + 3 * small.lineSpacing() + 12,
             short_label=bold,
-            margin=min(64, view.width() / 8) if self.scene.single else PAD,
         )
 
     def _has_residual(self) -> bool:
@@ -261,14 +237,8 @@ class Glass(QAbstractScrollArea):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             left, top = self._scrolled()
             painter.translate(-left, -top)
-            look = Look(
-                self.chosen,
-                self.ringed,
-                frozenset(self.opened.values()),
-                self.shown,
-                self.spine,
-                self._one_each,
-            )
+            opened = frozenset(self.opened.values())
+            look = Look(self.chosen, self.ringed, opened, self.shown)
             Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
             if self.hasFocus():
                 focus_ring(painter, self.shown)

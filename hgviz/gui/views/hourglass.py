@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
 from hgviz import tasks
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
 from hgviz.gui import theme
-from hgviz.gui.controls import IconButton, PaneHead, Segments, label, tip
+from hgviz.gui.controls import IconButton, PaneHead, label, tip
 from hgviz.gui.heads.shades import ShadeBar, Shades, shades_of
 from hgviz.gui.language import tr
 from hgviz.gui.views import tables, verdict, words
-from hgviz.gui.views.atlas import Atlas, Thumb, compose, mean, thumb
+from hgviz.gui.views.atlas import Atlas, Thumb, compose, thumb
 from hgviz.gui.views.base import View
 from hgviz.gui.views.card import HeadCard
 from hgviz.gui.views.glass import Glass
@@ -59,11 +59,10 @@ class HourglassView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
-        self.mode = Segments((("heads", tr("Heads"), ""), ("mean", tr("Mean"), "")))
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.shade = ShadeBar()
         self.shade.chosen.connect(self.shaded)
-        self.head.add(self.shade, self.mode, self.export)
+        self.head.add(self.shade, self.export)
         self.glass = Glass()
         self._card = HeadCard(self.glass.viewport())
         self._picture: Picture | None = None
@@ -77,7 +76,6 @@ class HourglassView(View):
         self.mapless.setContentsMargins(16, 4, 16, 8)
         self.mapless.hide()
         column.addWidget(self.mapless)
-        self.mode.chosen.connect(self._switched)
         self.export.clicked.connect(self._export)
         self.glass.picked.connect(self._pick)
         self.glass.hovered.connect(self._hover)
@@ -94,10 +92,10 @@ class HourglassView(View):
         if session.capture is None:
             return _nothing()
         sizes, shades = self.glass.sizes(), self._shades(session)
-        shares = shades.shares(session.capture.spec, self._single) if shades else None
+        shares = shades.shares() if shades else None
         asked = (
             session.display.palette, theme.current().dark, session.display.shared,
-            self._flat, self._single, self.glass.spine, tuple(sorted(sizes.items())), shares,
+            self._flat, tuple(sorted(sizes.items())), shares,
         )  # fmt: skip
         return _pictures(session.capture, sizes, asked, self._picture)
 
@@ -116,14 +114,6 @@ class HourglassView(View):
             self._mark()
         elif self.session is not None and self.session.spec is not None:
             self._stage(self.session)
-
-    def respond(self) -> None:
-        """In a spine there is no room for words or controls."""
-        self.head.setVisible(not self.spine)
-        self.mapless.setVisible(bool(self.mapless.text()) and not self.spine)
-        self.glass.spine = self.spine
-        self.glass.rearrange()
-        self.refresh()
 
     def figure(self, session: Session) -> Spec | None:
         """The wall of all heads."""
@@ -152,10 +142,6 @@ class HourglassView(View):
         return found
 
     @property
-    def _single(self) -> bool:
-        return self.mode.choice == "mean"
-
-    @property
     def _flat(self) -> bool:
         return self.glass.layout_ is not None and self.glass.layout_.size < FLAT
 
@@ -177,7 +163,6 @@ class HourglassView(View):
                 missing,
                 min(missing) if missing and running and capture is not None else None,
                 frozenset(one.index for one in spec.layers if _only(one)),
-                self._single,
                 capture is None,
                 verdict.of_text(capture).sentence() if capture is not None else "",
                 off,
@@ -196,7 +181,7 @@ class HourglassView(View):
         others = () if session.model is None else tasks.unattending(session.model)
         self.mapless.setText(mapless_words(others))
         self.mapless.setToolTip(tip(mapless_names(others)))
-        self.mapless.setVisible(bool(others) and not self.spine)
+        self.mapless.setVisible(bool(others))
         self._mark()
 
     def _mark(self) -> None:
@@ -214,11 +199,6 @@ class HourglassView(View):
             self.session.opened if captured else {},
             hover.head_id if hover is not None else None,
         )
-
-    def _switched(self, name: str) -> None:
-        if self.session is not None:
-            self._stage(self.session)
-        self.refresh()
 
     def _export(self) -> None:
         self.asked.emit("export")
@@ -294,7 +274,7 @@ def _pictures(
     before: Picture | None,
 ) -> Task[Picture]:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
-    palette, dark, shared, flat, single, spine, _, shares = asked
+    palette, dark, shared, flat, _, shares = asked
     thumbs: dict[HeadId, Thumb] = {}
     source = {n: one for n, one in enumerate(capture.maps) if one is not None}
     new = False
@@ -304,30 +284,19 @@ def _pictures(
             name = HeadId(index, head)
             if before is not None and before.source.get(index) is one and name in before.thumbs:
                 thumbs[name] = before.thumbs[name]
-            elif not spine:
+            else:
                 thumbs[name] = thumb(capture, one, layer, head)
                 new = True
         yield Step(index + 1, len(capture.maps), "drawing the hourglass")
     if before is not None and not new and before.asked == asked and before.source == source:
         return before
-    shown = {} if spine else _means(capture, thumbs) if single else thumbs
-    atlas = compose(shown, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
+    atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
     return Picture(thumbs, source, atlas, asked)
 
 
 def _nothing() -> Task[None]:
     yield Step(1, 1)
     return None
-
-
-def _means(capture: Capture, thumbs: dict[HeadId, Thumb]) -> dict[HeadId, Thumb]:
-    """One mean map per layer, filed under the layer's first head."""
-    out = {}
-    for layer in capture.spec.layers:
-        found = [thumbs[HeadId(layer.index, h)] for h in layer.heads if (layer.index, h) in thumbs]
-        if found:
-            out[HeadId(layer.index, layer.heads[0])] = mean(found)
-    return out
 
 
 def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:

@@ -111,11 +111,7 @@ class Room:
     bottom: float = 10
     full_label: float = 84
     short_label: float = 20
-    largest: float = LARGEST
-    readable: float = READABLE
     details: bool = True
-    margin: float = PAD
-    funnel: int = FUNNEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +137,12 @@ class Layout:
             for head, rect in row.cells:
                 yield HeadId(row.layer, head), rect
 
-    def at(self, x: float, y: float, across: float = SLACK) -> HeadId | None:
+    def at(self, x: float, y: float) -> HeadId | None:
         """The head whose cell is under a point, the gaps between cells shared out."""
         for row in self.rows:
             if row.top - SLACK <= y < row.top + row.height + SLACK:
                 for head, cell in row.cells:
-                    if cell.x - across <= x < cell.right + across:
+                    if cell.x - SLACK <= x < cell.right + SLACK:
                         return HeadId(row.layer, head)
         return None
 

@@ -34,7 +34,7 @@ class Scene:
     """What the glass shows: a model, how long each level is, and which layers are there.
 
     missing: layers not captured yet; running: the one being captured. only: layers whose windows
-    hold one key, so that its weight is always 1. single: one mean map per layer. nouns: what a
+    hold one key, so that its weight is always 1. nouns: what a
     position of each level is called. says: what a classifier says of the text. off: heads that are
     switched off.
     """
@@ -45,7 +45,6 @@ class Scene:
     missing: frozenset[int] = frozenset()
     running: int | None = None
     only: frozenset[int] = frozenset()
-    single: bool = False
     ghost: bool = False
     says: str = ""
     off: Off = frozenset()
@@ -91,17 +90,12 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What changes while looking: the frames, and the part that is in view.
-
-    one_each: one cell stands for all heads of its layer.
-    """
+    """What changes while looking: the frames, and the part that is in view."""
 
     chosen: HeadId | None
     ringed: HeadId | None
     opened: frozenset[HeadId]
     shown: QRectF
-    spine: bool
-    one_each: bool
 
 
 class Brush:
@@ -114,10 +108,9 @@ class Brush:
     def paint(self, image: QImage, atlas: Atlas) -> None:
         """Everything, back to front."""
         self._silhouette()
-        if not self.look.spine:
-            for one in self.layout.residuals:
-                self._residual(one)
-            self._titles()
+        for one in self.layout.residuals:
+            self._residual(one)
+        self._titles()
         self._cells(image, atlas)
         self._numbers()
         for label in self.layout.labels:
@@ -137,9 +130,8 @@ class Brush:
                 painter.setBrush(now.silhouette[min(depth, 2)])
                 painter.drawRect(_rect(band.box))
         painter.setPen(QPen(now.edge, 1))
-        if not self.look.spine:
-            for x0, y0, x1, y1 in self.layout.lines:
-                painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
+        for x0, y0, x1, y1 in self.layout.lines:
+            painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
 
     def _residual(self, one: Residual) -> None:
         painter, now = self.painter, self.theme
@@ -192,10 +184,6 @@ class Brush:
         named = metrics.horizontalAdvance(tr("head {head}", head="00")) < pitch
         while not named and metrics.horizontalAdvance("00 ") > pitch * every:
             every *= 2
-        if self.scene.single:
-            middle = sum(x for x, _ in layout.outline) / max(1, len(layout.outline))
-            box = QRectF(middle - 80, y, 160, high)
-            self._write(box, tr("mean of the heads"), font, self.theme.secondary)
         for column, x in layout.columns[::every]:
             box = QRectF(x - 40, y, 80, high)
             said = tr("head {head}", head=column) if named else str(column)
@@ -215,13 +203,11 @@ class Brush:
                 path.addRoundedRect(box, radius, radius)
                 missing = row.layer in self.scene.missing
                 painter.fillPath(path, now.raised if missing else now.pane)
-                if self.look.spine:
-                    painter.fillPath(path, now.hover)
-                elif row.layer in self.scene.only:
+                if row.layer in self.scene.only:
                     painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
                 elif not missing and (spot := atlas.places.get(HeadId(row.layer, head))):
                     self._blit(path, box, image, QRect(*spot))
-                if HeadId(row.layer, head) in self.scene.off and not self.look.one_each:
+                if HeadId(row.layer, head) in self.scene.off:
                     painter.fillPath(path, faint(now.pane, 0.72))
                     ratio = painter.device().devicePixelRatioF()
                     painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
@@ -240,11 +226,6 @@ class Brush:
             font = theme.font(0.92, 600 if chosen else 400)
             colour = self.theme.mark_text if chosen else self.theme.secondary
             middle = row.top + row.height / 2
-            if self.look.spine and row.cells:
-                box = _rect(row.cells[0][1]).adjusted(-20, -20, 20, 20)
-                small = theme.font(0.85, 600 if chosen else 400)
-                self._write(box, str(row.layer), small, colour)
-                continue
             right = self.layout.edge(middle) - 7
             box = QRectF(right - 40, middle - 10, 40, 20)
             side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -257,19 +238,14 @@ class Brush:
         """The name of a level, kept in view while any of its rows is."""
         now = self.theme
         left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-        x = 6 if self.look.spine else MARGIN
-        name = theme.font(0.92 if self.look.spine else 1.08, 600)
+        x, name = MARGIN, theme.font(1.08, 600)
         y = self._pinned(label)
         high = QFontMetricsF(name).height()
-        colour = now.text if label.full or self.look.spine else now.secondary
+        colour = now.text if label.full else now.secondary
         title = words.level(self.scene.spec, label.level)
         if self.scene.plain and len(self.scene.spec.levels) == 1:
             title = tr(words.READ[self.scene.spec.modality])
-        if self.look.spine and self.scene.plain and not self.scene.spec.two_texts:
-            title = ""
         title = title if ":" in title else title.capitalize()
-        if self.look.spine and self.scene.spec.levels[label.level].stride is None:
-            title = f"{title[:3]}."  # between the rows and the edge there is room for a scale
         self._write(QRectF(x, y, 80, high), title, name, colour, left)
         y += high
         small = theme.font(0.92)
@@ -298,11 +274,10 @@ class Brush:
         for row in self.layout.rows:
             for number, cell in row.cells:
                 head = HeadId(row.layer, number)
-                one = self.look.one_each
-                here = chosen is not None and (chosen.layer == row.layer if one else head == chosen)
+                here = head == chosen
                 if here:
                     self._frame(cell, now.mark, 3, Qt.PenStyle.SolidLine)
-                elif not one and head in self.look.opened and row.layer not in self.scene.missing:
+                elif head in self.look.opened and row.layer not in self.scene.missing:
                     self._frame(cell, now.mark, 2, Qt.PenStyle.DashLine)
                 if head == self.look.ringed and not here:
                     self._frame(cell, now.text, 1.5, Qt.PenStyle.SolidLine)

@@ -238,9 +238,9 @@ class TextStrip(View):
         """One row for each token, with its weight in every row of the strip."""
         return tables.of_passages(self._shown.passages) if self._shown is not None else None
 
-    def respond(self) -> None:
-        """A low strip has no room for the legend."""
-        self._foot.setVisible(not self.spine)
+    def show_legend(self, there: bool) -> None:
+        """Show or hide the legend, for which a low strip has no room."""
+        self._foot.setVisible(there)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the text Shift and an arrow take one more query to those whose mean is shown."""

@@ -78,7 +78,7 @@ class Trail(QAbstractScrollArea):
         room = Room(
             view.width(),
             view.height(),
-            left=_left(view.width(), way),
+            left=_left(way),
             right=65 if any(one.kind == "last" or one.beside for one in way) else 24,
             char=QFontMetricsF(mono).horizontalAdvance("m"),
         )
@@ -274,8 +274,6 @@ class Trail(QAbstractScrollArea):
         return self._picture[3]
 
 
-def _left(width: int, way: tuple[Stage, ...]) -> int:
+def _left(way: tuple[Stage, ...]) -> int:
     noted = any(one.kind in ("own", "cross", "slots") for one in way)  # head 1.0 on the source
-    if width < 1100 and not noted:
-        return 112
     return 184 if noted or any(one.beside for one in way) else 148

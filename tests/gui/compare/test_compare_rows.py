@@ -12,7 +12,6 @@ from hgviz.analysis.meeting import Meeting
 from hgviz.core import HeadId, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.compare import rowpair, saying
-from hgviz.gui.compare.below import Below
 from hgviz.gui.compare.numbers import NumbersView
 from hgviz.gui.compare.texts import Reader, TextsView, rows_of
 from hgviz.gui.compare.told import Told
@@ -282,20 +281,6 @@ def test_dark_and_light_are_drawn_differently(app):
             found.append(picture(view))
     theme.apply(app, False)
     assert found[0].mean() > 150 > found[1].mean()
-
-
-def test_in_low_windows_numbers_and_text_take_turns(app):
-    below = Below()
-    below.resize(900, 300)
-    below.show()
-    below.respond(900, 600)
-    assert below.numbers.isHidden() and not below.texts.isHidden()
-    below.tabs[1]._group.button(0).click()
-    assert below.texts.isHidden() and not below.numbers.isHidden()
-    below.respond(1600, 1000)
-    assert not below.texts.isHidden() and below.tabs[0].isHidden()
-    below.close()
-    below.deleteLater()
 
 
 def test_the_reader_opens_a_meeting_once():

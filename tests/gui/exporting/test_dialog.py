@@ -67,7 +67,7 @@ def test_a_page_is_as_large_on_screen_as_in_print(drawn, until):
 
 
 def test_a_page_larger_than_its_room_is_scrolled_or_fitted(quick, until):
-    quick.frame.resize(900, 600)
+    quick.frame.resize(1100, 700)
     QApplication.processEvents()
     dialog = exporting(quick)
     choose(dialog.choices.width_, "ieee2")
@@ -158,7 +158,7 @@ def test_small_text_and_reduced_maps_are_said():
 
 def test_what_somebody_chose_is_no_warning(drawn, until):
     """The ten strongest links are a choice; only text too small to read is wrong."""
-    drawn.frame.resize(900, 600)
+    drawn.frame.resize(1100, 700)
     dialog = exporting(drawn)
     choose(dialog.choices.kind, "links")
     until(lambda: shown(dialog) and dialog.notes.isVisible())
@@ -391,7 +391,7 @@ def test_everything_is_reached_by_the_keyboard_and_has_a_name(quick, until):
     dialog.finish()
 
 
-@pytest.mark.parametrize("size", [(900, 600), (1280, 800), (1600, 1000)])
+@pytest.mark.parametrize("size", [(1100, 700), (1280, 800), (1600, 1000)])
 def test_the_dialog_fits_the_window_and_clips_no_words(quick, until, size):
     quick.frame.resize(*size)
     QApplication.processEvents()

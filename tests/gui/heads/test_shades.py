@@ -62,16 +62,6 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
         assert (picture(view.glass) == maps).all() and not view.shade.ramp.isVisible()
 
 
-def test_a_mean_per_layer_is_coloured_too(session, capture):
-    shades = shades_of(session.facts, "focus", "letter")
-    shares = shades.shares(capture.spec, single=True)
-    assert set(shares) == {HeadId(one.index, one.heads[0]) for one in capture.spec.layers}
-    each = shades.shares(capture.spec, single=False)
-    assert min(each.values()) == 0 and max(each.values()) == 1
-    wanted = np.mean([each[HeadId(0, head)] for head in capture.spec.layers[0].heads])
-    assert shares[HeadId(0, 0)] == pytest.approx(wanted)
-
-
 def test_heads_without_the_number_are_counted_and_no_number_is_no_colour(session):
     shades = shades_of(session.facts, "previous", "letter")
     assert "clear" not in shades.sentence() and " to " in shades.sentence()

@@ -18,7 +18,7 @@ ratio = float(sys.argv[1])
 app = apps.application()
 theme.apply(app, False)
 frame = Window()
-frame.resize(900, 600)
+frame.resize(1100, 700)
 frame.show()
 from hgviz.gui.program import Program
 from PySide6.QtWidgets import QAbstractButton
@@ -28,7 +28,7 @@ program.session.put(capture=make_capture())
 program.settle()
 whole = frame.grab()
 assert whole.devicePixelRatio() == ratio
-assert (whole.width(), whole.height()) == (round(900 * ratio), round(600 * ratio))
+assert (whole.width(), whole.height()) == (round(1100 * ratio), round(700 * ratio))
 for size in (16, 64):
     drawn = theme.pixmap("eye", size)
     assert (drawn.width(), drawn.devicePixelRatio()) == (round(size * ratio), ratio)

@@ -158,6 +158,6 @@ def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened)
     assert (found.panels, found.folded) == (wanted.panels, wanted.folded)
     laying.lay_out(Layout(size=(32000, 32000)))
     room = opened.frame.screen().availableGeometry().size()
-    assert opened.frame.width() <= max(room.width(), 900)
+    assert opened.frame.width() <= max(room.width(), 1100)
     laying.lay_out(Layout(size=(1, 1), across=(0, 0, 0)))
-    assert opened.frame.width() >= 900
+    assert opened.frame.width() >= 1100

@@ -77,7 +77,7 @@ def test_a_mask_that_was_never_scored_says_so(tiny):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", [(1600, 1000), (900, 600)])
+@pytest.mark.parametrize("size", [(1600, 1000), (1100, 700)])
 def test_they_are_drawn_at_every_size(masks, scored, size, dark):
     scored.session.put(dark=dark)
     scored.frame.resize(*size)

@@ -251,7 +251,7 @@ def test_the_folder_offered_is_beside_what_was_opened_last(scored, monkeypatch, 
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", [(1600, 1000), (900, 600)])
+@pytest.mark.parametrize("size", [(1600, 1000), (1100, 700)])
 def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
     scored.session.put(dark=dark)
     scored.frame.resize(*size)

@@ -15,7 +15,6 @@ from hgviz.gui.views.atlas import (
     compose,
     fitted,
     largest,
-    mean,
     painted,
     places,
     seen,
@@ -170,11 +169,6 @@ def test_flat_cells_show_the_focus():
     maps = {HeadId(0, 0): small(np.eye(3)), HeadId(0, 1): small(np.eye(3))}
     image = compose(maps, dict.fromkeys(maps, (5, 5)), "viridis", flat=True).image
     assert len({tuple(one) for one in image[:, :10].reshape(-1, 4)}) == 1
-
-
-def test_the_mean_is_over_the_heads():
-    out = mean([small([[1.0, 0.0]]), small([[0.0, 0.5]])])
-    assert out.values.tolist() == [[0.5, 0.25]]
 
 
 def test_nothing_is_an_empty_picture():

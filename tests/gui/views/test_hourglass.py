@@ -85,28 +85,6 @@ def test_pointing_rings_and_says_what_it_is(capture):
         assert session.hover is None and not card.isVisible()
 
 
-def test_the_mean_is_one_map_per_layer(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        view.mode.choose("mean")
-        view._switched("mean")
-        view.settle()
-        assert set(view._picture.atlas.places) == {
-            HeadId(one.index, 0) for one in capture.spec.layers
-        }
-        click(view, HeadId(7, 0))
-        assert session.selection.head_id == HeadId(7, 5)
-
-
-def test_the_spine_has_numbers_only_and_can_be_clicked(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session, width=96, height=600, spine=True) as view:
-        assert not view.head.isVisible()
-        assert view._picture.atlas.places == {}
-        click(view, HeadId(3, 0))
-        assert session.selection.layer == 3
-
-
 def test_a_partial_capture_has_empty_frames_and_the_running_layer_in_blue(capture):
     part = replace(
         capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
@@ -230,7 +208,7 @@ def test_level_names_stay_in_view_while_their_rows_do(capture):
         from hgviz.gui.views.strokes import Brush, Look
 
         glass = view.glass
-        look = Look(None, None, frozenset(), glass.shown, False, False)
+        look = Look(None, None, frozenset(), glass.shown)
         y = Brush(None, glass.layout_, glass.scene, look)._pinned(glass.layout_.labels[0])
         assert glass.shown.top() <= y <= glass.shown.bottom()
 

@@ -32,24 +32,21 @@ def flat(layers, heads):
     strides=STRIDES,
     heads=st.integers(1, 40),
     windowed=st.booleans(),
-    single=st.booleans(),
     width=st.integers(90, 2000),
     height=st.integers(100, 1500),
     tokens=st.integers(1, 5000),
 )
-def test_rows_never_overlap_and_all_is_inside(
-    strides, heads, windowed, single, width, height, tokens
-):
+def test_rows_never_overlap_and_all_is_inside(strides, heads, windowed, width, height, tokens):
     spec = make_spec(strides, heads, windowed=windowed)
     room = Room(width, height)
-    layout = arrange(spec, lengths(spec, tokens), room, single=single)
+    layout = arrange(spec, lengths(spec, tokens), room)
     assert [row.layer for row in layout.rows] == list(range(len(spec.layers)))
     for above, below in zip(layout.rows, layout.rows[1:], strict=False):
         assert above.top + above.height < below.top
     assert layout.top >= room.title
     assert layout.bottom <= layout.height
     for row in layout.rows:
-        assert [head for head, _ in row.cells] == ([0] if single else list(range(heads)))
+        assert [head for head, _ in row.cells] == list(range(heads))
         for (_, a), (_, b) in zip(row.cells, row.cells[1:], strict=False):
             assert a.right < b.x
     for head, cell in layout.cells():
