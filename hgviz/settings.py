@@ -22,7 +22,7 @@ class Settings(msgspec.Struct, frozen=True):
     geometry and docks are what Qt saved of the window, in base 64; shown_at is where docks that are
     hidden come back to, folder the last one that a file was opened from or saved to; recent the
     files opened last and used the actions found last, the newest first; panels the order of the
-    docks, folded those of which only the head shows. Empty: nothing chosen yet.
+    docks. Empty: nothing chosen yet.
     """
 
     theme: Annotated[
@@ -79,7 +79,6 @@ class Settings(msgspec.Struct, frozen=True):
     recent: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
-    folded: tuple[str, ...] = ("Display",)
 
 
 def location() -> Path:

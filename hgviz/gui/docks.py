@@ -27,9 +27,9 @@ TABS = 190  # px
 
 
 class DockColumn(QScrollArea):
-    """The docks one below the other, each under a head that folds it away and can be dragged."""
+    """The docks one below the other, each under a head that can be dragged."""
 
-    arranged = Signal()  # somebody moved or folded one
+    arranged = Signal()  # somebody moved one
 
     def __init__(self, panels: Sequence[View]) -> None:
         super().__init__()
@@ -46,7 +46,6 @@ class DockColumn(QScrollArea):
         self.usual = tuple(self.sections)  # the order nobody changed
         for section in self.sections.values():
             self._column.addWidget(section)
-            section.toggled.connect(self.arranged)
             section.moved.connect(self._move)
             section.head.dragged.connect(self._dragged)
             section.head.dropped.connect(self._dropped)
@@ -62,21 +61,14 @@ class DockColumn(QScrollArea):
         at = {title: self._column.indexOf(one) for title, one in self.sections.items()}
         return tuple(sorted(at, key=lambda title: at[title]))
 
-    @property
-    def folded(self) -> tuple[str, ...]:
-        """Those of which only the head shows."""
-        return tuple(title for title in self.order if self.sections[title].folded)
-
-    def arrange(self, order: Iterable[str], folded: Iterable[str]) -> None:
-        """Have this order, docks that it does not name where they usually stand, and fold these."""
+    def arrange(self, order: Iterable[str]) -> None:
+        """Put the docks in this order, and those that it does not name where they usually stand."""
         named = [title for title in dict.fromkeys(order) if title in self.sections]
         for at, title in enumerate(self.usual):
             if title not in named:
                 named.insert(min(at, len(named)), title)
-        away = set(folded)
         for at, title in enumerate(named):
             self._column.insertWidget(at, self.sections[title])
-            self.sections[title].fold(title in away)
 
     def _move(self, title: str, by: int) -> None:
         """A dock before the one above that is there, or after the one below."""
@@ -89,7 +81,7 @@ class DockColumn(QScrollArea):
     def _put(self, title: str, beside: str, after: bool) -> None:
         order = [one for one in self.order if one != title]
         order.insert(order.index(beside) + after, title)
-        self.arrange(order, self.folded)
+        self.arrange(order)
         self.arranged.emit()
 
     def _place(self, y: int) -> tuple[str, bool]:
@@ -126,15 +118,12 @@ class DockColumn(QScrollArea):
 class Section(QWidget):
     """A dock: its 32 px head and its panel. moved: its title, -1 up or 1 down."""
 
-    toggled = Signal()
     moved = Signal(str, int)
 
     def __init__(self, panel: View) -> None:
         super().__init__()
         self.head = SectionHead(panel.title)
-        self.head.pressed.connect(self._toggle)
         self.head.menu_wanted.connect(self._menu)
-        self.folded = False
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(0)
@@ -145,24 +134,14 @@ class Section(QWidget):
         """Hold the panel again."""
         self.panel = panel
         self._column.addWidget(panel)
-        panel.setVisible(not self.folded)
-
-    def fold(self, folded: bool) -> None:
-        """Show the head only, or all of it."""
-        self.folded = folded
-        self.panel.setVisible(not folded)
-
-    def _toggle(self) -> None:
-        self.fold(not self.folded)
-        self.toggled.emit()
+        panel.show()
 
     def menu(self) -> QMenu:
         """What can be done with it."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(tr("What am I looking at?"), self._explain)
-        menu.addAction(tr("Copy as picture"), self.panel.copy).setEnabled(not self.folded)
-        menu.addAction(tr("Unfold") if self.folded else tr("Fold away"), self._toggle)
+        menu.addAction(tr("Copy as picture"), self.panel.copy)
         menu.addSeparator()
         menu.addAction(tr("Move up"), self._up)
         menu.addAction(tr("Move down"), self._down)
@@ -184,7 +163,6 @@ class Section(QWidget):
 class SectionHead(QFrame):
     """The head of a dock. dragged and dropped: the title, and how far down on the screen."""
 
-    pressed = Signal()
     menu_wanted = Signal(QPoint)
     dragged = Signal(str, int)
     dropped = Signal(str, int)
@@ -220,15 +198,11 @@ class SectionHead(QFrame):
             self.dragged.emit(self._title, event.globalPosition().toPoint().y())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """A click folds the dock; a drag ends."""
-        if event.button() != Qt.MouseButton.LeftButton:
-            return
-        if self._drags:
+        """End a drag."""
+        if self._drags and event.button() == Qt.MouseButton.LeftButton:
             self._drags = False
             self.unsetCursor()
             self.dropped.emit(self._title, event.globalPosition().toPoint().y())
-        elif self.rect().contains(event.position().toPoint()):
-            self.pressed.emit()
 
 
 class DockTabs(QWidget):

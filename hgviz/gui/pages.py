@@ -28,7 +28,6 @@ from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
 from hgviz.gui.views.text import TextStrip
 from hgviz.models.formats.readers import READERS
-from hgviz.settings import Settings
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
@@ -86,7 +85,7 @@ class InspectPage(QWidget):
         self.strip.rows_changed.connect(self._fit_strip)
         self.texts.wanted.connect(self._reveal_texts)
         self._show_there()
-        self.arrange((), Settings().folded)
+        self.arrange(())
 
     def complete(self) -> None:
         """Have the views of all looks."""
@@ -110,9 +109,9 @@ class InspectPage(QWidget):
         """Where the docks stand: right, left or hidden."""
         return self._side
 
-    def arrange(self, order: Iterable[str], folded: Iterable[str]) -> None:
-        """The docks in this order, these folded, and the panes as wide as they are at first."""
-        self.column.arrange(order, folded)
+    def arrange(self, order: Iterable[str]) -> None:
+        """Put the docks in this order, and make the panes as wide as they are at first."""
+        self.column.arrange(order)
         widths = {self.hourglass: 592, self.middle: 704, self.column: DOCKS}
         self.across.setSizes([widths[self.across.widget(at)] for at in range(3)])  # type: ignore[index]
         if self._tabbed:
@@ -166,7 +165,6 @@ class InspectPage(QWidget):
         self.tabs.setVisible(shown and self._tabbed)
 
     def _reveal_texts(self) -> None:
-        self.column.sections[self.texts.title].fold(False)
         self.column.ensureWidgetVisible(self.column.sections[self.texts.title])
         if self._tabbed:
             self.tabs.choose(self.texts.title)

@@ -104,13 +104,12 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the window is laid out: its size, the widths across, the docks in order and folded."""
+    """How the window is laid out: its size, the widths across, the docks in order."""
 
     size: tuple[Pixels, Pixels] | None = None
     whole: bool = False
     across: Annotated[tuple[Pixels, ...], Meta(max_length=8)] = ()
     panels: Few = ()
-    folded: Few = ()
 
 
 class Saved(msgspec.Struct, frozen=True, omit_defaults=True):

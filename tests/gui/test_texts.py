@@ -258,7 +258,6 @@ def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkey
 def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
     corpus.frame.resize(*size)
     QApplication.processEvents()
-    corpus.inspect.column.sections["Texts"].fold(True)
     corpus.commands.run("find_text")
     QApplication.processEvents()
     assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()

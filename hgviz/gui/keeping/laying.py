@@ -25,7 +25,7 @@ class Laying:
         """As it was when the window closed."""
         self.page.shown_at = kept.shown_at
         self.page.put_docks(kept.side)
-        self.page.arrange(kept.panels, kept.folded)
+        self.page.arrange(kept.panels)
         if kept.docks:
             self.page.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
 
@@ -35,7 +35,6 @@ class Laying:
             "geometry": _text(self.frame.saveGeometry()),
             "docks": _text(self.page.across.saveState()),
             "panels": self.page.column.order,
-            "folded": self.page.column.folded,
             "side": self.page.side,
             "shown_at": self.page.shown_at,
         }
@@ -45,7 +44,7 @@ class Laying:
         size, column = self.frame.normalGeometry().size(), self.page.column
         whole = self.frame.isMaximized() or self.frame.isFullScreen()
         widths = tuple(self.page.across.sizes()) if column.isVisible() else ()
-        return Layout((size.width(), size.height()), whole, widths, column.order, column.folded)
+        return Layout((size.width(), size.height()), whole, widths, column.order)
 
     def lay_out(self, wanted: Layout) -> None:
         """As a session has it, no larger than the screen."""
@@ -57,7 +56,7 @@ class Laying:
                 room = frame.screen().availableGeometry().size()
                 frame.resize(QSize(*wanted.size).boundedTo(room).expandedTo(SMALLEST))
         if wanted.panels:
-            page.arrange(wanted.panels, wanted.folded)
+            page.arrange(wanted.panels)
         if len(wanted.across) == page.across.count() and page.column.isVisible():
             page.across.setSizes([*wanted.across])
 
@@ -65,7 +64,7 @@ class Laying:
         """As it is at first."""
         first = Settings()
         self.page.put_docks(first.side)
-        self.page.arrange(first.panels, first.folded)
+        self.page.arrange(first.panels)
 
     def turn(self) -> str:
         """Hide the docks, or show them where they were; gives the side they are at now."""

@@ -1,4 +1,4 @@
-"""Docks that are folded, moved and hidden, kept for the next start, and reset."""
+"""Docks that are moved and hidden, kept for the next start, and reset."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -31,11 +31,6 @@ def test_a_dock_moves_by_its_menu(opened):
     assert titles(opened)[0] == "This head"
     choose(opened, "This head", "Move down")
     assert titles(opened)[:2] == ["Where it looks", "This head"]
-    choose(opened, "Display", "Unfold")
-    assert opened.inspect.column.folded == ()
-    choose(opened, "Display", "Fold away")
-    choose(opened, "Display", "Unfold")
-    assert not opened.inspect.column.sections["Display"].folded
 
 
 def test_a_dock_is_dragged_by_its_head(opened):
@@ -49,37 +44,30 @@ def test_a_dock_is_dragged_by_its_head(opened):
     assert column._mark.isVisible() or column._mark.y() == 0
     QTest.mouseRelease(head, Qt.MouseButton.LeftButton, pos=head.mapFromGlobal(above))
     assert titles(opened)[0] == "Heads worth a look" and column._mark.isHidden()
-    assert not column.sections["Heads worth a look"].folded  # a drag is no click
-
-
-def test_a_click_folds_it(opened):
-    section = opened.inspect.column.sections["This head"]
-    QTest.mouseClick(section.head, Qt.MouseButton.LeftButton, pos=QPoint(40, 16))
-    assert section.folded and section.panel.isHidden()
 
 
 def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     column = opened.inspect.column
-    column.arrange(("Display", "This head"), ("This head",))
+    column.arrange(("Display", "This head"))
     opened._keep_settings()
     kept = settings.load()
     assert titles(opened)[0] == "Display"
-    assert kept.panels == column.order and kept.folded == ("This head",)
+    assert kept.panels == column.order
     page = InspectPage()
     Laying(opened.frame, page).restore(kept)
-    assert page.column.order == column.order and page.column.folded == ("This head",)
+    assert page.column.order == column.order
     page.deleteLater()
     opened.commands.run("reset_layout")
-    assert column.order == column.usual and column.folded == ("Display",)
+    assert column.order == column.usual
 
 
 def test_names_of_docks_that_are_none_do_no_harm(opened):
     column = opened.inspect.column
-    column.arrange(("None", "Display", "Display"), ("None",))
-    assert sorted(column.order) == sorted(column.usual) and column.folded == ()
+    column.arrange(("None", "Display", "Display"))
+    assert sorted(column.order) == sorted(column.usual)
 
 
-@pytest.mark.parametrize("size", [(1600, 1000), (1000, 700)])
+@pytest.mark.parametrize("size", [(1600, 1000), (1100, 700)])
 def test_docks_are_hidden_and_come_back_by_a_key(opened, size):
     opened.frame.resize(*size)
     QApplication.processEvents()
@@ -124,25 +112,15 @@ def test_docks_are_hidden_where_they_are_seen(opened):
     assert opened.inspect.side == "right" and "Inspect" in opened.frame.chosen_words.full
 
 
-def test_a_folded_dock_has_no_picture_to_copy(opened):
-    section = opened.inspect.column.sections["This head"]
-    for folded in (False, True):
-        section.fold(folded)
-        menu = section.menu()
-        copy = next(one for one in menu.actions() if one.text() == "Copy as picture")
-        assert copy.isEnabled() is not folded
-        menu.deleteLater()
-
-
 def test_tabs_stand_in_the_order_of_the_docks(opened):
     bar = opened.inspect.tabs.bar
     first = ("Display", "This head", "Where it looks", "Heads worth a look", "Texts", "Jobs")
-    opened.inspect.column.arrange(first, ())
-    opened.frame.resize(1000, 700)
+    opened.inspect.column.arrange(first)
+    opened.frame.resize(1100, 700)
     QApplication.processEvents()
     seen = [bar.tabText(at) for at in range(bar.count()) if bar.isTabVisible(at)]
     assert seen == [*first[:4]]
-    opened.inspect.arrange((), ("Display",))
+    opened.inspect.arrange(())
     assert bar.tabText(bar.count() - 1) == "Display"
 
 
@@ -150,12 +128,12 @@ def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened)
     from hgviz.session.saved import Layout
 
     laying = opened.laying
-    opened.inspect.column.arrange(("Display",), ("Display", "This head"))
+    opened.inspect.column.arrange(("Display",))
     wanted = laying.layout()
     laying.reset()
     laying.lay_out(wanted)
     found = laying.layout()
-    assert (found.panels, found.folded) == (wanted.panels, wanted.folded)
+    assert found.panels == wanted.panels
     laying.lay_out(Layout(size=(32000, 32000)))
     room = opened.frame.screen().availableGeometry().size()
     assert opened.frame.width() <= max(room.width(), 1100)
