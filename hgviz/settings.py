@@ -61,10 +61,6 @@ class Settings(msgspec.Struct, frozen=True):
             description="So many of the latest, beside the first 4.",
         ),
     ] = "256"
-    motion: Annotated[
-        bool,
-        Meta(title="Show motion", description="Never where the system asks for less of it."),
-    ] = True
     restore: Annotated[
         bool,
         Meta(

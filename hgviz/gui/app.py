@@ -31,7 +31,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import __version__, settings
-from hgviz.gui import motion, theme
+from hgviz.gui import theme
 from hgviz.gui.window import SIZE, SMALLEST, Window
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def _shown(app: QApplication, paths: list[str], go_on: bool) -> int:
     """Show one window until it is closed, and return the exit status."""
     kept = settings.load()
     theme.apply(app, wants_dark(kept.theme))
-    motion.allow(kept.motion)
     frame = Window()
     place(frame, kept)
     if "HGVIZ_EXIT_AFTER_PAINT" in os.environ:

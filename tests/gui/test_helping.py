@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication
 
 import hgviz
 from hgviz.core import HgvizError
-from hgviz.gui import motion
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.helping import log
@@ -298,31 +297,3 @@ def test_an_error_nobody_foresaw_offers_the_log(program):
     (dialog,) = program.frame.findChildren(ErrorDialog)
     assert dialog.default.text() == "Show the log folder"
     dialog.finish()
-
-
-# --- motion -------------------------------------------------------------------------------------
-
-
-def test_nothing_moves_where_the_system_or_a_person_wants_no_motion(program, monkeypatch):
-    assert motion.wanted(program.frame)
-    motion.allow(False)
-    assert not motion.wanted(program.frame)
-    program.commands._prefer("motion", True)
-    assert motion.wanted(program.frame)
-
-    class Still:
-        def styleHint(self, hint, option=None, widget=None):
-            return 0
-
-    monkeypatch.setattr(type(program.frame), "style", lambda self: Still())
-    assert not motion.wanted(program.frame)
-
-
-def test_motion_is_asked_in_one_place():
-    """Whoever animates asks hgviz.gui.motion, and nobody the style."""
-    for path in GUI.rglob("*.py"):
-        text = path.read_text("utf-8")
-        if path.name != "motion.py":
-            assert "SH_Widget_Animation_Duration" not in text, path
-            if "QVariantAnimation" in text or "QPropertyAnimation" in text:
-                assert "motion.wanted(" in text, path

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStyle, QWidget
 
-from hgviz.gui import motion
 from hgviz.gui.compare import pane
 from hgviz.gui.compare.compared import Lack, There
 from hgviz.gui.compare.lack import LackCard
@@ -253,7 +252,10 @@ class Trio(QWidget):
 
     def _run(self, on: bool) -> None:
         """Turn by itself or not; never where the system asks for less motion."""
-        if on and motion.wanted(self):
+        hint = (
+            QStyle.StyleHint.SH_Widget_Animation_Duration
+        )
+        if on and self.style().styleHint(hint, None, self) > 0:
             self._blinking.start()
         else:
             self._blinking.stop()

@@ -57,8 +57,6 @@ LOCAL = (
         ("Let go", ("Esc",)),
     )),
     ("Follow", (
-        ("Next stage", ("Space",)),
-        ("From the start", ("Home",)),
         ("Letter before, next letter", ("Left", "Right")),
     )),
     ("Lists of keys", (

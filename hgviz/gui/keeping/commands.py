@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, replace
-from hgviz.gui import motion, opening
+from hgviz.gui import opening
 from hgviz.gui.app import wants_dark
 from hgviz.gui.asking import CAPTURES, ask_where
 from hgviz.gui.dialogs import ErrorDialog
@@ -118,8 +118,6 @@ class KeepingCommands:
         self._keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
-        elif name == "motion":
-            motion.allow(bool(value))
         elif name == "side":
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):

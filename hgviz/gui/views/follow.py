@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HeadId, Task
-from hgviz.gui.controls import IconButton, PaneHead, Picker, Segments, label
+from hgviz.gui.controls import IconButton, PaneHead, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import tables, verdict
 from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import CAPTURE
 from hgviz.gui.views.naming import region, shown, word_spans
 from hgviz.gui.views.stages import stages
-from hgviz.gui.views.trace import Choice as Chosen
 from hgviz.gui.views.trace import Trace, Wish, follow
 from hgviz.gui.views.walk import Trail
 from hgviz.gui.views.words import counted
@@ -23,9 +21,6 @@ from hgviz.gui.views.words import counted
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
-
-ARCS = (3, 5, 10)
-CHOICES = (("chosen", "Chosen head"), ("strongest", "Strongest"), ("mean", "Mean"))
 
 
 class FollowView(View):
@@ -47,14 +42,7 @@ class FollowView(View):
         self.head = PaneHead(tr(self.title))
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
-        self.arcs = Picker()
-        self.arcs.setAccessibleName(tr("Arcs"))
-        for count in ARCS:
-            self.arcs.addItem(tr("{count} strongest", count=count), count)
-        self.arcs.setCurrentIndex(ARCS.index(5))
-        self.choice = Segments([(name, tr(words), "") for name, words in CHOICES])
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.head.add(label(tr("Arcs"), factor=0.92, kind="secondary"), self.arcs, self.choice)
         self.head.add(self.export)
         self.trail = Trail()
         self.start_at(self.trail)
@@ -63,8 +51,6 @@ class FollowView(View):
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(self.trail, 1)
-        self.arcs.currentIndexChanged.connect(self._asked_again)
-        self.choice.chosen.connect(self._asked_again)
         self.export.clicked.connect(self._export)
         self.trail.picked.connect(self._pick)
         self.trail.head_picked.connect(self._pick_head)
@@ -80,10 +66,7 @@ class FollowView(View):
         level = capture.spec.layers[session.selection.layer].level
         token, prompt = session.selection.query, capture.prompt_of(level)
         token = prompt.last if token is None else token
-        choice: Chosen = self.choice.choice  # type: ignore[assignment]
-        wish = Wish(
-            session.selection, session.opened, session.facts, choice, self.arcs.currentData()
-        )
+        wish = Wish(session.selection, session.opened, session.facts)
         name_of = verdict.namer(capture, session.model)
         return follow(capture, stages(capture.spec, level), token, wish, name_of)
 
@@ -124,9 +107,6 @@ class FollowView(View):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _asked_again(self, _: object) -> None:
-        self.refresh()
-
     def _export(self) -> None:
         self.asked.emit("export")
 
@@ -137,11 +117,6 @@ class FollowView(View):
     def _pick_head(self, head: HeadId) -> None:
         if self.session is not None:
             self.session.select(layer=head.layer, head=head.head)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where it is narrow the words give way to the controls."""
-        super().resizeEvent(event)
-        self.head.note.setVisible(self.width() >= 560)
 
 
 def _way(capture: Capture, level: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,14 +20,14 @@ from hgviz.gui.views.verdict import Verdict, of_text, of_token
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
 
-Choice = Literal["chosen", "strongest", "mean"]
+ARCS = 5  # strongest keys of a stage
 SOURCES = 3  # named in the sentence beneath the last row
 UNSEEN = {"": "nothing", " ": "space", "\n": "line end", "\t": "tab"}
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One stage: the weights of the letter's own position, in one head or the mean of all.
+    """One stage: the weights of the letter's own position in one head.
 
     weights (keys,): None where the layers are not captured. seen: how many keys it sees.
     top: the strongest keys, position and weight, strongest first.
@@ -68,13 +68,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to follow and how: the heads chosen so far, how many arcs, which heads."""
+    """The heads to follow: the selected one, those opened last, and what is known of all."""
 
     selection: Selection
     opened: Mapping[int, HeadId]
     facts: Mapping[HeadId, HeadFacts]
-    choice: Choice = "chosen"
-    arcs: int = 5
 
 
 def follow(
@@ -129,34 +127,19 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     if not heads:
         why = "" if stage.kind == "text" else tr("not captured")
         return Look(None, None, 0, False, (), "", why, None)
+    head = chosen(heads, stage, wish)
+    facts, layer = wish.facts.get(head), capture.spec.layers[head.layer]
     row = capture.position(stage.own, token)
-    signed = any(signs.signed(capture, one) for one in heads)
-    if wish.choice == "mean":
-        rows = np.stack([_row(capture, one, row) for one in heads])
-        weights = np.asarray(rows.mean(axis=0), np.float32)
-        name = tr("mean of {heads}", heads=words.counted(len(heads), "head"))
-        return _found(capture, stage, row, weights, signed, wish.arcs, None, name, "", None)
-    if wish.choice == "strongest":
-        head = max(heads, key=lambda one: float(np.abs(_row(capture, one, row)).max(initial=0)))
-    else:
-        head = chosen(heads, stage, wish)
-    facts = wish.facts.get(head)
-    one = _map(capture, head.layer)
-    small = thumb(capture, one, capture.spec.layers[head.layer], head.head)
-    role = tr(facts.role) if facts is not None else ""
     weights = _row(capture, head, row)
-    return _found(
-        capture,
-        stage,
-        row,
-        weights,
-        signs.signed(capture, head),
-        wish.arcs,
-        head,
-        tr("head {head}", head=head),
-        role,
-        small,
-    )
+    causal = capture.spec.layers[stage.layers[0]].causal
+    seen = min(row + 1, len(weights)) if causal else len(weights)
+    order = np.argsort(-np.abs(weights), kind="stable")[:ARCS]
+    return Look(
+        head, weights, seen, signs.signed(capture, head),
+        tuple((int(key), float(weights[key])) for key in order if weights[key] != 0),
+        tr("head {head}", head=head), tr(facts.role) if facts is not None else "",
+        thumb(capture, _map(capture, head.layer), layer, head.head),
+    )  # fmt: skip
 
 
 def chosen(heads: Sequence[HeadId], stage: Stage, wish: Wish) -> HeadId:
@@ -165,17 +148,6 @@ def chosen(heads: Sequence[HeadId], stage: Stage, wish: Wish) -> HeadId:
         if one in heads:
             return one
     return max(heads, key=lambda one: wish.facts[one].clarity if one in wish.facts else 0.0)
-
-
-def _found(
-    capture: Capture, stage: Stage, row: int, weights: Floats, signed: bool, arcs: int,
-    head: HeadId | None, name: str, role: str, small: Thumb | None,
-) -> Look:  # fmt: skip
-    causal = capture.spec.layers[stage.layers[0]].causal
-    seen = min(row + 1, len(weights)) if causal else len(weights)
-    order = np.argsort(-np.abs(weights), kind="stable")[:arcs]
-    top = tuple((int(key), float(weights[key])) for key in order if weights[key] != 0)
-    return Look(head, weights, seen, signed, top, name, role, small)
 
 
 def _map(capture: Capture, layer: int) -> Map:

@@ -7,7 +7,6 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QFontMetricsF,
     QImage,
-    QPainter,
     QPainterPath,
     QPen,
     QPolygonF,
@@ -19,45 +18,35 @@ from hgviz.gui.language import tr
 from hgviz.gui.views import atlas
 from hgviz.gui.views.ink import faint, sides
 from hgviz.gui.views.journey import ASIDE, Crossing, Strip
-from hgviz.gui.views.strips import LEFT, SMALL, Story, StripPen, width
+from hgviz.gui.views.strips import LEFT, SMALL, StripPen, width
 from hgviz.gui.views.trace import Look
 from hgviz.gui.views.words import share as in_percent
 
 MARGIN = 16
 ARC = 56.0  # px: the highest arc
 LOW = 18.0  # px: the highest where a title stands above
-PALE = 0.25  # stages still to come
 
 Right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 Middle = Qt.AlignmentFlag.AlignCenter
 
 
 class Pen(StripPen):
-    """One painting of a story. step: the stage reached; those after it are pale."""
-
-    def __init__(self, painter: QPainter, story: Story, step: float) -> None:
-        super().__init__(painter, story)
-        self.step = step
+    """One painting of a story."""
 
     def paint(self) -> None:
         """Everything, back to front."""
         course, trace = self.story.course, self.story.trace
         self._ground()
-        for number, one in enumerate(course.crossings):
-            self.painter.setOpacity(1.0 if number < self.step else PALE)
-            self._lines(one)
-        for number, one in enumerate(course.crossings):
-            self.thread(one, min(1.0, self.step - number))
+        for crossing in course.crossings:
+            self._lines(crossing)
+        for crossing in course.crossings:
+            self._thread(crossing)
         for number, look in enumerate(trace.looks):
-            self.painter.setOpacity(1.0 if number <= self.step else PALE)
             self._stage(number, look)
-        for number, said in enumerate(trace.chips):
-            self.painter.setOpacity(1.0 if number < self.step else PALE)
-            self._chip(course.crossings[number], said)
-        self.painter.setOpacity(1.0)
+        for crossing, said in zip(course.crossings, trace.chips, strict=False):
+            self._chip(crossing, said)
         if any(one.kind == "last" for one in self.story.way):
             self._residual()
-        self.painter.setOpacity(1.0 if self.step >= len(trace.looks) - 1 else PALE)
         self._together()
 
     # --- the ground -------------------------------------------------------------------------------
@@ -74,24 +63,18 @@ class Pen(StripPen):
             self.painter.setPen(past if known else future)
             self.painter.drawLine(QPointF(above, one.top + 5), QPointF(below, one.bottom - 6))
 
-    def thread(self, one: Crossing, part: float) -> None:
-        """The orange ribbon, as far down as it has come."""
-        if part <= 0 or one.thread is None:
+    def _thread(self, one: Crossing) -> None:
+        """Draw the orange ribbon of the letter, and a pale one to others that get the same."""
+        if one.thread is None:
             return
-        self.painter.save()
-        high = (one.bottom - one.top) * part
-        area = QRectF(0, one.top, self.story.course.width, high)
-        self.painter.setClipRect(area, Qt.ClipOperation.IntersectClip)
         self.painter.setPen(Qt.PenStyle.NoPen)
-        ends = ((one.others, 0.35), (one.thread, 0.94))
-        for ribbon, alpha in ends:
+        for ribbon, alpha in ((one.others, 0.35), (one.thread, 0.94)):
             if ribbon is not None:
                 self.painter.setBrush(faint(self.theme.mark, alpha))
                 a, b, c, d = ribbon
                 top, bottom = one.top + 3, one.bottom - 3
                 corners = ((a, top), (b, top), (d, bottom), (c, bottom))
                 self.painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
-        self.painter.restore()
 
     # --- a stage ----------------------------------------------------------------------------------
 
@@ -350,7 +333,7 @@ class Pen(StripPen):
         box = QRectF(left, strip.bottom + 12, room, high + 2)
         self.painter.drawText(box, Qt.TextFlag.TextWordWrap | LEFT, said)
         y = box.bottom() + 6
-        self._keys(self._expected(left, y), y)
+        self._key(self._expected(left, y), y)
 
     def _expected(self, x: float, y: float) -> float:
         if not self.story.trace.expected:
@@ -368,21 +351,18 @@ class Pen(StripPen):
             x = self.word(x + wide + 6, y, in_percent(share), quiet, self.theme.secondary) + 14
         return x
 
-    def _keys(self, least: float, y: float) -> None:
-        """What the keyboard does, at the right, where there is room."""
+    def _key(self, least: float, y: float) -> None:
+        """Write what → does, at the right, where there is room."""
         quiet, small = theme.font(0.92), theme.font(0.85)
-        following = tr("next {unit}", unit=tr(self.story.noun))
-        pairs = ((tr("Home"), tr("start again")), (tr("Space"), tr("next step")), ("→", following))
-        wide = [QFontMetricsF(small).horizontalAdvance(key) + 14 for key, _ in pairs]
-        told = [QFontMetricsF(quiet).horizontalAdvance(said) for _, said in pairs]
-        x = self.story.course.width - MARGIN - sum(wide) - sum(told) - 3 * 8 - 2 * 18
+        said = tr("next {unit}", unit=tr(self.story.noun))
+        wide = QFontMetricsF(small).horizontalAdvance("→") + 14
+        room = wide + 8 + QFontMetricsF(quiet).horizontalAdvance(said)
+        x = self.story.course.width - MARGIN - room
         if x < least + 16:
             return
-        for (key, said), one, text in zip(pairs, wide, told, strict=True):
-            box = QRectF(x, y - 1, one, 20)
-            self.painter.setPen(QPen(self.theme.edge, 1))
-            self.painter.setBrush(self.theme.pane)
-            self.painter.drawRoundedRect(box, 4, 4)
-            self.write(box, key, small, self.theme.secondary, Middle)
-            self.word(x + one + 8, y, said, quiet, self.theme.secondary)
-            x += one + 8 + text + 18
+        box = QRectF(x, y - 1, wide, 20)
+        self.painter.setPen(QPen(self.theme.edge, 1))
+        self.painter.setBrush(self.theme.pane)
+        self.painter.drawRoundedRect(box, 4, 4)
+        self.write(box, "→", small, self.theme.secondary, Middle)
+        self.word(x + wide + 8, y, said, quiet, self.theme.secondary)

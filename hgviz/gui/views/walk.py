@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QRectF, QSize, QSizeF, Qt, QVariantAnimation, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QHelpEvent,
@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import Capture
-from hgviz.gui import motion, theme
+from hgviz.gui import theme
 from hgviz.gui.language import tr
 from hgviz.gui.views import words
 from hgviz.gui.views.ink import focus_ring
@@ -33,11 +33,9 @@ from hgviz.gui.views.trail import Pen
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-STAGE = 350  # ms: the thread from one stage to the next
-
 
 class Trail(QAbstractScrollArea):
-    """Paints, steps, and says what was clicked."""
+    """Paints the way of a letter, and says what was clicked."""
 
     picked = Signal(int)  # a token
     head_picked = Signal(object)  # HeadId
@@ -45,11 +43,8 @@ class Trail(QAbstractScrollArea):
     def __init__(self) -> None:
         super().__init__()
         self.story: Story | None = None
-        self.step = float("inf")
         self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
-        self._picture: tuple[int, int, float, QPixmap] | None = None
-        self._motion = QVariantAnimation(self, duration=STAGE)
-        self._motion.valueChanged.connect(self._moved)
+        self._picture: tuple[int, float, QPixmap] | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName(tr("Follow one letter"))
@@ -94,44 +89,6 @@ class Trail(QAbstractScrollArea):
         bar.setPageStep(view.height())
         self.viewport().update()
 
-    # --- stepping ---------------------------------------------------------------------------------
-
-    def start_again(self) -> None:
-        """Only the first stage; the others pale."""
-        self._motion.stop()
-        self.step = 0.0
-        self.viewport().update()
-
-    def next_step(self) -> None:
-        """Draw the thread to the next stage; after the last, all is shown."""
-        if self.story is None:
-            return
-        last = len(self.story.way) - 1
-        if self.step >= last:
-            self.start_again()
-            return
-        self._motion.stop()
-        end = float(int(self.step) + 1)
-        self._reveal(int(end))
-        if not motion.wanted(self):
-            self.step = end
-            self.viewport().update()
-            return
-        self._motion.setStartValue(float(int(self.step)))
-        self._motion.setEndValue(end)
-        self._motion.start()
-
-    def _moved(self, value: float) -> None:
-        self.step = value
-        self.viewport().update()
-
-    def _reveal(self, number: int) -> None:
-        assert self.story is not None
-        strip = self.story.course.strips[number]
-        bar, high = self.verticalScrollBar(), self.viewport().height()
-        if strip.bottom + 40 > bar.value() + high:
-            bar.setValue(round(strip.bottom) + 40 - high)
-
     def _walk(self, by: int) -> None:
         if self.story is not None:
             last = len(self.story.prompts[self.story.trace.level]) - 1
@@ -152,7 +109,7 @@ class Trail(QAbstractScrollArea):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Home, Space, and the arrows."""
+        """Follow the letter before or after by the arrows."""
         act = self._keys().get(event.key())
         if act is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
@@ -161,8 +118,6 @@ class Trail(QAbstractScrollArea):
 
     def _keys(self) -> dict[int, Callable[[], None]]:
         return {
-            Qt.Key.Key_Home: self.start_again,
-            Qt.Key.Key_Space: self.next_step,
             Qt.Key.Key_Left: self._back,
             Qt.Key.Key_Right: self._forth,
         }
@@ -242,36 +197,31 @@ class Trail(QAbstractScrollArea):
             self.rearrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The story from its picture, and over it the thread that is on its way."""
+        """Draw the story from its picture."""
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.story is None:
                 return
-            stage = min(self.step, len(self.story.way) - 1.0)
             painter.translate(0, -self.verticalScrollBar().value())
-            painter.drawPixmap(0, 0, self._painted(self.story, int(stage)))
-            if stage > int(stage):
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-                pen = Pen(painter, self.story, stage)
-                pen.thread(self.story.course.crossings[int(stage)], stage - int(stage))
+            painter.drawPixmap(0, 0, self._painted(self.story))
             if self.hasFocus():
                 painter.resetTransform()
                 focus_ring(painter, QRectF(self.viewport().rect()))
 
-    def _painted(self, story: Story, stage: int) -> QPixmap:
-        """All of a story at a stage; painting it takes longer than a frame, so it is kept."""
+    def _painted(self, story: Story) -> QPixmap:
+        """The picture of a story; painting it takes longer than a frame, so it is kept."""
         ratio = self.devicePixelRatioF()
-        if self._picture is None or self._picture[:3] != (id(story), stage, ratio):
+        if self._picture is None or self._picture[:2] != (id(story), ratio):
             size = QSizeF(story.course.width, story.course.height) * ratio
             pixels = QPixmap(size.toSize())
             pixels.setDevicePixelRatio(ratio)
             pixels.fill(theme.current().pane)
             painter = QPainter(pixels)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            Pen(painter, story, stage).paint()
+            Pen(painter, story).paint()
             painter.end()
-            self._picture = (id(story), stage, ratio, pixels)
-        return self._picture[3]
+            self._picture = (id(story), ratio, pixels)
+        return self._picture[2]
 
 
 def _left(way: tuple[Stage, ...]) -> int:

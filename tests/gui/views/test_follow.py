@@ -71,29 +71,6 @@ def test_arrows_move_the_letter_one_at_a_time(capture):
         assert session.selection.query == 60
 
 
-def test_space_steps_and_home_starts_again(capture, qtbot):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        trail = view.trail
-        assert trail.step == float("inf")
-        press(view, Qt.Key.Key_Home)
-        assert trail.step == 0
-        for stage in range(1, 5):
-            press(view, Qt.Key.Key_Space)
-            qtbot.waitUntil(lambda at=stage: trail.step == at, timeout=30_000)
-        press(view, Qt.Key.Key_Space)
-        assert trail.step == 0
-
-
-def test_stages_to_come_are_pale(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        strip = view.trail.story.course.strips[4]
-        spot = np.s_[int(strip.top) + 4, int(strip.left) + 2]
-        whole = picture(view.trail.viewport())[spot].astype(int)
-        view.trail.start_again()
-        pale = picture(view.trail.viewport())[spot].astype(int)
-        assert pale.sum() > whole.sum() + 100
-
-
 def test_the_keys_of_the_page_are_kept_from_the_shortcuts(capture):
     with showing(FollowView, session_of(capture), 1600, 900) as view:
         for key, kept in ((Qt.Key.Key_Right, True), (Qt.Key.Key_J, False)):
@@ -122,23 +99,6 @@ def test_the_thread_is_orange_from_stage_to_stage(capture):
             assert np.abs(middle - mark).max() < 25
 
 
-@pytest.mark.parametrize("choice", ["chosen", "strongest", "mean"])
-def test_every_choice_of_heads_is_drawn(capture, choice):
-    with showing(FollowView, session_of(capture, facts=True), 1600, 900) as view:
-        view.choice.choose(choice)
-        view.settle()
-        assert len(view.trail.looks) == 5
-        assert all((one.head is None) == (choice == "mean") for one in view.trail.looks)
-
-
-def test_the_number_of_arcs_is_a_choice(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        assert len(view.trail.looks[0].top) == 5
-        view.arcs.setCurrentIndex(2)
-        view.settle()
-        assert len(view.trail.looks[0].top) == 10
-
-
 def test_a_long_text_shows_a_window_around_the_letter():
     capture = make_capture("The hourglass was used at sea. " * 40)
     with showing(FollowView, session_of(capture, query=900), 900, 600) as view:
@@ -149,12 +109,6 @@ def test_a_long_text_shows_a_window_around_the_letter():
 def test_a_low_window_scrolls(capture):
     with showing(FollowView, session_of(capture), 900, 500) as view:
         assert view.trail.verticalScrollBar().maximum() > 0
-        view.trail.start_again()
-        for _ in range(4):
-            view.trail._motion.stop()
-            view.trail.step = float(int(view.trail.step) + 1)
-            view.trail._reveal(int(view.trail.step))
-        assert view.trail.verticalScrollBar().value() > 0
 
 
 @pytest.mark.parametrize("dark", [False, True])
