@@ -369,24 +369,12 @@ def test_dragging_pans(app, small, qtbot):
         assert session.selection.query is None
 
 
-def test_shift_and_drag_selects_a_block_and_says_what_is_in_it(app, small, qtbot):
-    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
-        start, end = (view.canvas.cell_rect(*cell).center().toPoint() for cell in ((9, 1), (5, 4)))
-        drag(qtbot, view.canvas, start, end, Qt.KeyboardModifier.ShiftModifier)
-        assert view.canvas.block == (5, 10, 1, 5)
-        share = small.maps[0].read(0)[5:10, 1:5].sum() / 5
-        said = f"5 × 4 cells: a row has {share * 100:.0f} %"
-        qtbot.waitUntil(lambda: said in view.canvas.sentence.text(), timeout=30_000)
-        qtbot.keyClick(view.canvas, Qt.Key.Key_Escape)
-        assert view.canvas.block is None
-
-
-def drag(qtbot, widget, start, end, modifiers=Qt.KeyboardModifier.NoModifier):
+def drag(qtbot, widget, start, end):
     left = Qt.MouseButton.LeftButton
-    qtbot.mousePress(widget, left, modifiers, start)
+    qtbot.mousePress(widget, left, pos=start)
     qtbot.mouseMove(widget, (start + end) / 2)
     qtbot.mouseMove(widget, end)
-    qtbot.mouseRelease(widget, left, modifiers, end)
+    qtbot.mouseRelease(widget, left, pos=end)
 
 
 def test_the_scale_is_the_sessions(app, small):

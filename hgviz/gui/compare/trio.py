@@ -252,9 +252,7 @@ class Trio(QWidget):
 
     def _run(self, on: bool) -> None:
         """Turn by itself or not; never where the system asks for less motion."""
-        hint = (
-            QStyle.StyleHint.SH_Widget_Animation_Duration
-        )
+        hint = QStyle.StyleHint.SH_Widget_Animation_Duration
         if on and self.style().styleHint(hint, None, self) > 0:
             self._blinking.start()
         else:

@@ -43,7 +43,6 @@ LOCAL = (
         ("Query before, next query", ("Up", "Down")),
         ("Key before, next key", ("Left", "Right")),
         ("Zoom in, zoom out", ("+", "-")),
-        ("A block: stretch it", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
         ("Let go of what is pointed at or chosen", ("Esc",)),
     )),
     ("Text strip", (

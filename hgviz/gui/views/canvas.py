@@ -28,7 +28,6 @@ PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
 ROOMY = 420  # px that a sentence is at ease in
 
 Cell = tuple[int | None, int | None]
-Block = tuple[int, int, int, int]
 
 
 class Canvas(QWidget):
@@ -36,7 +35,6 @@ class Canvas(QWidget):
 
     pointed = Signal(object)  # (row, column) under the pointer, None when it leaves
     clicked = Signal(int, int)  # row, column
-    blocked = Signal(object)  # (top, bottom, left, right) of a block, None when it is let go
     moved = Signal()  # another part is on screen: its tiles are wanted
     ringed = QWidget.rect  # what the mark of the keyboard goes around
     left, top, below = LEFT, TOP, 0  # below: px from the map to what is noted beneath it
@@ -47,7 +45,6 @@ class Canvas(QWidget):
         self.scene: Scene | None = None
         self.view: Viewport | None = None
         self.cross = Cross()
-        self.block: Block | None = None
         self.hidden_words = ""
         self._picture = Picture()
         self._ground: tuple[object, QPixmap] | None = None
@@ -165,25 +162,6 @@ class Canvas(QWidget):
             step = step * self._ratio
             self._look(self.view.panned(round(step.y()), round(step.x())))
 
-    def stretch(self, start: QPointF, end: QPointF) -> None:
-        """A block from one place to another, as far as the map goes."""
-        low, high = self.map_rect.topLeft(), self.map_rect.bottomRight() - QPointF(0.01, 0.01)
-        corners = []
-        for one in (start, end):
-            x, y = max(one.x(), low.x()), max(one.y(), low.y())
-            corners.append(self.cell_at(QPointF(min(x, high.x()), min(y, high.y()))))
-        rows, columns = [one[0] for one in corners], [one[1] for one in corners]
-        if None not in rows + columns:
-            self.block = min(rows), max(rows) + 1, min(columns), max(columns) + 1  # type: ignore[type-var, operator, assignment]
-            self.update()
-
-    def drop_block(self) -> None:
-        """Let go of the block."""
-        if self.block is not None:
-            self.block = None
-            self.blocked.emit(None)
-            self.update()
-
     def centre(self, place: QPointF) -> None:
         """Go where a place of the small map points to."""
         if self.view is not None and not self.inset.isEmpty():
@@ -258,8 +236,6 @@ class Canvas(QWidget):
             painter.scale(1 / self._ratio, 1 / self._ratio)
             causal = scene.source.rule.causal
             crosshair.draw(painter, self.cross, view, corner, signed=signed, causal=causal)
-            if self.block is not None:
-                crosshair.frame(painter, self.block, view, corner)
             painter.restore()
             crosshair.markers(painter, self.cross, view, rect)
             self._notes(painter, rect)

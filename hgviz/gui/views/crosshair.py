@@ -52,19 +52,6 @@ def draw(
     painter.restore()
 
 
-def frame(
-    painter: QPainter, block: tuple[int, int, int, int], view: Viewport, corner: QPoint
-) -> None:
-    """Around a block (top, bottom, left, right) of cells, in device pixels."""
-    top, bottom, left, right = block
-    rows, columns = view.down.edges(top, bottom - top), view.across.edges(left, right - left)
-    height, width = view.size
-    box = _box(rows, columns).intersected(QRect(0, 0, width, height)).translated(corner)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(theme.current().mark, 2 * max(1, round(view.ratio))))
-    painter.drawRect(box)
-
-
 def markers(painter: QPainter, cross: Cross, view: Viewport, rect: QRectF) -> None:
     """Orange triangles at the axes, in logical px; rect is the map's."""
     painter.save()

@@ -16,7 +16,7 @@ from hgviz.figures.spec import Spec
 from hgviz.gui.controls import IconButton, PaneHead, label, tip
 from hgviz.gui.language import tr
 from hgviz.gui.views import sayings, tables, words
-from hgviz.gui.views.canvas import Block, Canvas
+from hgviz.gui.views.canvas import Canvas
 from hgviz.gui.views.choosing import CAPTURE, MapsView, scale_choice
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
@@ -97,7 +97,6 @@ class MapView(MapsView):
         column.addWidget(self.canvas, 1)
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
-        self.canvas.blocked.connect(self._say_block)
         self.canvas.moved.connect(self._fetch)
         self.canvas.installEventFilter(self)
         self.start_at(self.canvas)
@@ -146,8 +145,6 @@ class MapView(MapsView):
         grown = old is not None and old.went_on(result.head, result.grid.capture)
         if grown:
             self.canvas.grow(result.source.shape, result.grid.wide)
-        elif old is not result:
-            self.canvas.drop_block()
         stays = grown and self.session is not None and self.session.grew
         self._reveal = self._reveal or (old is not result and not stays)
         same = old is not None and old.source.shape == result.source.shape
@@ -195,14 +192,14 @@ class MapView(MapsView):
         return plain(self.canvas.sentence.text())
 
     def as_table(self) -> list[list[str]] | None:
-        """The row of the chosen query, or the cells of the block or of all that is on screen."""
+        """The row of the chosen query, else the cells on screen."""
         opened, session, view = self._opened, self.session, self.canvas.view
         if opened is None or session is None or view is None:
             return None
-        query, block, found = session.selection.query, self.canvas.block, None
-        if query is not None and block is None:
+        query, found = session.selection.query, None
+        if query is not None:
             found = tables.of_row(opened, opened.grid.capture.row(opened.head.layer, query))
-        return found or tables.of_block(opened, self.tiles, view, block)
+        return found or tables.of_cells(opened, self.tiles, view)
 
     @property
     def zoomed(self) -> bool:
@@ -331,8 +328,6 @@ class MapView(MapsView):
         assert self._opened is not None and self.session is not None
         opened, chosen = self._opened, self.session.looked_at.query
         capture, layer = opened.grid.capture, opened.head.layer
-        if self.canvas.block is not None:
-            return
         if row is None or chosen is None:
             self.canvas.say(tr(sayings.HINT))
             return
@@ -382,29 +377,9 @@ class MapView(MapsView):
         if query is not None:
             self._choose(replace(self.session.selection, query=query, key=key))
 
-    def _say_block(self, block: Block | None) -> None:
-        """How much of their weight the rows of a block have in it."""
-        if self._opened is None:
-            return
-        if block is None:
-            self._follow()
-            return
-        assert self._lanes is not None
-        self._lanes.map.submit(
-            f"block {id(self)}", "Map", self._opened.say_block(block),
-            on_done=self.canvas.say, on_error=self.show_error, post=self._lanes.bridge.post,
-        )  # fmt: skip
-
     def _show_whole(self, whole: bool) -> None:
         self._whole = whole
         self.refresh()
-
-    def _escape(self, session: Session) -> bool:
-        """First the block, then the hover, then the selection."""
-        if self.canvas.block is None:
-            return super()._escape(session)
-        self.canvas.drop_block()
-        return True
 
 
 def _one(cell: int) -> Integers:

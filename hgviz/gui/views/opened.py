@@ -9,10 +9,9 @@ from threading import Lock
 import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
-from hgviz.gui.views import sayings
 from hgviz.gui.views.grid import Grid, Words
 from hgviz.gui.views.tiles import Key, Source, Tiles
-from hgviz.gui.views.viewport import Box, Viewport
+from hgviz.gui.views.viewport import Viewport
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
 HEADS_KEPT, ROWS_KEPT = 32, 256
@@ -81,15 +80,6 @@ class Opened:
         before = self.peak
         self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
         return self.peak > before
-
-    def say_block(self, block: Box) -> Task[str]:
-        """How much of their weight the rows of a block (top, bottom, left, right) have in it."""
-        top, bottom, left, right = block
-        values = None
-        if (bottom - top) * (right - left) <= SMALL:
-            yield Step(0, 1, "Reading the block")
-            values = self.source.map.read(self.source.head, (top, bottom), (left, right))
-        return sayings.of_block(block, values, self.source.signed)
 
     def add_up(self) -> Task[None]:
         """What every row adds up to, the negative and the positive apart."""

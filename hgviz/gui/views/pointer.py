@@ -1,4 +1,4 @@
-"""What the mouse does on a map: point, click, drag it along, zoom, select a block; and keys."""
+"""What the mouse does on a map: point, click, drag it along, zoom; and keys."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Pointer(QObject):
         super().__init__(canvas)
         self._canvas = canvas
         self._grip: QPointF | None = None  # where the button went down, or the last drag was
-        self._doing = ""  # "": pressed at most; pan, block, inset
+        self._doing = ""  # "": pressed at most; pan, inset
         self._turned = 0
         canvas.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take mouse and wheel, and the keys that zoom and select; leave the rest."""
+        """Take mouse and wheel, and the keys that zoom; leave the rest."""
         kind = event.type()
         if kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             return self._type(event)
@@ -66,8 +66,6 @@ class Pointer(QObject):
         if self._canvas.inset.contains(place):
             self._doing = "inset"
             self._canvas.centre(place)
-        elif event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self._doing = "block"
 
     def _move(self, place: QPointF) -> None:
         canvas = self._canvas
@@ -77,8 +75,6 @@ class Pointer(QObject):
             canvas.pointed.emit(None if over else (row, column))
         elif self._doing == "inset":
             canvas.centre(place)
-        elif self._doing == "block":
-            canvas.stretch(self._grip, place)
         else:
             step = place - self._grip
             if self._doing == "pan" or step.manhattanLength() >= STILL:
@@ -92,37 +88,20 @@ class Pointer(QObject):
         clicked = self._grip is not None and not did
         self._grip, self._doing = None, ""
         canvas.unsetCursor()
-        if did == "block":
-            canvas.blocked.emit(canvas.block)
-        elif clicked:
-            canvas.drop_block()
+        if clicked:
             row, column = canvas.cell_at(place)
             if row is not None and column is not None:
                 canvas.clicked.emit(row, column)
 
     def _type(self, event: QKeyEvent) -> bool:
-        """+ and − zoom at what is looked at, Shift and an arrow stretch a block from there."""
+        """+ and − zoom at what is looked at."""
         canvas, key = self._canvas, Qt.Key(event.key())
         row, column = canvas.cross.row, canvas.cross.column
-        if key in TURNS and canvas.view is not None:
-            there = row is not None and column is not None
-            cell = canvas.cell_rect(row, column) if there else canvas.map_rect
-            canvas.zoom(TURNS[key], cell.center())
-            return True
-        shifted = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
-        if key not in ARROWS or not shifted or row is None or canvas.scene is None:
+        if key not in TURNS or canvas.view is None:
             return False
-        rows, columns = canvas.scene.source.shape
-        start = row, row + 1, column or 0, (column or 0) + 1
-        top, bottom, left, right = canvas.block or start
-        by, field = ARROWS[key]
-        if field == "query":
-            bottom = max(top + 1, min(bottom + by, rows))
-        else:
-            right = max(left + 1, min(right + by, columns))
-        canvas.block = top, bottom, left, right
-        canvas.update()
-        canvas.blocked.emit(canvas.block)
+        there = row is not None and column is not None
+        cell = canvas.cell_rect(row, column) if there else canvas.map_rect
+        canvas.zoom(TURNS[key], cell.center())
         return True
 
     def _zoom(self, event: QWheelEvent) -> None:

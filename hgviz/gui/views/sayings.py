@@ -180,23 +180,6 @@ def hidden(rule: Rule) -> str:
     return tr("not seen: padding") if padded else ""
 
 
-def of_block(block: tuple[int, int, int, int], values: Floats | None, signed: bool) -> str:
-    """HTML: what the rows of (top, bottom, left, right) have in it; values None: too many."""
-    top, bottom, left, right = block
-    size = tr("{rows:,} × {columns:,} cells", rows=bottom - top, columns=right - left)
-    if values is None:
-        return tr("{size} are selected.", size=size)
-    mean = float(values.sum(dtype=np.float64)) / max(1, bottom - top)
-    largest = float(values.flat[np.abs(values).argmax()])
-    if signed:
-        said = "{size}: a row adds up to {mean} here on average, the largest is {largest}."
-        amount, most = words.with_sign(mean), words.with_sign(largest)
-    else:
-        said = "{size}: a row has {mean} of its weight here on average, the largest is {largest}."
-        amount, most = share(mean), words.weight(largest)
-    return _escaped(tr(said, size=size, mean=amount, largest=most))
-
-
 def share(weight: float) -> str:
     """A part in per cent: 89 %, 0.4 %, <0.1 %."""
     percent = 100 * weight

@@ -16,7 +16,6 @@ from hgviz.gui.views.sight import rule_of, seen
 
 if TYPE_CHECKING:
     from hgviz.gui.views.atlas import Thumb
-    from hgviz.gui.views.canvas import Block
     from hgviz.gui.views.cells import Line
     from hgviz.gui.views.opened import Opened
     from hgviz.gui.views.passages import Passage
@@ -48,18 +47,14 @@ def of_row(opened: Opened, row: int) -> Table | None:
     ]
 
 
-def of_block(opened: Opened, tiles: Tiles, view: Viewport, block: Block | None) -> Table:
-    """The cells on screen, of a block those in it; several that share a pixel are 0:4, with their
-    largest weight."""
+def of_cells(opened: Opened, tiles: Tiles, view: Viewport) -> Table:
+    """The cells on screen; several that share a pixel are 0:4, with their largest weight."""
     values = mosaic.compose(tiles, opened.source, view)
     hidden = mosaic.unseen(opened.source, view)
     rows, columns = mosaic.ranges(view.down), mosaic.ranges(view.across)
-    top, bottom, left, right = block or (0, rows[-1, 1], 0, columns[-1, 1])
-    down = np.flatnonzero((rows[:, 0] >= top) & (rows[:, 1] <= bottom))
-    across = np.flatnonzero((columns[:, 0] >= left) & (columns[:, 1] <= right))
     out, grid = [[tr(one) for one in CELL]], opened.grid
-    for i in down:
-        for j in across:
+    for i in range(len(rows)):
+        for j in range(len(columns)):
             first = grid.whole(int(rows[i, 0]), int(columns[j, 0]))
             last = grid.whole(int(rows[i, 1]) - 1, int(columns[j, 1]) - 1)
             if hidden[i, j] or first is None or np.isnan(values[i, j]):

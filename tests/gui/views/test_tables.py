@@ -73,16 +73,11 @@ def test_without_a_query_the_map_gives_what_is_on_screen(session, capture):
         assert np.float32(weight) == row_of(capture, HeadId(12, 5), count - 1)[-1]
 
 
-def test_a_block_is_given_alone_and_pixels_of_several_cells_say_so(session):
+def test_pixels_of_several_cells_say_so(session):
     session.put(selection=replace(session.selection, query=None))
     with showing(MapView, session, 260, 260) as view:
         assert view.canvas.view.down.scale < 1
         assert any(":" in one[0] for one in view.as_table()[1:])
-    with showing(MapView, session, 704, 713) as view:
-        view.canvas.block = 10, 12, 3, 6
-        assert [(one[0], one[2]) for one in view.as_table()[1:]] == [
-            (query, key) for query in ("10", "11") for key in ("3", "4", "5")
-        ]
 
 
 def test_a_band_gives_queries_and_keys_of_the_whole_map():
@@ -181,17 +176,6 @@ def test_a_map_is_zoomed_by_keys_at_what_is_looked_at(session):
         assert view.canvas.view.down.scale > before.down.scale
         QTest.keyClick(view.canvas, Qt.Key.Key_Minus)
         assert view.canvas.view.down.scale == before.down.scale
-
-
-def test_shift_and_arrows_stretch_a_block_from_the_cell(session, until):
-    session.put(selection=replace(session.selection, key=29))
-    with showing(MapView, session, 704, 713) as view:
-        for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right):
-            QTest.keyClick(view.canvas, key, SHIFT)
-        assert view.canvas.block == (60, 62, 29, 32)
-        until(lambda: "2 × 3 cells" in view.canvas.sentence.text())
-        QTest.keyClick(view.canvas, Qt.Key.Key_Escape)
-        assert view.canvas.block is None
 
 
 def test_the_map_says_what_is_chosen_to_those_who_cannot_see_it(session):
