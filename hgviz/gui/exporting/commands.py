@@ -11,11 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.core import HgvizError, replace
+from hgviz.core import replace
 from hgviz.gui.asking import ask_where
-from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.language import tr
-from hgviz.gui.opening import shown_error
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -128,11 +126,7 @@ class ExportCommands:
             dialog.finish()
             self._export_to(wish, path)
 
-        self._ask_where(wish, chosen)
-
-    def _ask_where(self, wish: Wish, chosen: Callable[[str], None]) -> None:
-        form = wish.spec.format
-        kinds = tr("Figures (*.{ending})", ending=form)
+        kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
         ask_where(self.window, tr("Export figure"), kinds, wish.name, chosen)
 
     def _export_to(self, wish: Wish, typed: str) -> None:
@@ -144,18 +138,8 @@ class ExportCommands:
         task = wish.drafts.export(spec, wish.of, path, wish.numbers, path != typed)
         self.working.start(
             self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
-            partial(self._exported, wish.numbers),
-            on_error=partial(self._not_exported, wish), lasting=True,
+            partial(self._exported, wish.numbers), lasting=True,
         )  # fmt: skip
-
-    def _not_exported(self, wish: Wish, error: BaseException) -> None:
-        """Say why, and offer to write what was chosen somewhere else."""
-        elsewhere = isinstance(error, HgvizError)
-        act = ("elsewhere", tr("Choose another place…")) if elsewhere else None
-        dialog = ErrorDialog(self.window, shown_error(error), act)
-        again = partial(self._export_to, wish)
-        dialog.asked.connect(lambda _: self._ask_where(wish, again))
-        dialog.open()
 
     def _exported(self, numbers: bool, path: str) -> None:
         from hgviz.gui.exporting import saying

@@ -18,7 +18,7 @@ from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.choices import Choices
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.exporting.offers import Offer, command_for, file_name, name_of, offers
-from hgviz.gui.exporting.preview import Picture, PreviewPane, dots_of
+from hgviz.gui.exporting.preview import DOTS, Picture, PreviewPane
 from hgviz.gui.helping import log
 from hgviz.gui.helping.explaining import Explanation
 from hgviz.gui.language import tr
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LARGEST = QSize(1180, 860)  # px of the card
 LEFT = 344  # px of the choices
 WAIT = 60  # ms: what is typed in one go is drawn once
-SIZES = (("true", "True size", ""), ("fit", "Fit", ""))
+SIZES = (("full", "100 %", ""), ("fit", "Fit", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,7 @@ class ExportDialog(Overlay):
         head = QHBoxLayout()
         head.setSpacing(8)
         head.addWidget(label(tr("Preview"), weight=600))
-        self.true = Words(factor=0.92, kind="secondary")
-        head.addWidget(self.true, 1)
+        head.addStretch(1)
         self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
         self.size_.setAccessibleName(tr("Size of the preview"))
         self.size_.chosen.connect(self._sized)
@@ -207,15 +206,11 @@ class ExportDialog(Overlay):
             self._say_of(None)
             return
         spec = self.choices.spec
-        screen = self.screen() or QGuiApplication.primaryScreen()
-        dots, said = dots_of(screen)
-        unsaid = "this screen does not say how large it is: {n:.0f} dots per inch"
-        self.true.say("" if said else tr(unsaid, n=dots))
         self.preview.begin()
-        ratio = self.devicePixelRatioF()
+        dots = DOTS * self.devicePixelRatioF()
         self._lanes.files.submit(
-            self._key, tr("Preview"), _drawn(self._drafts, spec, offer.of, dots * ratio),
-            on_step=self.preview.step, on_done=partial(self._show, spec, dots),
+            self._key, tr("Preview"), _drawn(self._drafts, spec, offer.of, dots),
+            on_step=self.preview.step, on_done=partial(self._show, spec),
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
 
@@ -224,8 +219,8 @@ class ExportDialog(Overlay):
         self._lanes.files.cancel(self._key)
         self.preview.hold()
 
-    def _show(self, spec: Spec, dots: float, picture: Picture) -> None:
-        self.preview.show_picture(picture, dots)
+    def _show(self, spec: Spec, picture: Picture) -> None:
+        self.preview.show_picture(picture)
         self.preview.sheet.setAccessibleDescription(tr(self.choices.offer.label))
         self.default.setEnabled(True)
         self._say_of(picture, spec.width)

@@ -1,25 +1,22 @@
-"""A figure before it is written, on screen at its true size."""
+"""A figure on screen before it is written, at 100 % or fitted."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
 from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent, QScreen
+from PySide6.QtGui import QImage, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 
 from hgviz.core import HgvizError, Step
-from hgviz.figures.spec import POINTS
 from hgviz.gui import theme
 from hgviz.gui.language import tr
 from hgviz.gui.views.base import Notice
 from hgviz.gui.views.busy import BAR_AFTER, Busy
 
 EDGE = 12  # px of ground around the paper
-LEAST, MOST = 60.0, 400.0  # dots per inch between which a screen is believed
 FADED = 0.35  # of a page that another takes the place of
-SQUARE = 1.15  # how much finer one way than the other a screen may say it is
+DOTS = 96.0  # logical px per inch at 100 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +31,19 @@ class Picture:
     notes: tuple[str, ...]
 
 
-def dots_of(screen: QScreen | None) -> tuple[float, bool]:
-    """Logical pixels per inch of a screen, and whether it says so itself. One that says something
-    that cannot be, as projectors and virtual screens do, has what its system draws for."""
-    if screen is None:
-        return 96.0, False
-    across, down = screen.physicalDotsPerInchX(), screen.physicalDotsPerInchY()
-    if all(isfinite(one) and one > 0 for one in (across, down)):
-        both = (across + down) / 2
-        ratio = screen.devicePixelRatio()
-        if max(across, down) <= SQUARE * min(across, down) and LEAST <= both * ratio <= MOST:
-            return both, True
-    return screen.logicalDotsPerInch() or 96.0, False
-
-
 class Sheet(QWidget):
-    """The paper, as large as it will be in print, or as large as there is room."""
+    """The paper, at 100 % or as large as there is room."""
 
     def __init__(self) -> None:
         super().__init__()
         self.picture: Picture | None = None
-        self.dots = 96.0
         self.old = False  # whether another page is on its way
         self._room: QSize | None = None
         self.setAccessibleName(tr("Preview of the figure"))
 
-    def show_picture(self, picture: Picture, dots: float) -> None:
-        """Show a page at so many logical pixels per inch."""
-        self.picture, self.dots, self.old = picture, dots, False
+    def show_picture(self, picture: Picture) -> None:
+        """Show a page."""
+        self.picture, self.old = picture, False
         self._fit()
 
     def age(self) -> None:
@@ -70,14 +52,14 @@ class Sheet(QWidget):
         self.update()
 
     def keep_within(self, room: QSize | None) -> None:
-        """Be no larger than this; None: the true size."""
+        """Be no larger than this; None: at 100 %."""
         self._room = room
         self._fit()
 
     @property
     def scale(self) -> float:
-        """How large it is shown, 1 for the true size."""
-        page, room = self._true, self._room
+        """How large it is shown: 1 for 100 %."""
+        page, room = self._page, self._room
         if room is None or page.isEmpty():
             return 1.0
         return min(1.0, (room.width() - 2 * EDGE) / page.width(),
@@ -86,26 +68,24 @@ class Sheet(QWidget):
     @property
     def paper(self) -> QRect:
         """Where the paper lies, in logical px."""
-        size = self._true * max(self.scale, 0.01)
+        size = self._page * max(self.scale, 0.01)
         left, top = (max(EDGE, (all_ - one) // 2)
                      for all_, one in ((self.width(), size.width()),
                                        (self.height(), size.height())))  # fmt: skip
         return QRect(left, top, size.width(), size.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The page, each pixel of it one of the screen where its size is true, and its edge."""
+        """Draw the page, at 100 % each pixel of it as one of the screen, and its edge."""
         if self.picture is None:
             return
         box, ratio = self.paper, self.devicePixelRatioF()
         image = QImage(self.picture.image)  # shares its pixels
-        if self.scale == 1 and self._exact:
-            image.setDevicePixelRatio(ratio)
-        else:
+        if self.scale != 1:
             image = image.scaled(
                 box.size() * ratio, Qt.AspectRatioMode.IgnoreAspectRatio,
                 Qt.TransformationMode.SmoothTransformation,
             )  # fmt: skip
-            image.setDevicePixelRatio(ratio)
+        image.setDevicePixelRatio(ratio)
         with QPainter(self) as painter:
             painter.setOpacity(FADED if self.old else 1)
             painter.drawImage(box.topLeft(), image)
@@ -114,33 +94,15 @@ class Sheet(QWidget):
             painter.drawRect(box.adjusted(-1, -1, 0, 0))
 
     @property
-    def _asked(self) -> QSize:
-        """The size of the page at the dots of the screen, in logical px."""
-        assert self.picture is not None
-        wide, high = self.picture.width, self.picture.height
-        return QSize(round(wide / POINTS * self.dots), round(high / POINTS * self.dots))
-
-    @property
-    def _drawn(self) -> QSize:
-        """The size of what was drawn, in logical px."""
-        assert self.picture is not None
-        return (self.picture.image.size().toSizeF() / self.devicePixelRatioF()).toSize()
-
-    @property
-    def _exact(self) -> bool:
-        """Whether a pixel that was drawn is one of the screen."""
-        apart = self._drawn - self._asked
-        return abs(apart.width()) <= 2 and abs(apart.height()) <= 2
-
-    @property
-    def _true(self) -> QSize:
+    def _page(self) -> QSize:
+        """The size of the page at 100 %, in logical px."""
         if self.picture is None:
             return QSize(0, 0)
-        return self._drawn if self._exact else self._asked
+        return (self.picture.image.size().toSizeF() / self.devicePixelRatioF()).toSize()
 
     def _fit(self) -> None:
         if self._room is None:
-            self.setMinimumSize(self._true + QSize(2 * EDGE, 2 * EDGE))
+            self.setMinimumSize(self._page + QSize(2 * EDGE, 2 * EDGE))
         else:
             self.setMinimumSize(0, 0)
         self.updateGeometry()
@@ -207,10 +169,10 @@ class PreviewPane(QWidget):
         self._age()
         self._busy.hold(False)
 
-    def show_picture(self, picture: Picture, dots: float) -> None:
+    def show_picture(self, picture: Picture) -> None:
         """Show a page."""
         self.pause()
-        self.sheet.show_picture(picture, dots)
+        self.sheet.show_picture(picture)
         self._stack.setCurrentWidget(self.room)
 
     def show_error(self, error: BaseException) -> None:
@@ -228,7 +190,7 @@ class PreviewPane(QWidget):
         self._say(Notice(title, words))
 
     def fit(self, fitted: bool) -> None:
-        """The whole page, or its true size."""
+        """Show the whole page, or the page at 100 %."""
         self._fitted = fitted
         self.sheet.keep_within(self.room.viewport().size() if fitted else None)
 
@@ -272,4 +234,4 @@ class PreviewPane(QWidget):
         self._stack.setCurrentWidget(notice)
 
 
-__all__ = ["Picture", "PreviewPane", "Sheet", "dots_of"]
+__all__ = ["DOTS", "Picture", "PreviewPane", "Sheet"]

@@ -21,7 +21,7 @@ from hgviz.gui.controls import Words
 from hgviz.gui.exporting import dialog as dialogs
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.dialog import ExportDialog
-from hgviz.gui.exporting.preview import Picture, dots_of
+from hgviz.gui.exporting.preview import DOTS, Picture
 from tests.gui.exporting.conftest import TEXT, choose, exporting, shown
 from tests.making import make_capture
 from tests.studying import make_study
@@ -41,7 +41,7 @@ def said(dialog):
 
 
 def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path, monkeypatch):
-    monkeypatch.setattr(dialogs, "dots_of", lambda screen: (float(style.DOTS), True))
+    monkeypatch.setattr(dialogs, "DOTS", float(style.DOTS))
     dialog = exporting(drawn, last=("icml", "png"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
     seen = pixels(dialog.preview.sheet.picture.image)
@@ -52,14 +52,13 @@ def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path,
     dialog.finish()
 
 
-def test_a_page_is_as_large_on_screen_as_in_print(drawn, until):
+def test_a_page_at_100_percent_has_96_px_an_inch(drawn, until):
     dialog = exporting(drawn, last=("nature", "pdf"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width < 300)
     sheet = dialog.preview.sheet
-    dots, _ = dots_of(dialog.screen())
-    assert sheet.paper.width() == pytest.approx(89 / 25.4 * dots, abs=2)
+    assert sheet.paper.width() == pytest.approx(89 / 25.4 * DOTS, abs=2)
     height = sheet.picture.height
-    assert sheet.paper.height() == pytest.approx(height / 72 * dots, abs=2)
+    assert sheet.paper.height() == pytest.approx(height / 72 * DOTS, abs=2)
     words = dialog.measures.full
     assert words.startswith("89 × ") and " mm" in words and "252 × " in words
     assert f"smallest text {sheet.picture.smallest:.3g} pt" in words
@@ -104,7 +103,7 @@ def test_the_newest_choice_wins_and_what_is_stale_is_never_shown(quick, until, m
     show = dialog.preview.show_picture
     monkeypatch.setattr(
         dialog.preview, "show_picture",
-        lambda picture, dots: (pictures.append(picture.width), show(picture, dots)),
+        lambda picture: (pictures.append(picture.width), show(picture)),
     )  # fmt: skip
     for name in ("acl", "nature", "ieee"):  # in one go
         choose(dialog.choices.width_, name)
@@ -183,42 +182,6 @@ def test_a_size_is_said_in_the_unit_it_was_asked_in(width, unit, size):
     assert saying.unit_of(width) == unit
     words = saying.measures(Picture(QImage(), 396, 200, 6.5, ()), width)
     assert words.startswith(size) and words.count("pt") == 2
-
-
-class Screen:
-    """A screen that says what it likes of itself."""
-
-    def __init__(self, across, down, ratio=1.0, logical=96.0):
-        self.said = across, down, ratio, logical
-
-    def physicalDotsPerInchX(self):
-        return self.said[0]
-
-    def physicalDotsPerInchY(self):
-        return self.said[1]
-
-    def devicePixelRatio(self):
-        return self.said[2]
-
-    def logicalDotsPerInch(self):
-        return self.said[3]
-
-
-@pytest.mark.parametrize(
-    ("screen", "dots"),
-    [
-        (Screen(94.0, 96.0), (95.0, True)),
-        (Screen(110.0, 110.0, 2.0), (110.0, True)),
-        (Screen(0.0, 0.0), (96.0, False)),  # a projector
-        (Screen(float("inf"), float("inf")), (96.0, False)),
-        (Screen(25.4, 25.4), (96.0, False)),  # a virtual screen of 1 dot per mm
-        (Screen(90.0, 160.0), (96.0, False)),
-        (Screen(2540.0, 2540.0, 1.0, 120.0), (120.0, False)),
-        (None, (96.0, False)),
-    ],
-)
-def test_a_screen_is_believed_where_what_it_says_can_be(screen, dots):
-    assert dots_of(screen) == dots
 
 
 # --- what is chosen -------------------------------------------------------------------------------
