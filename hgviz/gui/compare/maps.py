@@ -14,7 +14,6 @@ from hgviz.figures.spec import Spec
 from hgviz.gui.compare import tables
 from hgviz.gui.compare.compared import Compared, Comparer
 from hgviz.gui.compare.feed import Feed
-from hgviz.gui.compare.ghost import Ghost
 from hgviz.gui.compare.reading import crosses, read
 from hgviz.gui.compare.told import GUIDE, sides_of
 from hgviz.gui.compare.trio import Trio
@@ -52,7 +51,6 @@ class CompareView(MapsView):
     lane = "map"
     wait = 0
     icon: ClassVar[str] = "compare"
-    ghost = Ghost
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "selection", "hover", "display", "facts",
     )  # fmt: skip

@@ -58,7 +58,6 @@ class View(QWidget):
     empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
     figureless: str = "Nothing is captured yet"  # why there is no figure of it, or not yet
     topic: ClassVar[str] = ""  # its page in resources/help
-    ghost: ClassVar[type[QWidget] | None] = None  # a faint picture of what will be there
 
     asked = Signal(str)
 
@@ -329,8 +328,7 @@ class View(QWidget):
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
             return
-        ghost = self.ghost() if self.ghost is not None else None
-        notice = Notice(title, text, actions=actions, ghost=ghost)
+        notice = Notice(title, text, actions=actions)
         notice.asked.connect(self.asked)
         self._show(notice)
 
@@ -373,7 +371,6 @@ class Notice(QWidget):
         *,
         actions: tuple[tuple[str, str], ...] = (),
         bad: bool = False,
-        ghost: QWidget | None = None,
     ) -> None:
         super().__init__()
         self.said = None if bad else ((title, text), actions)
@@ -381,9 +378,6 @@ class Notice(QWidget):
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
         column.addStretch(1)
-        if ghost is not None:
-            column.addWidget(ghost, 0, Qt.AlignmentFlag.AlignHCenter)
-            column.addSpacing(24)
         for words, factor, weight, kind in (
             (title, 1.15, 600, "bad" if bad else ""),
             (text, 1.0, 400, "secondary"),
