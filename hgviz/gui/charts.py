@@ -1,7 +1,7 @@
 """Charts of the window, drawn by pyqtgraph, which this module alone imports.
 
 What a chart shows is a value of `hgviz.gui.plots`. `ChartWidget` draws it, zooms and pans it, tells
-its points to the pointer, to the keys and to screen readers, and moves its slider. pyqtgraph is
+its points to the pointer, and to screen readers, and moves its slider. pyqtgraph is
 imported at the first draw: it takes a third of a second, which the first map need not wait for.
 """
 
@@ -242,16 +242,14 @@ class PlotItems:
         )])  # fmt: skip
 
     def annotate(self, names: Sequence[Note], slider: float | None) -> None:
-        """Draw the slider at an x; write names of points and notes, where they cover least."""
+        """Draw the slider at an x; write names of points and notes beside their places."""
         assert self.plot is not None
-        drawn = list(self.plot.parts)
         self.cursor.setVisible(slider is not None)
         if slider is not None:
-            drawn.append(mark := Mark("x", slider, "mark", 1.5, "solid"))
-            _draw_mark(self.cursor, mark)
+            _draw_mark(self.cursor, Mark("x", slider, "mark", 1.5, "solid"))
         scale, metrics = self.scale, QFontMetricsF(theme.font(SMALL, 600))
         placed = plots.place_notes(
-            [*names, *self.plot.of(Note)], drawn, scale,
+            [*names, *self.plot.of(Note)], scale,
             lambda words: (metrics.horizontalAdvance(words) + 4, metrics.height() + 2),
         )  # fmt: skip
         items = self._items.setdefault(Note, [])
@@ -338,7 +336,7 @@ class ChartWidget(QWidget):
     """Draws a chart. The wheel and a drag zoom it, Shift or the middle button with a drag moves it,
     a double click or 0 shows all of it again.
 
-    pointed: the point under the pointer, or that arrows came to, in a line, "" for none; hovered
+    pointed: the point under the pointer, in a line, "" for none; hovered
     and picked: what that point stands for, and what was chosen; entered: the chosen one is wanted
     on its own; slid: the slider's new stop, and whether it goes on with a move that had begun.
     """
@@ -549,26 +547,6 @@ class ChartWidget(QWidget):
             self._describe()
             self._annotate()
 
-    def _take(self, at: int) -> None:
-        """Tell of a point and choose what it stands for."""
-        key = self._spots.key(at)
-        if key is not None:
-            self.picked.emit(key)
-        self._go(at)
-
-    def _walk(self, dx: int, dy: int) -> None:
-        """Go to the next point in a direction."""
-        spots = self._spots
-        here = self._here if self._here is not None else spots.find(self.chosen)
-        if here is None:
-            found = 0 if self.chart.walk == "space" or dx + dy > 0 else len(spots) - 1
-        elif self.chart.walk == "order":
-            found = max(0, min(len(spots) - 1, here + dx + dy))
-        else:
-            found = spots.next(here, self.panels[int(spots.panel[here])].scale, dx, dy)
-        if found is not None:
-            self._take(found)
-
     def _place_card(self) -> None:
         """What the point that is told of says, beside it."""
         if self._here is None or not self.isVisible() or not self.panels:
@@ -741,8 +719,8 @@ class ChartWidget(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows walk the points or move the slider; + and − zoom, Shift and arrows move, 0 shows
-        all; Return opens the chosen point, Esc lets go."""
+        """Move the slider by arrows; + and − zoom, Shift and arrows move, 0 shows all; Return opens
+        the chosen point."""
         action = self._action(event)
         if action is None:
             super().keyPressEvent(event)
@@ -756,7 +734,7 @@ class ChartWidget(QWidget):
         held = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if not self.shown or held & ~Qt.KeyboardModifier.ShiftModifier:
             return None
-        here = self._here if self._here is not None else self._spots.find(self.chosen)
+        here = self._spots.find(self.chosen)
         panel = self.panels[0 if here is None else int(self._spots.panel[here])]
         scale = panel.scale
         if key in ZOOMS:
@@ -769,21 +747,14 @@ class ChartWidget(QWidget):
             return None
         if key == Qt.Key.Key_0:
             return self.reset
-        if key == Qt.Key.Key_Escape:
-            return None if self._here is None else partial(self._go, None)
         if key in RETURNS:
             return self.entered.emit
-        first = key == Qt.Key.Key_Home
         if slider is not None and key in ENDS:
-            return partial(self._slide, 0 if first else slider.home)
+            return partial(self._slide, 0 if key == Qt.Key.Key_Home else slider.home)
         if slider is not None and (key in ARROWS or key in PAGES):
             dx, dy = ARROWS.get(key, (0, 0))
             return partial(self._slide, (slider.at or 0) + dx - dy + PAGES.get(key, 0))
-        if not len(self._spots):
-            return None
-        if key in ENDS:
-            return partial(self._take, 0 if first else len(self._spots) - 1)
-        return partial(self._walk, *ARROWS[key]) if key in ARROWS else None
+        return None
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """The ring around it, and the point it tells of."""

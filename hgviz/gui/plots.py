@@ -7,7 +7,6 @@ A `Chart` is made of `Plot`s, a plot of two axes and of lines, bands, points, ba
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -241,8 +240,7 @@ class Chart:
     words: all of it in a sentence, for those who do not see it; of: what it is of, for as long as
     this stays the same a zoom does; across: how many plots stand in a row, 0 for as many as there
     is room for; reads: whether the pointer is at the point nearest to it, or at the one above or
-    below it; walk: whether arrows go along the points as they are drawn, or to what is next on
-    screen.
+    below it.
     """
 
     plots: tuple[Plot, ...] = ()
@@ -252,7 +250,6 @@ class Chart:
     of: Hashable = None
     across: int = 0
     reads: Literal["point", "x"] = "point"
-    walk: Literal["order", "space"] = "order"
 
 
 # --- from values to pixels ------------------------------------------------------------------------
@@ -357,7 +354,6 @@ def thinned(part: Line | Band, scale: Scale) -> Line | Band:
 # --- points that say something --------------------------------------------------------------------
 
 NEAR = 16  # px from a point at which a place is at it
-ASIDE = 2.0  # how much dearer a step across is than one in the direction that was asked for
 NAMED = 16  # points that are named by themselves, where there is room
 CROWD = 1000  # points of which none is
 
@@ -423,16 +419,6 @@ class Spots:
         far = np.hypot(aside, off)
         return int(mine[np.argmin(far)]) if far.min() <= NEAR else None
 
-    def next(self, here: int, scale: Scale, dx: int, dy: int) -> int | None:
-        """The point that is next to another on screen, in a direction; None for none."""
-        x, y = scale.pixels(self.x, self.y)
-        x, y = x - x[here], y - y[here]
-        along, aside = x * dx + y * dy, np.abs(x * dy) + np.abs(y * dx)
-        there = (along > 0.5) & (self.panel == self.panel[here])
-        far = np.where(there, along + ASIDE * aside, np.inf)
-        best = int(np.argmin(far))
-        return best if np.isfinite(far[best]) else None
-
     def names(
         self, panel: int, scale: Scale, chosen: int | None, asked: set[int | None]
     ) -> list[Note]:
@@ -460,33 +446,24 @@ class Spots:
 # --- where words stand ----------------------------------------------------------------------------
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom in px
-ENOUGH = 4000  # places that are looked at for what is covered
 
 
 def place_notes(
-    notes: Sequence[Note],
-    parts: Sequence[Part],
-    scale: Scale,
-    measure: Callable[[str], tuple[float, float]],
+    notes: Sequence[Note], scale: Scale, measure: Callable[[str], tuple[float, float]]
 ) -> list[tuple[Note, Box]]:
-    """Notes and where each stands: the first have the first choice, none meets another, and each
-    covers as little as it can of what is drawn. measure: the width and height of words in px."""
+    """Each note in the box nearest to its places that meets no note before it; no note without one.
+
+    measure: the width and height of words in px.
+    """
     found: list[tuple[Note, Box]] = []
-    across, down = _drawn(parts, scale) if notes else (np.zeros(0), np.zeros(0))
     for note in notes:
-        best, least = None, math.inf
-        for at, box in enumerate(_boxes(note, scale, *measure(note.words))):
+        for box in _boxes(note, scale, *measure(note.words)):
             left, top, right, bottom = box
-            if any(left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for _, b in found):
-                continue
-            inside = (across > left - 2) & (across < right + 2) & (down > top) & (down < bottom)
-            covered = np.count_nonzero(inside)
-            if covered + 0.02 * at < least:
-                best, least = box, covered + 0.02 * at
-            if not covered and at >= 8:  # near enough, and nothing is covered
+            if not any(
+                left < b[2] and b[0] < right and top < b[3] and b[1] < bottom for _, b in found
+            ):
+                found.append((note, box))
                 break
-        if best is not None:
-            found.append((note, best))
     return found
 
 
@@ -506,28 +483,6 @@ def _boxes(note: Note, scale: Scale, wide: float, high: float) -> Iterator[Box]:
                     top = middle - high / 2
                     if scale.left <= in_plot and scale.top <= top and top + high <= bottom:
                         yield in_plot, top, in_plot + wide, top + high
-
-
-def _drawn(parts: Sequence[Part], scale: Scale) -> tuple[np.ndarray, np.ndarray]:
-    """Places in px that words had better not cover: along lines, and points."""
-    found = [(np.zeros(0), np.zeros(0))]
-    for part in parts:
-        if isinstance(part, Line) and len(part.x) > 1:
-            at = np.linspace(0, len(part.x) - 1, min(ENOUGH, max(1600, len(part.x))))
-            every = np.arange(len(part.x))
-            x, y = scale.pixels(part.x, part.y)
-            found.append((np.interp(at, every, x), np.interp(at, every, y)))
-        elif isinstance(part, Points) and part.size:
-            x, y = scale.pixels(part.x, part.y)
-            few = slice(None, None, -(-len(x) // ENOUGH) or 1)
-            found.append((x[few], y[few]))
-        elif isinstance(part, Mark):
-            x, y = scale.pixels(part.value, part.value)
-            across = scale.left + np.arange(0.0, scale.width, 6.0)
-            down = scale.top + np.arange(0.0, scale.height, 3.0)
-            upright = part.direction == "x"
-            found.append((x + 0 * down, down) if upright else (across, y + 0 * across))
-    return np.concatenate([one[0] for one in found]), np.concatenate([one[1] for one in found])
 
 
 __all__ = [

@@ -358,7 +358,7 @@ def chart_of(
         xs=_range(xs), ys=_range(ys),
     )  # fmt: skip
     shown = tuple(legend) if len(legend) > 1 else ()
-    return Chart((plot,), said, shown, of=metrics, walk="space")
+    return Chart((plot,), said, shown, of=metrics)
 
 
 def _told_of(facts: Sequence[HeadFacts], told: Callable[[HeadFacts], str], at: int) -> str:

@@ -92,13 +92,10 @@ LOCAL = (
         ("Slices: turn the order", ("Space",)),
     )),
     ("Charts", (
-        ("Walk the points", ("Left", "Right", "Up", "Down")),
-        ("First point, last point", ("Home", "End")),
         ("Open the head", ("Return",)),
         ("Zoom in, zoom out", ("+", "-")),
         ("Move what is on screen", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
         ("Show all of it again", ("0",)),
-        ("Let go", ("Esc",)),
     )),
     ("Texts that are written", (
         ("Capture it, compare with it", ("Ctrl+Return",)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 
 from hgviz.gui.helping.explaining import find
 from hgviz.gui.sweeps.page import SweepPage
@@ -35,24 +34,6 @@ def test_every_view_gives_its_values_as_a_table(studied):
 
 def test_a_study_that_is_not_there_has_no_table(program):
     assert [view.as_table() for view in program.sweep.views] == [None] * 5
-
-
-def test_points_of_a_chart_are_walked_by_keys_and_said_in_the_status_bar(studied):
-    page = studied.sweep
-    page.show_chart("budgets")
-    studied.settle()
-    chart, said = page.budgets.chart, studied.frame.chosen_words
-    chart.setFocus()
-    seen = []
-    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_End):
-        QTest.keyClick(chart, key)
-        seen.append(said.full)
-        assert said.full == chart.accessibleDescription() != ""
-    assert seen[0] == seen[2] != seen[1] and "of heads off" in seen[3]
-    QTest.keyClick(chart, Qt.Key.Key_Home)
-    assert said.full == seen[0] and chart.card.text
-    QTest.keyClick(chart, Qt.Key.Key_Escape)
-    assert said.full == "" and chart.card.isHidden() and chart._here is None
 
 
 def test_everything_that_takes_the_keyboard_has_a_name(studied):
