@@ -52,8 +52,8 @@ def keys() -> str:
 
     lines = [
         "# Actions and keys", "", MADE, "",
-        "Everything that can be done in the window, by menu, with its keys. F1 shows the same "
-        "there, and Ctrl+Shift+P finds every action by its words.", "",
+        "Everything that can be done in the window, by menu, with its keys. F1 or "
+        "Ctrl+Shift+P finds every action there by its words.", "",
     ]  # fmt: skip
     inside = False
     for heading, rows in groups():

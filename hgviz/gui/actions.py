@@ -1,4 +1,4 @@
-"""Everything a person can do: one row each; menus, shortcuts, the palette and F1 read this table.
+"""Everything a person can do: one row each; menus, shortcuts and the palette read this table.
 
 Only the standard library: the menus are there before numpy is.
 """
@@ -140,11 +140,10 @@ ACTIONS = (
            "Analyse", why.runnable, 4),
     Action("open_cell", "Open what this cell left", "open", ("Ctrl+F5",), "Analyse", why.cell, 4),
     Action("close_sweep", "Close this study", "close", ("Shift+F4",), "Analyse", why.sweep, 4),
-    Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P",), "Help"),
+    Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P", "F1", "Ctrl+?"), "Help"),
     Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", why.always, 1),
     Action("pages", "All pages of help", "info", ("Ctrl+Shift+F1",), "Help", why.always, 1),
     Action("guide", "Guide", "info", ("Ctrl+Shift+G",), "Help", why.always, 1),
-    Action("shortcuts", "Keyboard shortcuts", "keyboard", ("F1", "Ctrl+?"), "Help", why.always, 1),
     Action("log", "Show the log folder", "open", ("Ctrl+Shift+J",), "Help", why.always, 2),
     Action("about", "About hgviz", "info", ("Ctrl+Shift+I",), "Help", why.always, 2),
 )

@@ -22,7 +22,7 @@ STANDARD = {
     "open": Standard.Open, "save": Standard.Save, "close_window": Standard.Close,
     "quit": Standard.Quit, "undo": Standard.Undo, "redo": Standard.Redo, "copy": Standard.Copy,
     "find_text": Standard.Find, "preferences": Standard.Preferences,
-    "full_screen": Standard.FullScreen, "shortcuts": Standard.HelpContents,
+    "full_screen": Standard.FullScreen, "find": Standard.HelpContents,
     "explain": Standard.WhatsThis,
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ PARTS = (QScrollBar, QSplitterHandle, QMenu, QMenuBar)  # of others, or owned by
 PAGES = ("follow", "prune", "compare")
 LOOKS = ("map", "links", "neurons", "attribution", "across", "heads")
 OVERLAYS = (
-    "explain", "pages", "shortcuts", "about", "find", "preferences", "export",
+    "explain", "pages", "about", "find", "preferences", "export",
     "edit_text", "compare_with", "measure_heads", "exchange",
 )  # fmt: skip
 

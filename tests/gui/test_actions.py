@@ -67,7 +67,7 @@ def shortcuts_of_views():
 
 def test_no_view_has_a_shortcut_of_the_whole_window():
     """What a view does by key it does while it has the keyboard: keyPressEvent, or one of a widget;
-    the sheet lists it in LOCAL."""
+    LOCAL lists it."""
     assert not list(shortcuts_of_views())
 
 

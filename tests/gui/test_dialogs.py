@@ -23,7 +23,6 @@ from hgviz.gui.dialogs import (
     Licences,
 )
 from hgviz.gui.helping.explaining import Explanation
-from hgviz.gui.helping.keys import ShortcutSheet
 from hgviz.gui.opening import shown_error
 
 ERROR = HgvizError(
@@ -188,7 +187,6 @@ def test_every_dialog_fits_the_window(opened, size):
     for dialog in (
         ErrorDialog(opened.frame, ERROR),
         TextDialog(opened.frame, "text", opened.session.spec),
-        ShortcutSheet(opened.frame),
         Explanation(opened.frame, "keys"),
         About(opened.frame),
         Licences(opened.frame),

@@ -17,7 +17,7 @@ from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.helping import log
 from hgviz.gui.helping.explaining import GUIDE, Explanation, find, linked, page, title, topics
-from hgviz.gui.helping.keys import LOCAL, ShortcutSheet, groups
+from hgviz.gui.helping.keys import LOCAL
 from hgviz.gui.menus import LETTERS
 from hgviz.gui.opening import shown_error
 from hgviz.gui.views.base import View
@@ -41,31 +41,7 @@ SAID = {
 # --- keys ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def sheet(program):
-    one = ShortcutSheet(program.frame)
-    one.open()
-    QApplication.processEvents()
-    yield one
-    one.finish()
-
-
-def shown(sheet):
-    return [row.accessibleName() for group in sheet.groups for row, _ in group._rows
-            if row.isVisible()]  # fmt: skip
-
-
-def test_the_sheet_has_a_line_for_every_action_and_every_key_of_a_pane(sheet):
-    lines = shown(sheet)
-    for one in ACTIONS:
-        assert f"{one.words.rstrip('…')}: {', '.join(one.keys)}" in lines
-    for _, rows in LOCAL:
-        for what, keys in rows:
-            assert f"{what}: {', '.join(keys)}" in lines
-    assert len(lines) == sum(len(rows) for _, rows in groups())
-
-
-def test_what_takes_keys_itself_is_in_the_sheet():
+def test_what_takes_keys_itself_is_listed():
     taking = {
         path.name
         for path in GUI.rglob("*.py")
@@ -74,29 +50,6 @@ def test_what_takes_keys_itself_is_in_the_sheet():
     }
     assert taking == set(SAID)
     assert set(SAID.values()) <= {where for where, _ in LOCAL}
-
-
-def test_a_field_narrows_the_sheet_by_key_or_by_what_it_does(sheet):
-    assert QApplication.focusWidget() is sheet.field
-    QTest.keyClicks(sheet.field, "figure")
-    assert shown(sheet) == ["Export figure: Ctrl+E"]
-    sheet.field.setText("ctrl+shift+z")
-    assert shown(sheet) == ["Redo: Ctrl+Shift+Z, Ctrl+Y"]
-    sheet.field.setText("no such thing")
-    assert not shown(sheet) and sheet.none.isVisible()
-
-
-def test_the_sheet_scrolls_by_keys_and_covers_nothing(sheet, program):
-    program.frame.resize(1100, 700)
-    QApplication.processEvents()
-    assert sheet.area.geometry().bottom() < sheet.default.geometry().top()
-    bar = sheet.area.verticalScrollBar()
-    assert bar.maximum() > 0
-    QTest.keyClick(sheet.field, Qt.Key.Key_PageDown)
-    assert bar.value() > 0
-    before = bar.value()
-    QTest.keyClick(sheet.field, Qt.Key.Key_Up)
-    assert bar.value() < before
 
 
 # --- pages --------------------------------------------------------------------------------------

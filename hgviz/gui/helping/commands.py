@@ -78,12 +78,6 @@ class HelpCommands:
         there = find(GUIDE) is not None
         Explanation(self.window, GUIDE if there else topics()[0], listed=True).open()
 
-    def shortcuts(self) -> None:
-        """The sheet of keys."""
-        from hgviz.gui.helping.keys import ShortcutSheet
-
-        ShortcutSheet(self.window).open()
-
     def log(self) -> None:
         """Show the folder of the log, or say where it is."""
         folder = logged.file().parent
