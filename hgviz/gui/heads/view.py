@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QResizeEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz import tasks
@@ -92,11 +92,9 @@ class HeadsView(View):
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also find kernels of distance and the heads most like each other"))
         self.more.clicked.connect(self._deepen)
-        self.copy_button = IconButton("copy", tr("Copy every number as a table"))
-        self.copy_button.clicked.connect(self.copy_table)
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
         self.export.clicked.connect(lambda: self.asked.emit("export"))
-        self.head.add(self.more, self.scope, self.parts, self.copy_button, self.export)
+        self.head.add(self.more, self.scope, self.parts, self.export)
         self.across, self.up = Picker(), Picker()
         for one, said in ((self.across, tr("What is across")), (self.up, tr("What is up"))):
             one.setAccessibleName(said)
@@ -217,12 +215,6 @@ class HeadsView(View):
     def as_table(self) -> list[list[str]] | None:
         """Every number of every head in full, in the order of the table."""
         return self.table.cells() if self.known is not None else None
-
-    def copy_table(self) -> None:
-        """The table alone, for a spreadsheet."""
-        QGuiApplication.clipboard().setText(self.as_text())
-        heads = words.counted(len(self.table.rows.heads), "head")
-        self.head.note.say(tr("{things} copied as a table", things=heads))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other sizes have room for other parts."""
