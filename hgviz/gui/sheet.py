@@ -115,7 +115,7 @@ QTableView[kind="table"] { background: $pane; border: 1px solid transparent; out
 QTableView[kind="table"]:focus { border: 1px solid $press; }
 QTableView[kind="table"]::item { padding: 0 8px; border: 0; }
 QTableView[kind="table"]::item:hover { background: $hover; }
-QTableView[kind="table"]::item:selected, QListView[kind="rows"]::item:selected {
+QTableView[kind="table"]::item:selected {
     background: $mark_tint; color: $text; }
 QTableView[kind="table"] QHeaderView { background: $pane; border: 0; }
 QTableView[kind="table"] QHeaderView::section { background: $raised; color: $secondary;

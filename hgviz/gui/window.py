@@ -305,11 +305,6 @@ class Chooser(Button):
             action.setChecked(path == now)
         self._menu.setToolTipsVisible(True)
 
-    def add_actions(self, actions: list[QAction]) -> None:
-        """End the menu with actions of the window."""
-        self._menu.addSeparator()
-        self._menu.addActions(actions)
-
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Say the size only where the name has its room."""
         self._fit()
