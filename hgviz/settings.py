@@ -54,13 +54,6 @@ class Settings(msgspec.Struct, frozen=True):
     figure_format: Annotated[str, Meta(title="Format of figures", extra={"from": "formats"})] = (
         "pdf"
     )
-    recent_keys: Annotated[
-        Literal["16", "64", "256", "1024"],
-        Meta(
-            title="Keys of heads that stream",
-            description="So many of the latest, beside the first 4.",
-        ),
-    ] = "256"
     restore: Annotated[
         bool,
         Meta(

@@ -17,7 +17,6 @@ from hgviz.session.saved import (
     Place,
     Saved,
     SavedMask,
-    SavedStreaming,
 )
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
@@ -32,7 +31,6 @@ FULL = Saved(
     masks=(SavedMask("two off", ("1.0", "2.1")),),
     beside=Beside("model", place=Place("sample/ymish", "hgviz")),
     chosen=Chosen(2, 1, 60, 29, "3.1"),
-    streaming=SavedStreaming(("0.0",), 4, 64),
 )
 
 
@@ -74,12 +72,6 @@ def test_any_text_and_boundaries_survive(tmp_path_factory, text, second, cuts):
         (b'{"format": "hgviz session", "version": 1, "layout": {"size": [1, 99999999]}}', ""),
         (b'{"format": "hgviz session", "version": 1, "future": %s}' % (b"[" * 2000), "nested"),
         (b"[" * 100_000 + b"]" * 100_000, "nested"),
-        (b'{"format": "hgviz session", "version": 1, "streaming": {"heads": ["0.0"]}}', "sink"),
-        (
-            b'{"format": "hgviz session", "version": 1, '
-            b'"streaming": {"heads": ["0.0"], "sink": 0, "recent": 0}}',
-            "recent",
-        ),
     ],
 )
 def test_what_is_no_session_is_refused_in_one_line(tmp_path, content, why):

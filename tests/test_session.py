@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.texts import place
-from hgviz.core import NO_STREAMING, HeadId, Item, Selection, Streaming
+from hgviz.core import HeadId, Item, Selection
 from hgviz.session import (
     Session,
     clearest,
@@ -16,7 +16,6 @@ from hgviz.session import (
     step_level,
     step_token,
     strongest_key,
-    undoing,
 )
 from tests.making import make_capture, make_spec
 
@@ -256,29 +255,6 @@ def test_another_model_has_its_heads_on_and_undo_is_of_the_same_checkpoint_alone
         assert tuple(one.was for one in session.history.past) == tuple(
             (("off", one),) for one in past
         )
-
-
-def test_heads_stream_as_long_as_the_model_is_the_same(session, capture):
-    few = Streaming(frozenset({HeadId(0, 0)}), 2, 9)
-    session.put(streaming=few)
-    session.put(capture=dataclasses.replace(capture))
-    assert session.streaming == few and session.variant == (frozenset(), few)
-    other = dataclasses.replace(capture, spec=dataclasses.replace(capture.spec, digest="other"))
-    session.put(capture=other)
-    assert session.streaming == NO_STREAMING
-    fresh = Session()
-    fresh.put(capture=dataclasses.replace(capture, streaming=few))
-    assert fresh.streaming == few
-
-
-def test_what_streamed_is_taken_back_with_the_activation(session, capture):
-    few = Streaming(frozenset({HeadId(0, 0)}), 2, 9)
-    session.put(streaming=few, checkpoint="m")
-    spec = dataclasses.replace(capture.spec, digest="other")
-    session.put(capture=dataclasses.replace(capture, spec=spec), checkpoint="m")
-    assert session.streaming == NO_STREAMING
-    undoing.undo(session)
-    assert session.streaming == few
 
 
 def test_a_first_capture_says_which_heads_are_off(capture):

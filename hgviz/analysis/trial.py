@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from hgviz.core import NO_STREAMING, Off, Streaming
+from hgviz.core import Off
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hgviz.examples import Examples
 
 Which = Literal["lost", "won", "all"]
-Variant = tuple[Off, Streaming]  # of a model: heads that are off, and those that stream
 
 Kept = TypeVar("Kept")
 
@@ -34,7 +33,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """Heads that are off or stream, and what the model scored with them so, as far as it is.
+    """Heads that are off, and what the model scored without them, as far as it is.
 
     points: one per block of examples. before and now: the answers of the whole model and those
     with heads off, None until every place was seen. stopped: nobody goes on with it.
@@ -48,18 +47,12 @@ class Trial:
     before: Answers | None = None
     now: Answers | None = None
     stopped: bool = False
-    streaming: Streaming = NO_STREAMING
     weights: tuple[HeadWeights, ...] | None = None
-
-    @property
-    def variant(self) -> Variant:
-        """What is changed of the heads."""
-        return self.off, self.streaming
 
     @property
     def whole(self) -> bool:
         """Whether it is the whole model that is tried."""
-        return not self.off and not self.streaming.heads
+        return not self.off
 
     @property
     def done(self) -> bool:

@@ -82,8 +82,7 @@ class Capturing:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
         session = self.session
         wish = self._wish(
-            path, off=session.off, streaming=session.streaming, activation=session.activation,
-            boundaries=session.boundaries,
+            path, off=session.off, activation=session.activation, boundaries=session.boundaries,
         )  # fmt: skip
         self._start(wish, session.model, "Capturing")
 
@@ -119,8 +118,7 @@ class Capturing:
     def start_corpus(self, corpus: str, out: str) -> None:
         """Capture every text of a file into another file, which is opened then."""
         wish = self._wish(
-            self.session.checkpoint, off=self.session.off, streaming=self.session.streaming,
-            activation=self.session.activation,
+            self.session.checkpoint, off=self.session.off, activation=self.session.activation,
         )  # fmt: skip
         self._stopped = partial(self._open_part, out)
         self.working.start(

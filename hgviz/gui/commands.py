@@ -129,16 +129,16 @@ class Commands(
         """Heads that were switched off are off in what is looked at next: a text that is captured
         in a moment is captured again, once."""
         session = self.session
-        if name not in ("mode", "off", "streaming", "work") or not session.outdated:
+        if name not in ("mode", "off", "work") or not session.outdated:
             return
-        a, before, variant = session.capture, self._recaptured, session.variant
+        a, before, off = session.capture, self._recaptured, session.off
         busy = any(one.state in GOING for one in session.work)
         b_is_off = session.other is not None and session.other.kind == "off"
         in_file = a.path and a.path != str(resource(opening.FIRST))
         chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
-        again = before[0] is a.maps and before[1] == variant
+        again = before[0] is a.maps and before[1] == off
         if session.mode in LOOKING and not (busy or chosen or again) and opening.is_quick(a):
-            self._recaptured = a.maps, variant
+            self._recaptured = a.maps, off
             self.capturing.start(session.checkpoint)
 
     def say(self, words: str) -> None:

@@ -125,6 +125,7 @@ class Wish:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
     activation: what its attention is exchanged for, "" for its own. boundaries: as in a session.
+    streaming: heads that stream in the other capture of a comparison.
     agreed: somebody was told that it takes long. fits: the texts are of a model that was open
     before, and are cut to what this one reads.
     """
@@ -215,9 +216,7 @@ def capture_corpus(
     if model is None:
         model = yield from load(wish)
     there = Path(out).is_file()
-    captured = yield from tasks.capture_corpus(
-        model, corpus, out, off=wish.off, force=there, streaming=wish.streaming
-    )
+    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
     return wish, model, captured
 
 

@@ -238,7 +238,6 @@ class Program:
             "checkpoint",
             "activation",
             "off",
-            "streaming",
             "history",
             "trial",
             "study",

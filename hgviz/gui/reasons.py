@@ -142,7 +142,7 @@ def can_write(session: Session) -> str:
     mine = [one for one in spec.layers if spec.levels[one.level].sequence == side]
     if not all(one.causal for one in mine if one.role == "self"):
         return "This model does not write: it reads what comes after, too"
-    return "Heads stream: the model writes when all see all keys" if session.streaming.heads else ""
+    return ""
 
 
 def can_try(session: Session) -> str:
@@ -246,27 +246,6 @@ def cuttable(session: Session) -> str:
 
 def some_off(session: Session) -> str:
     return "" if session.off else "No head is switched off"
-
-
-def some_changed(session: Session) -> str:
-    return "" if session.streaming.heads else some_off(session)
-
-
-def streamable(session: Session) -> str:
-    if session.spec is None or not session.spec.layers:
-        return model(session)
-    layer = session.spec.layers[session.selection.layer]
-    if layer.window is not None:
-        return "Its layer sees windows: it cannot stream"
-    if not layer.causal:
-        return "Its layer sees keys that come later: it cannot stream"
-    asks = session.model is None or getattr(session.model.config, "asks", True)
-    return "" if asks else "Its model weighs by code of its own, which is only looked at"
-
-
-def keepable(session: Session) -> str:
-    said = "Masks keep which heads are off: those that stream have to see all keys first"
-    return said if session.streaming.heads else model(session)
 
 
 def opened_before(session: Session) -> str:

@@ -12,9 +12,8 @@ from numpy import array_equal
 from psygnal import Signal
 
 from hgviz.analysis.texts import Ends, ends_given, first_written, goes_on, texts_of, uncut
-from hgviz.analysis.trial import History, Variant
+from hgviz.analysis.trial import History
 from hgviz.core import (
-    NO_STREAMING,
     Capture,
     Display,
     HeadId,
@@ -58,7 +57,7 @@ OF_MODEL: dict[str, Any] = {
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
 MEASURED = (
-    "study", "unsaved", "trial", "masks", "data", "score", "off", "streaming", "history",
+    "study", "unsaved", "trial", "masks", "data", "score", "off", "history",
 )  # fmt: skip
 
 Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
@@ -67,7 +66,7 @@ FIELDS = (
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "look", "beside",
     "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
-    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell", "streaming",
+    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
 
@@ -102,8 +101,7 @@ class Session:
     boundaries: where segments are to end: tokens, a way that models.boundaries knows, OWN for those
     of the model, "" where nobody says; own: the capture between those of the model.
 
-    off: heads that are switched off, in captures and trials, as long as the model is the same;
-    streaming: those that see few keys there, none of which is off.
+    off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
     it scored there without those heads, so far; study: what was measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them.
@@ -134,7 +132,6 @@ class Session:
         self.shade = ""
         self.display = Display()
         self.off: Off = frozenset()
-        self.streaming = NO_STREAMING
         self.mode: Mode = "inspect"
         self.look = "map"
         self.text = ""
@@ -179,18 +176,13 @@ class Session:
         return any(one.keeps and one.state in ("waiting", "running") for one in self.work)
 
     @property
-    def variant(self) -> Variant:
-        """What is changed of the model's heads: those that are off, and those that stream."""
-        return self.off, self.streaming
-
-    @property
     def outdated(self) -> bool:
-        """Whether heads are off or stream otherwise than in the capture on screen, of a text that
-        the checkpoint at hand can capture again."""
+        """Whether other heads are off than in the capture on screen, of a text that the checkpoint
+        at hand can capture again."""
         a = self.capture
         if a is None or not self.checkpoint or not a.complete or a.items or self.stale:
             return False
-        return (a.off, a.streaming) != self.variant and not self.cutting and self.written is None
+        return a.off != self.off and not self.cutting and self.written is None
 
     @property
     def looked_at(self) -> Selection:
@@ -243,10 +235,8 @@ class Session:
         another = old is not None and (self.spec is None or not _same_model(old, self.spec))
         if another:
             self._forget_model(before, fields)
-        elif old is None and self.capture is not None:
-            for name in ("off", "streaming"):
-                if name not in fields:
-                    setattr(self, name, getattr(self.capture, name))
+        elif old is None and self.capture is not None and "off" not in fields:
+            self.off = self.capture.off
         if another or old is None:
             self._restore_measured(fields)
         self.selection = self._clamped(self.selection)
@@ -329,22 +319,17 @@ class Session:
     def _forget_model(self, before: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """Another model: nothing that was found of the one before holds; what was measured of it is
         kept until it comes back. Where it is the same checkpoint with another activation, undo has
-        the same heads off or streaming."""
+        the same heads off."""
         self.models += 1
         if before["spec"].digest:
             kept = {name: before[name] for name in MEASURED}
             kept["name"] = before["spec"].name
             kept["history"] = without(before["history"], "boundaries")
             self.measured[before["spec"].digest] = kept
-        blank = OF_MODEL | {"off": frozenset(), "streaming": NO_STREAMING}
-        if self.capture is not None:
-            blank |= {"off": self.capture.off, "streaming": self.capture.streaming}
-        was = tuple(
-            (name, before[name]) for name in ("off", "streaming") if before[name] != blank[name]
-        )
+        blank = OF_MODEL | {"off": frozenset() if self.capture is None else self.capture.off}
+        was = (("off", before["off"]),) if before["off"] != blank["off"] else ()
         same = self.checkpoint and self.checkpoint == before["checkpoint"]
-        heads = before["off"] | before["streaming"].heads
-        there = was and same and self.spec is not None and heads <= set(self.spec.heads)
+        there = was and same and self.spec is not None and before["off"] <= set(self.spec.heads)
         blank["history"] = History((Deed("opening another model", was),) if there else ())
         if self.other is not None and self.other.kind in NAMES_HEADS:
             blank["other"] = None
@@ -361,8 +346,8 @@ class Session:
         says itself which are."""
         kept = self.measured.pop(self.spec.digest, {}) if self.spec is not None else {}
         own = {*fields, *(("unsaved", "trial") if "study" in fields else ())}
-        if self.capture is not None and (self.capture.off or self.capture.streaming.heads):
-            own |= {"off", "streaming"}
+        if self.capture is not None and self.capture.off:
+            own.add("off")
         for name in kept.keys() & {*MEASURED} - own:
             setattr(self, name, kept[name])
 

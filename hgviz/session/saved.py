@@ -62,14 +62,6 @@ class SavedMask(msgspec.Struct, frozen=True, omit_defaults=True):
     score: SavedScore | None = None
 
 
-class SavedStreaming(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Heads that see so many of the first keys and of the latest, as core.Streaming has them."""
-
-    heads: Heads
-    sink: Annotated[int, Meta(ge=0, lt=1 << 31)]
-    recent: Annotated[int, Meta(ge=1, lt=1 << 31)]
-
-
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
     """What B is beside A, as session.other has it."""
 
@@ -143,7 +135,6 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     chosen: Chosen | None = None
     shown: Shown = Shown()
     layout: Layout = Layout()
-    streaming: SavedStreaming | None = None
 
     @property
     def places(self) -> dict[str, Place]:
@@ -244,5 +235,5 @@ def _wrong(place: Place) -> str:
 
 __all__ = [
     "FORMAT", "SUFFIX", "VERSION", "Beside", "Chosen", "Layout", "Place", "Saved", "SavedMask",
-    "SavedScore", "SavedStreaming", "Shown", "is_session", "read", "write",
+    "SavedScore", "Shown", "is_session", "read", "write",
 ]  # fmt: skip

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz.core import (
-    NO_STREAMING,
     HeadId,
     HgvizError,
     Integers,
     Off,
     Step,
-    Streaming,
     Task,
 )
 from hgviz.study import SCORE, Curve, Study
-from hgviz.tasks.opening import Path_, require_causal
+from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -61,17 +59,13 @@ def trials_of(
 
 
 def try_heads(
-    trials: Trials, off: Off, slices: Sequence[Slice] = (), streaming: Streaming = NO_STREAMING
+    trials: Trials, off: Off, slices: Sequence[Slice] = ()
 ) -> Task[tuple[Paired, Answers, Answers]]:
-    """What the model scores with heads off, and others that stream, beside the whole model; see
-    analysis.paired. Errors: HgvizError for heads that cannot stream."""
+    """What the model scores with heads off, beside the whole model; see analysis.paired."""
     from hgviz.analysis import paired
 
-    require_causal(trials.model.spec, streaming)
-    tried = trials.streamed(streaming) if streaming.heads else trials
-
     def without(batch: Batch) -> Any:
-        return tried.without(batch, off)
+        return trials.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
     return (yield from paired.try_heads(examples, blocks, trials.whole, without, off, slices))

@@ -42,7 +42,7 @@ ERRANDS = (
     ("@sample/hourglass", "compare_with", "", "compare", "report_sides", "save_beside", "",
      "compare_nothing"),
     ("@sample/softmax", "switch_head", "keep_mask", "remove_heads", "", "undo", "redo", "all_on"),
-    ("@sample/hourglass", "stream_head", "capture", "", "switch_head", "undo", "all_on"),
+    ("@sample/hourglass", "capture", "", "switch_head", "undo", "all_on"),
     ("@sample/hourglass", "attribute!", "stop_attributing", "write", "!", "stop"),
     ("@models/dynamic", "cut_here", "cut_words", "cut_evenly", "", "uncut"),
     ("@captures/many.h5", "find_text", "next_text", "last_text"),

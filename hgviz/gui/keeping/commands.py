@@ -122,8 +122,6 @@ class KeepingCommands:
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
-        elif name == "recent_keys":
-            self.pruning.see(int(value))
 
     # --- jobs, and closing ------------------------------------------------------------------------
 

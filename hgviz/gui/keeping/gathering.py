@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hgviz.core import HgvizError, Step, Streaming, Task
+from hgviz.core import HgvizError, Step, Task
 from hgviz.session import places, saved
 from hgviz.session.saved import (
     Beside,
@@ -17,7 +17,6 @@ from hgviz.session.saved import (
     Saved,
     SavedMask,
     SavedScore,
-    SavedStreaming,
     Shown,
 )
 
@@ -83,7 +82,6 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
             session.shade,
         ),
         layout=layout,
-        streaming=_few(session.streaming),
     )  # fmt: skip
     paths = {
         "model": session.checkpoint,
@@ -140,10 +138,6 @@ def _mask(one: Mask) -> SavedMask:
         numbers = score.value, score.low, score.high, score.seen, score.total
         return SavedMask(one.name, _names(one.off), SavedScore(score.metric, *numbers, one.change))
     return SavedMask(one.name, _names(one.off))
-
-
-def _few(one: Streaming) -> SavedStreaming | None:
-    return SavedStreaming(_names(one.heads), one.sink, one.recent) if one.heads else None
 
 
 def _runs(session: Session) -> str:

@@ -308,8 +308,6 @@ def contents(found: Saved) -> list[tuple[str, str]]:
         rows.append((tr("Text"), " ".join(found.text.split())))
     if found.off:
         rows.append((tr("Heads off"), f"{len(found.off):,}"))
-    if found.streaming is not None:
-        rows.append((tr("Heads that stream"), f"{len(found.streaming.heads):,}"))
     if found.masks:
         rows.append((tr("Masks"), ", ".join(one.name for one in found.masks)))
     if found.unsaved is not None:

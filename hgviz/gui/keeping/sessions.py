@@ -12,18 +12,7 @@ from msgspec.structs import replace
 
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import (
-    NO_STREAMING,
-    Display,
-    HeadId,
-    HgvizError,
-    Off,
-    Score,
-    Selection,
-    Step,
-    Streaming,
-    Task,
-)
+from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task
 from hgviz.gui import opening
 from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
 from hgviz.gui.language import tr
@@ -32,7 +21,7 @@ from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, SavedStreaming
+from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask
 from hgviz.study import Mask
 
 if TYPE_CHECKING:
@@ -220,7 +209,6 @@ class Restoring:
             ids=self.paths.get("ids", ""),
             activation=wanted.activation,
             off=frozenset(_heads(wanted.off)),
-            streaming=_streaming(wanted.streaming),
             boundaries=cuts if isinstance(cuts, str) else frozenset(cuts),
         )
 
@@ -233,15 +221,14 @@ class Restoring:
     def _picture_there(self) -> None:
         """What is chosen in it and how it is shown; then the study and the data."""
         session, chosen, shown = self.session, self.wanted.chosen, self.wanted.shown
-        off, streaming = self._off(self.wanted.off), self._streaming()
-        if not (self.file or off or streaming.heads):  # what was off when it was open before
-            off, streaming = session.variant
+        off = self._off(self.wanted.off)
+        if not (self.file or off):  # what was off when it was open before
+            off = session.off
         masks = tuple(map(self._mask, self.wanted.masks))
         names = {one.name for one in masks}
         session.put(
             ids=self.paths.get("ids", ""),
             off=off,
-            streaming=streaming,
             masks=(*masks, *(one for one in session.masks if one.name not in names)),
             display=Display(
                 shown.palette if shown.palette in PALETTES else session.display.palette,
@@ -273,7 +260,7 @@ class Restoring:
     def _study_there(self, found: opening.Found) -> None:
         spec, study, mode = self.session.spec, found.study, self.session.mode
         if study is not None and (spec is None or spec.digest == study.spec.digest):
-            masks, (off, few) = self.session.masks, self.session.variant
+            masks, off = self.session.masks, self.session.off
             unsaved = "unsaved" in self.paths
             if unsaved:
                 study = replace_study(study, path=self.paths.get("study", ""))
@@ -281,7 +268,7 @@ class Restoring:
             if spec is not None:
                 names = {one.name for one in study.masks}
                 more = tuple(one for one in masks if one.name not in names)
-                self.session.put(mode=mode, masks=(*study.masks, *more), off=off, streaming=few)
+                self.session.put(mode=mode, masks=(*study.masks, *more), off=off)
             self.session.put(unsaved=unsaved)
         self._rest()
 
@@ -343,14 +330,6 @@ class Restoring:
         there = set(self.session.spec.heads) if self.session.spec is not None else set()
         return frozenset(one for one in _heads(names) if one in there)
 
-    def _streaming(self) -> Streaming:
-        """The heads that stream, as far as the model has them and they can."""
-        found, spec = _streaming(self.wanted.streaming), self.session.spec
-        layers = {one.index for one in (spec.layers if spec else ()) if one.can_stream}
-        there = set(spec.heads) if spec is not None else set()
-        heads = frozenset(one for one in found.heads & there if one.layer in layers)
-        return Streaming(heads, found.sink, found.recent) if heads else NO_STREAMING
-
 
 def last() -> Path:
     """Where what was open last is kept."""
@@ -370,12 +349,6 @@ def _heads(names: tuple[str, ...]) -> list[HeadId]:
         if layer.isdecimal() and head.isdecimal() and len(name) < 20:
             found.append(HeadId(int(layer), int(head)))
     return found
-
-
-def _streaming(kept: SavedStreaming | None) -> Streaming:
-    if kept is None:
-        return NO_STREAMING
-    return Streaming(frozenset(_heads(kept.heads)), kept.sink, kept.recent)
 
 
 def _readable(path: str) -> Task[None]:

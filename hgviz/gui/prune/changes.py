@@ -76,7 +76,7 @@ def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
     ends = examples.asked not in WHOLE
     heads = (tr("Context") if ends else tr("Text"),
              tr(HEADS[examples.asked], unit=tr(unit)), tr("Whole model"),
-             trial_words(trial), tr("More loss"), tr("Loss, bits"))  # fmt: skip
+             off_words(len(trial.off)), tr("More loss"), tr("Loss, bits"))  # fmt: skip
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
         return Changes((), counts, heads, ends=ends)
@@ -91,13 +91,6 @@ def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
 def off_words(count: int) -> str:
     """12 heads off."""
     return tr("1 head off") if count == 1 else tr("{n:,} heads off", n=count)
-
-
-def trial_words(trial: Trial) -> str:
-    """12 heads off, 3 stream."""
-    few = len(trial.streaming.heads)
-    parts = [off_words(len(trial.off))] if trial.off or not few else []
-    return ", ".join([*parts, *([tr("{n:,} streaming", n=few)] if few else ())])
 
 
 def verdict(right: bool) -> str:

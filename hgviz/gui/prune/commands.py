@@ -53,15 +53,11 @@ class PruneCommands:
 
     def all_on(self) -> None:
         """Switch every head on again."""
-        self.pruning.all_on()
+        self.pruning.switch(frozenset())
 
     def switch_head(self) -> None:
         """The head at hand off, or on."""
         self.pruning.switch(self.session.off ^ {self.session.selection.head_id})
-
-    def stream_head(self) -> None:
-        """The head at hand sees the first keys and the latest alone, or all."""
-        self.pruning.stream(self.session.streaming.heads ^ {self.session.selection.head_id})
 
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""

@@ -38,7 +38,7 @@ class HeadsView(View):
     icon = "prune"
     needs = ("spec", "study", "score", "dark")
     watches = (
-        "off", "streaming", "selection", "history", "masks", "trial", "data", "work", "capture",
+        "off", "selection", "history", "masks", "trial", "data", "work", "capture",
     )  # fmt: skip
     empty = ("Open a model to switch its heads off", "Every head is one cell here.")
     empty_actions = (("open_sample", "Open the sample"),)
@@ -144,21 +144,17 @@ class HeadsView(View):
             self.noticed(name)
 
     def as_table(self) -> list[list[str]] | None:
-        """Every head: whether it is off or streams, and its score as the wall says it."""
+        """Every head: whether it is off, and its score as the wall says it."""
         session = self.session
         if session is None or session.spec is None:
             return None
         found = self.wall.shades
-        rows = [[tr("head"), tr("switched off"), found.label or tr("score"), tr("low"), tr("high"),
-                 tr("streams")]]  # fmt: skip
+        rows = [[tr("head"), tr("switched off"), found.label or tr("score"), tr("low"), tr("high")]]
         for head in session.spec.heads:
             one = found.heads.get(head)
             numbers = (one.value, one.low, one.high) if one is not None else ()
             cells = [f"{number:.6g}" for number in numbers] or [""] * 3
-            off, streams = (
-                f"{int(head in some)}" for some in (session.off, session.streaming.heads)
-            )
-            rows.append([f"{head}", off, *cells, streams])
+            rows.append([f"{head}", f"{int(head in session.off)}", *cells])
         return rows
 
     def figure(self, session: Session) -> Spec | None:
@@ -176,20 +172,19 @@ class HeadsView(View):
             if session.spec != self.wall.spec:
                 self._left = session.off, left_words(self.wall.off, session)
             self.wall.show_model(session.spec)
-        if name in ("off", "streaming", "spec"):
+        if name in ("off", "spec"):
             self.wall.show_off(session.off)
-            self.wall.show_streaming(session.streaming)
             self.head.note.say(changed_words(session, "{n:,} of {total:,} switched off"))
-            self.clear.setEnabled(bool(session.off or session.streaming.heads))
+            self.clear.setEnabled(bool(session.off))
         if name == "selection":
             self.wall.show_cursor(session.selection.head_id)
         if name in ("history", "spec"):
             self.undo.setEnabled(bool(session.history.past))
             self.redo.setEnabled(bool(session.history.future))
-        if name in ("off", "streaming", "selection") and session.mode == "prune":
+        if name in ("off", "selection") and session.mode == "prune":
             self.told.emit(status_words(session, self.wall))
-        if name in ("off", "streaming", "masks", "trial"):
-            self.masks.show_masks(session.masks, session.variant, session.trial, session.spec)
+        if name in ("off", "masks", "trial"):
+            self.masks.show_masks(session.masks, session.off, session.trial, session.spec)
         if name in ("data", "trial", "work", "off"):
             self._offer_measuring(session)
 
@@ -296,10 +291,9 @@ def status_words(session: Session, wall: HeadWall) -> str:
 
 
 def changed_words(session: Session, said: str) -> str:
-    """2 of 78 switched off · 3 streaming."""
-    total, few = len(session.spec.heads) if session.spec else 0, len(session.streaming.heads)
-    parts = [tr(said, n=len(session.off), total=total), tr("{n:,} streaming", n=few) if few else ""]
-    return " · ".join(filter(None, parts))
+    """2 of 78 switched off."""
+    total = len(session.spec.heads) if session.spec else 0
+    return tr(said, n=len(session.off), total=total)
 
 
 def _plain() -> Task[Shades]:

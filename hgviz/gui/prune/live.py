@@ -43,7 +43,7 @@ class LiveView(View):
     title = "Score"
     figureless = "It is a score on its way: How many heads can go draws what it comes to"
     icon = "prune"
-    needs = ("trial", "data", "off", "streaming", "spec", "dark", "model", "checkpoint", "study")
+    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
     empty = (
         "Choose data to see what the model scores",
@@ -157,14 +157,13 @@ class LiveView(View):
         """Put the numbers in."""
         session = self.session
         assert session is not None
-        off, few = len(session.off), len(session.streaming.heads)
         reason = by_name("remove_heads").why_off(session)
         self.remove.setEnabled(not reason)
         self.remove.setToolTip(tr(reason or WITHOUT))
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
         metric = tr(RIGHT[asked], noun=tr(noun.rpartition(" ")[2]))
-        self.head.title.setText(title_words(metric, off, few))
+        self.head.title.setText(title_words(metric, len(session.off)))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
         self.chart.show_chart(chart_of(result, tr("{noun}s evaluated", noun=tr(noun))))
@@ -289,7 +288,7 @@ def chart_of(trial: Trial | None, title: str) -> Chart:
         Note(tr("whole model"), tuple((total * part, whole) for part in (0.8, 0.6, 0.4)),
              weight=500),
     )  # fmt: skip
-    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.variant, reads="x")
+    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, reads="x")
 
 
 def difference(value: float, low: float, high: float) -> str:
@@ -304,11 +303,8 @@ def share_words(value: float, low: float, high: float) -> str:
     return tr("{value:.1f} % ({low:.1f} to {high:.1f})", value=100 * value, **ends)
 
 
-def title_words(metric: str, off: int, few: int = 0) -> str:
+def title_words(metric: str, off: int) -> str:
     """Accuracy with 2 heads off."""
-    if few:
-        said = "{metric}, {n:,} off, {m:,} streaming" if off else "{metric}, {m:,} streaming"
-        return tr(said, metric=metric, n=off, m=few)
     if not off:
         return tr("{metric}, whole model", metric=metric)
     if off == 1:

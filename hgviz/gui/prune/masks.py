@@ -27,8 +27,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.analysis.trial import Trial, Variant
-from hgviz.core import NO_STREAMING, HeadWeights, ModelSpec
+from hgviz.analysis.trial import Trial
+from hgviz.core import HeadWeights, ModelSpec, Off
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Words, label, tip
 from hgviz.gui.language import tr
@@ -157,28 +157,26 @@ class MaskList(QWidget):
         column.addLayout(said)
         column.addWidget(self.list)
         self._shown: object = None
-        self.show_masks((), (frozenset(), NO_STREAMING), None, None)
+        self.show_masks((), frozenset(), None, None)
 
     def show_masks(
         self,
         masks: tuple[Mask, ...],
-        variant: Variant,
+        off: Off,
         trial: Trial | None,
         spec: ModelSpec | None,
     ) -> None:
-        """List them; the one that is on the wall is marked, unless heads stream beside it."""
-        off, few = variant
+        """List them; the one that is on the wall is marked."""
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
-        going = None if few.heads else going
         weights = None if trial is None else trial.weights
-        shown = (masks, variant, going, weights)
+        shown = (masks, off, going, weights)
         if shown == self._shown:
             return
         self._shown = shown
         typed = self.list.hasFocus()
         self.list.clear()
         for mask in masks:
-            here = mask.off == off and not few.heads
+            here = mask.off == off
             lines = mask_lines(mask, spec, weights, mask.off == going)
             item = QTreeWidgetItem()
             item.setData(0, MASK, mask)
@@ -197,7 +195,7 @@ class MaskList(QWidget):
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
         self.fit()
-        self.keep.setEnabled(not few.heads and all(one.off != off for one in masks))
+        self.keep.setEnabled(all(one.off != off for one in masks))
 
     def fit(self) -> None:
         """As many rows as the height of the window has room for."""

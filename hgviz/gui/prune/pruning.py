@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
-from hgviz.analysis.trial import Trial, Variant
-from hgviz.core import NO_STREAMING, Capture, Off, Step, Streaming
+from hgviz.analysis.trial import Trial
+from hgviz.core import Capture, Off, Step
 from hgviz.errors import LabelError
 from hgviz.gui import opening
 from hgviz.gui.language import tr
@@ -34,9 +34,9 @@ LONG = (MEASURE, CURVE)
 
 
 class Pruning:
-    """Keeps session.trial true to the heads that are off or stream, in the engine lane; the newest
-    set of heads wins. ask_labels: asks which classes the labels of a file are, where the model does
-    not know them."""
+    """Keeps session.trial true to the heads that are off, in the engine lane; the newest set of
+    heads wins. ask_labels: asks which classes the labels of a file are, where the model does not
+    know them."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Pruning:
         self.trials: Trials | None = None
         self.urgent = trying.Urgent()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
-        self._known: dict[Variant, Trial] = {}
+        self._known: dict[Off, Trial] = {}
         self._job: Job | None = None
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
@@ -62,47 +62,14 @@ class Pruning:
     # --- what is off ------------------------------------------------------------------------------
 
     def switch(self, off: Off, along: bool = False) -> None:
-        """Have exactly these heads off; none of them streams. along: undone together with the
-        change before."""
-        few = self._streaming(self.session.streaming.heads - off)
-        self._have(_switching(self.session.off, off), off, few, along)
-
-    def stream(self, heads: Off) -> None:
-        """Have exactly these heads see the first keys and the latest; none of them is off."""
-        few = self._streaming(heads)
-        words = _streaming(self.session.streaming.heads, heads)
-        self._have(words, self.session.off - heads, few)
-
-    def all_on(self) -> None:
-        """Have every head see all, and none off."""
-        self._have("switching all heads on", frozenset(), NO_STREAMING)
-
-    def see(self, recent: int) -> None:
-        """Have heads that stream see so many of the latest keys."""
-        few = self.session.streaming
-        if few.heads:
-            words = f"letting heads see the latest {recent} keys"
-            self._have(words, self.session.off, replace(few, recent=recent))
-
-    def _streaming(self, heads: Off) -> Streaming:
-        """These heads, with so many keys as those that stream see, or as is preferred."""
-        now = self.session.streaming
-        if not heads:
-            return NO_STREAMING
-        if now.heads:
-            return replace(now, heads=heads)
-        return Streaming(heads, recent=int(settings.load().recent_keys))
-
-    def _have(self, words: str, off: Off, streaming: Streaming, along: bool = False) -> None:
-        new = {"off": off, "streaming": streaming}
-        changed = {name: one for name, one in new.items() if one != getattr(self.session, name)}
-        if changed:
-            undoing.do(self.session, words, along, **changed)
+        """Have exactly these heads off. along: undone together with the change before."""
+        if off != self.session.off:
+            undoing.do(self.session, _switching(self.session.off, off), along, off=off)
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
         session, trial = self.session, self.session.trial
-        paired = trial.paired if trial and trial.variant == session.variant else None
+        paired = trial.paired if trial and trial.off == session.off else None
         names = {one.name for one in session.masks}
         count = len(session.off)
         plain = "Whole model" if not count else f"{count} off"
@@ -145,8 +112,8 @@ class Pruning:
         """Capture a text with the whole model and with heads off, and show the latter."""
         session = self.session
         wish = opening.Wish(
-            session.checkpoint, text, off=session.off, streaming=session.streaming,
-            device=settings.load().device, activation=session.activation,
+            session.checkpoint, text, off=session.off, device=settings.load().device,
+            activation=session.activation,
         )  # fmt: skip
 
         def show(pair: tuple[Capture, Capture]) -> None:
@@ -166,12 +133,10 @@ class Pruning:
             return ""
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
         session = self.session
-        kept = {"facts": {}, "selection": session.selection}
-        kept |= {"off": session.off, "streaming": session.streaming}
+        kept = {"facts": {}, "selection": session.selection, "off": session.off}
         session.put(chosen=False, capture=other, **kept)
         if not other.off:
-            few = len(other.streaming.heads)
-            return tr("With heads that stream: {n:,}", n=few) if few else tr("With all heads on")
+            return tr("With all heads on")
         count = len(other.off)
         return tr("Without 1 head") if count == 1 else tr("Without {n:,} heads", n=count)
 
@@ -221,13 +186,12 @@ class Pruning:
         if alone:
             self.working.stop("capture")
             fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
-                      "spec": study.spec, "off": study.off,
-                      "streaming": NO_STREAMING}  # fmt: skip
+                      "spec": study.spec, "off": study.off}  # fmt: skip
         if alone or not self._is_of(study):
             self.forget()
             fields |= {"data": "", "trial": None}
         if study.off:
-            fields |= {"off": study.off, "streaming": NO_STREAMING}
+            fields["off"] = study.off
         self._by_hand = False
         score = trying.drawn(study)
         self.session.put(study=study, masks=study.masks, score=score, mode="prune", **fields)
@@ -271,8 +235,8 @@ class Pruning:
         if name == "model":
             self._read_again()
         trial = self.session.trial
-        tried = trial is not None and trial.variant == self.session.variant
-        if name in ("off", "streaming") and self.trials is not None and not tried:
+        tried = trial is not None and trial.off == self.session.off
+        if name == "off" and self.trials is not None and not tried:
             self._try()
 
     def _read_again(self) -> None:
@@ -285,17 +249,17 @@ class Pruning:
 
     def _try(self) -> None:
         """Try what is off now, at once and before whatever else is measured."""
-        trials, (off, few) = self.trials, self.session.variant
+        trials, off = self.trials, self.session.off
         if trials is None:
             return
-        known = self._known.pop((off, few), None)
+        known = self._known.pop(off, None)
         if known is not None:
-            self._known[off, few] = known
+            self._known[off] = known
             self.stop_trial()
             self.session.put(trial=known)
             return
-        self.session.put(trial=Trial(off, trials.examples, streaming=few, weights=trials.weights))
-        task = trying.trying(trials, off, few)
+        self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
+        task = trying.trying(trials, off)
         if self.measuring:
             self.urgent.put(task)
             return
@@ -323,7 +287,7 @@ class Pruning:
 
     def _stepped(self, step: Step) -> None:
         trial, now = step.value, time.monotonic()
-        if not isinstance(trial, Trial) or trial.variant != self.session.variant:
+        if not isinstance(trial, Trial) or trial.off != self.session.off:
             return
         shown = self.session.trial
         if trial.done:
@@ -333,16 +297,16 @@ class Pruning:
             self.session.put(trial=trial)
 
     def _tried(self, trial: Trial) -> None:
-        self._known[trial.variant] = trial
+        self._known[trial.off] = trial
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
-        if trial.variant == self.session.variant:
+        if trial.off == self.session.off:
             self.session.put(trial=trial, masks=self._scored(trial))
 
     def _scored(self, trial: Trial) -> tuple[Mask, ...]:
         """The masks, with a score for the one that was still being measured."""
         return tuple(
-            _with_score(one, trial.paired) if (one.off, NO_STREAMING) == trial.variant else one
+            _with_score(one, trial.paired) if one.off == trial.off else one
             for one in self.session.masks
         )
 
@@ -434,15 +398,6 @@ def _switching(old: Off, new: Off) -> str:
     if turned <= old:
         return f"switching {count} heads on" if count > 1 else f"switching head {one} on"
     return f"switching {count} heads off and on"
-
-
-def _streaming(old: Off, new: Off) -> str:
-    """What is done to heads that stream, in words."""
-    turned, on = old ^ new, old <= new
-    if len(turned) == 1:
-        one = next(iter(turned))
-        return f"streaming head {one}" if on else f"letting head {one} see all keys"
-    return f"streaming {len(turned)} heads" if on else f"letting {len(turned)} heads see all keys"
 
 
 def _with_score(mask: Mask, paired: Paired | None) -> Mask:

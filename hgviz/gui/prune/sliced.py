@@ -14,7 +14,7 @@ from hgviz.core import Step, Task
 from hgviz.gui import theme
 from hgviz.gui.controls import PaneHead, Segments
 from hgviz.gui.language import tr
-from hgviz.gui.prune.changes import trial_words
+from hgviz.gui.prune.changes import off_words
 from hgviz.gui.prune.parts import BY, PICTURE, Measure, PartTable, Row, name_words, table, verdict
 from hgviz.gui.prune.rows import LEFT, RIGHT, ROW, Index, RowTable, ground
 from hgviz.gui.prune.shades import place_noun
@@ -75,7 +75,7 @@ class SlicesView(View):
         assert self.session is not None and result.paired is not None
         measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
-        now = trial_words(result) if not result.whole else tr("No head off")
+        now = off_words(len(result.off)) if not result.whole else tr("No head off")
         self.model.show_parts(result.paired.parts, measure, noun, now)
         self.table.fit()
         self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(self.model.rows)))

@@ -16,7 +16,7 @@ from hgviz.analysis import slices
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
-from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Step, Streaming, Task
+from hgviz.core import Capture, HgvizError, Off, Step, Task
 from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import opening
 from hgviz.study import SCORE, Study
@@ -107,12 +107,11 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
     return trials
 
 
-def trying(trials: Trials, off: Off, streaming: Streaming = NO_STREAMING) -> Task[Trial]:
-    """What the model scores without these heads, and with those that stream; each Step carries the
-    Trial so far."""
-    trial = Trial(off, trials.examples, streaming=streaming, weights=trials.weights)
+def trying(trials: Trials, off: Off) -> Task[Trial]:
+    """What the model scores without these heads; each Step carries the Trial so far."""
+    trial = Trial(off, trials.examples, weights=trials.weights)
     parts = slices.of_examples(trials.examples, trials.model.spec)
-    with closing(tasks.try_heads(trials, off, parts, streaming)) as task:
+    with closing(tasks.try_heads(trials, off, parts)) as task:
         while True:
             try:
                 step = next(task)
@@ -145,8 +144,7 @@ def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Task[S
 
 def both(wish: opening.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
     """A text captured with the whole model, and without the heads that are off."""
-    blank = replace(wish, off=frozenset(), streaming=NO_STREAMING)
-    _, model, whole = yield from opening.capture_text(blank, model)
+    _, model, whole = yield from opening.capture_text(replace(wish, off=frozenset()), model)
     _, _, without = yield from opening.capture_text(wish, model)
     return whole, without
 

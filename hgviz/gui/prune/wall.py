@@ -16,7 +16,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from hgviz.core import NO_STREAMING, HeadId, ModelSpec, Off, Streaming
+from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui import theme
 from hgviz.gui.language import tr
 from hgviz.gui.prune.cells import Row, Wall, lay
@@ -26,7 +26,6 @@ from hgviz.gui.views.ink import faint, hatching
 EDGE = 7  # px of a cell that is off keep its colour
 RING = 5  # px around a cell that its rings take
 WORDS, FIGURES = 30, 17  # px of width that "off" and the shortest number take
-STREAM = 4.0  # px: how high the mark of a head that streams is
 WAYS = {"down": "shortens", "up": "lengthens", "cross": "between texts"}
 STEPS = {
     Qt.Key.Key_Left: (0, -1),
@@ -50,7 +49,6 @@ class HeadWall(QWidget):
         self.wall: Wall | None = None
         self.spec: ModelSpec | None = None
         self.off: Off = frozenset()
-        self.streaming = NO_STREAMING
         self.shades = Shades()
         self.at = HeadId(0, 0)
         self.room = 0  # px of height that there are without scrolling
@@ -76,14 +74,6 @@ class HeadWall(QWidget):
             self._describe()
             self._refresh(*changed)
 
-    def show_streaming(self, streaming: Streaming) -> None:
-        """The heads that stream, at once."""
-        if streaming != self.streaming:
-            changed = streaming.heads ^ self.streaming.heads
-            self.streaming = streaming
-            self._describe()
-            self._refresh(*changed)
-
     def show_shades(self, shades: Shades) -> None:
         """The scores."""
         self.shades = shades
@@ -105,9 +95,6 @@ class HeadWall(QWidget):
     def words(self, head: HeadId) -> str:
         """What is to be said of a head."""
         state = tr("switched off") if head in self.off else tr("on")
-        if head in self.streaming.heads:
-            sink, recent = self.streaming.near
-            state = tr("streams: first {sink:,}, latest {recent:,}", sink=sink, recent=recent)
         parts = [tr("Head {head}", head=head), state]
         if self.shades.label:
             parts.append(
@@ -256,7 +243,6 @@ class HeadWall(QWidget):
         self.setAccessibleDescription(
             " · ".join((
                 tr("{n:,} of {total:,} heads off", n=len(self.off), total=heads),
-                *([tr("{n:,} streaming", n=len(few))] if (few := self.streaming.heads) else ()),
                 self.words(self.at),
             ))
             if self.spec and self.spec.layers else ""
@@ -333,36 +319,12 @@ class HeadWall(QWidget):
         painter.setPen(QPen(now.secondary if head == self._hover else now.edge, 1))
         painter.setBrush(ground or now.raised)
         painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
-        streams = head in self.streaming.heads
-        if streams:
-            self._stream(painter, box, ink(ground or now.raised))
         said = self.shades.number(head)
         painter.setFont(theme.font(0.92, 600))
         room = painter.fontMetrics().horizontalAdvance(said)
-        above = box.adjusted(0, 0, 0, -STREAM - 2) if streams else box
-        word = tr("streams")
-        if streams and not said and painter.fontMetrics().horizontalAdvance(word) < box.width() - 8:
-            painter.setPen(theme.current().text)
-            painter.drawText(above, Qt.AlignmentFlag.AlignCenter, word)
         if said and ground is not None and room < box.width() - 3 and box.height() > 14:
             painter.setPen(ink(ground))
-            painter.drawText(above, Qt.AlignmentFlag.AlignCenter, said)
-
-    def _stream(self, painter: QPainter, box: QRectF, colour: QColor) -> None:
-        """A frame, and along the lower edge what a row sees: its first keys and its latest."""
-        inner = box.adjusted(0.75, 0.75, -0.75, -0.75)
-        painter.setPen(QPen(theme.current().text, 1.5))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        radius = 5.0 if box.width() > 30 else 2.5
-        painter.drawRoundedRect(inner, radius, radius)
-        side = min(6.0, box.width() / 6)
-        high = STREAM if box.height() > 20 else 3.0
-        track = QRectF(box.left() + side, box.bottom() - side - high, box.width() - 2 * side, high)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for start, end, alpha in ((0.0, 0.2, 1.0), (0.2, 0.58, 0.25), (0.58, 1.0, 1.0)):
-            painter.setBrush(faint(colour, alpha))
-            left, right = (track.left() + part * track.width() for part in (start, end))
-            painter.drawRect(QRectF(left, track.top(), right - left, high))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said)
 
     def _off(self, painter: QPainter, box: QRectF, ground: QColor | None, radius: float) -> None:
         """Hatched, framed, "off"; the edge keeps the score."""

@@ -45,7 +45,7 @@ class MapView(MapsView):
     wait = 0  # another head is there in the next picture
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "selection", "hover", "display", "facts", "off", "streaming", "text",
+        "capture", "selection", "hover", "display", "facts", "off", "text",
     )  # fmt: skip
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -71,7 +71,7 @@ class MapView(MapsView):
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.streams = label(factor=0.92, weight=500, kind="chip")
+        self.streams = label(tr("streams"), factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
         self.before.setToolTip(tr("The text was edited since this was captured"))
         self.full = QToolButton()
@@ -256,21 +256,12 @@ class MapView(MapsView):
         self._fit_role()
 
     def _say_streaming(self, head: HeadId) -> None:
-        """Whether the head streams, and whether it did when this was captured."""
-        assert self._opened is not None and self.session is not None
-        now, then = self.session.streaming, self._opened.grid.capture.streaming
-        streams, did = head in now.heads, head in then.heads
-        few = now if streams else then
-        self.streams.setVisible(streams or did)
-        self.streams.setText(tr("streams") if streams else tr("streamed"))
+        """Whether the head streams in the capture, and which keys it sees there."""
+        assert self._opened is not None
+        streaming = self._opened.grid.capture.streaming
+        self.streams.setVisible(head in streaming.heads)
         said = tr("It sees the first {sink:,} keys and the latest {recent:,}.",
-                  sink=few.sink, recent=few.recent)  # fmt: skip
-        if streams != did or (streams and now.near != then.near):
-            said = f"{said} {tr('This was captured before: capture the text again to see it so.')}"
-            if streams and not did:
-                self.streams.setText(tr("streams: not in this capture"))
-            if not streams:
-                said = tr("It streamed when this was captured: capture the text again.")
+                  sink=streaming.sink, recent=streaming.recent)  # fmt: skip
         self.streams.setToolTip(tip(said))
 
     def _fit_role(self) -> None:

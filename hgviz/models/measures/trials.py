@@ -6,7 +6,6 @@ begins at the first layer that differs from it.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -62,14 +61,6 @@ class Trials:
         self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
         self._states: Tensor | None = None  # (examples, d) of the whole model, of unit length
-
-    def streamed(self, streaming: Streaming) -> Trials:
-        """The same of which heads stream; states are compared with those that they are here."""
-        found = copy.copy(self)
-        found._variants = variants_of(self.model.module, self.off, streaming)
-        found._kept, found._room = {}, 0
-        found._states = self._all_states() if self.examples.asked == "states" else None
-        return found
 
     @cached_property
     def weights(self) -> tuple[HeadWeights, ...] | None:

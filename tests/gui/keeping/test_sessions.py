@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.core import HeadId, Selection, Streaming
+from hgviz.core import HeadId, Selection
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.gathering import placed
 from hgviz.gui.keeping.missing import MissingDialog
@@ -82,11 +82,9 @@ def test_a_capture_comes_back_as_it_was_left(opened, kept, another, until, tmp_p
 def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, another, until, tmp_path):
     capture_of(program, checkpoint, until)
     session = program.session
-    few = Streaming(frozenset({HeadId(0, 1)}), 2, 9)
-    session.put(off=frozenset({HeadId(1, 0)}), streaming=few)
+    session.put(off=frozenset({HeadId(1, 0)}))
     program.commands.run("capture")
     until(lambda: session.capture.off == session.off and quiet(program))
-    assert session.capture.streaming == few
     program.commands.comparing.choose(Other("activation", "ymish"))
     until(lambda: session.beside is not None and quiet(program))
     session.put(selection=Selection(1, 1, 12, 3))
@@ -96,7 +94,6 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, another, un
     until(lambda: second.session.beside is not None and quiet(second))
     assert second.session.capture.main.text == TEXT
     assert second.session.capture.off == {HeadId(1, 0)}
-    assert second.session.capture.streaming == second.session.streaming == few
     assert second.session.checkpoint == str(checkpoint)
     assert second.session.other == Other("activation", "ymish")
     assert second.session.mode == "compare"

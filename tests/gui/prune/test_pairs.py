@@ -28,7 +28,7 @@ def test_its_score_follows_heads_that_are_switched_off(program, until, pairs, er
     program.settle()
     whole = session.trial.before.loss.copy()
     session.put(off=frozenset({HeadId(0, 1), HeadId(2, 0)}))
-    until(lambda: session.trial.done and session.trial.variant == session.variant)
+    until(lambda: session.trial.done and session.trial.off == session.off)
     program.settle()
     assert len(session.trial.now.loss) == len(whole) and (session.trial.now.loss != whole).all()
     assert not errors()

@@ -39,7 +39,7 @@ def numbers(cells):
 def test_the_wall_gives_its_scores_and_what_is_off(traced):
     heads, session = traced.prune.heads, traced.session
     names, *rows = heads.as_table()
-    assert names == ["head", "switched off", "Sensitivity", "low", "high", "streams"]
+    assert names == ["head", "switched off", "Sensitivity", "low", "high"]
     assert [row[0] for row in rows] == [str(one) for one in session.spec.heads]
     assert {HeadId(*map(int, row[0].split("."))) for row in rows if row[1] == "1"} == session.off
     first = heads.wall.shades.heads[session.spec.heads[0]]
