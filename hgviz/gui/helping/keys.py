@@ -29,9 +29,9 @@ LOCAL = (
         ("One more query", ("Shift+Left", "Shift+Right")),
     )),
     ("Links", (
-        ("Along the text: another query", ("Up", "Down")),
+        ("Another query", ("Up", "Down")),
         ("One more query", ("Shift+Up", "Shift+Down")),
-        ("Across it: another key", ("Left", "Right")),
+        ("Another key", ("Left", "Right")),
         ("Scroll, to either end", ("PgUp", "PgDown", "Home", "End")),
         ("Let go", ("Esc",)),
     )),

@@ -17,30 +17,22 @@ from hgviz.maps.links import Linking, alike
 
 HERE, LAYER, LEVEL, NAMED = "here", "layer", "level", "named"
 FUSES = (
-    ("each", "Each head", "Every head has links of its own colour and column"),
+    ("each", "Each head", "Every head has links of its own colour"),
     ("mean", "Mean of heads", "The mean over these heads"),
-    ("sum", "Sum of heads", "The sum over these heads"),
-    ("max", "Largest of heads", "For every key the weight of largest magnitude"),
 )
 CAP = 200  # links of a query and head, however they are chosen
 DRAWN = "Which links of each query and head are drawn, {most} at most"
 LIMITS = (
-    ("The strongest", {"most": 1}), ("3 strongest", {"most": 3}), ("5 strongest", {"most": 5}),
-    ("10 strongest", {"most": 10}), ("20 strongest", {"most": 20}),
-    ("50 % of the weight", {"most": CAP, "mass": 0.5}),
+    ("The strongest", {"most": 1}), ("5 strongest", {"most": 5}), ("20 strongest", {"most": 20}),
     ("80 % of the weight", {"most": CAP, "mass": 0.8}),
-    ("95 % of the weight", {"most": CAP, "mass": 0.95}),
-    ("0.1 or more", {"most": CAP, "least": 0.1}), ("0.05 or more", {"most": CAP, "least": 0.05}),
-    ("0.01 or more", {"most": CAP, "least": 0.01}),
 )  # fmt: skip
-USUAL = 2
+USUAL = 1
 VALUED = "Weigh by what a key has to give: weight × |v·W_O|"
 NORM = Cited("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
 TOGGLES = (
     ("words", "Words", "Merge pieces into words: rows averaged, columns added"),
     ("special", "Special", "Show special tokens, padding and the zeros of a shift"),
     ("values", "Values", VALUED),
-    ("across", "Across", "Let the texts run across, one above the other"),
 )
 NO_NORMS = "This capture has no norms of values: capture the text again to weigh by them"
 

@@ -8,9 +8,9 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPainterPath, QPen
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.gui.links.curve import between, in_view, moved
+from hgviz.gui.links.curve import between, in_view
 from hgviz.gui.links.inks import Strands
-from hgviz.gui.links.plan import HEAD, LINE, MORE, PAD, Plan
+from hgviz.gui.links.plan import COLUMN, HEAD, Plan
 from hgviz.gui.links.scene import Scene, amount, label
 from hgviz.gui.views import ink
 from hgviz.maps.links import Links, Side
@@ -21,7 +21,6 @@ NEGATIVE = [3.0, 2.0]  # in widths of a line
 EDGE = 8.0  # px beyond what is in view that curves are stroked
 ALL = 0.6  # of that, where all queries have links
 TAGGED = 8  # heads at most that have their number on a link
-STRAND = 2  # beside the sides of queries and keys: the name of a head
 MOST = 4000  # links that are painted, the strongest
 STEP = 3.0  # px between strands that end at one key
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -54,9 +53,7 @@ class Brush:
         """Links first, then what they link."""
         painter, plan = self.painter, self.plan
         painter.save()
-        along = QRectF(plan.start, 0, plan.room, 1e5) if plan.across else QRectF(
-            0, plan.start, 1e5, plan.room)  # fmt: skip
-        painter.setClipRect(along)
+        painter.setClipRect(QRectF(0, plan.start, 1e5, plan.room))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._links()
         self._texts()
@@ -77,7 +74,7 @@ class Brush:
                     for key, weight in zip(
                         strand.keys.tolist(), strand.weights.tolist(), strict=True
                     ):
-                        front = self._in_front(place, key, number, links)
+                        front = self._in_front(place, key, links)
                         found.append((front, abs(weight) / peak, weight, number, place, key))
         found.sort(key=lambda one: one[:2])
         strands = len(scene.strands)
@@ -101,18 +98,15 @@ class Brush:
                 continue
             a, b = self.plan.end(0, place), self.plan.end(1, key)
             beside = step * (number - (count - 1) / 2)
-            end = moved(b, beside, self.plan.across)
-            bend = QPointF(0, (b.y() - a.y()) / 2)
-            if not self.plan.across:
-                bend = QPointF((b.x() - a.x()) / 2, 0)
+            end = b + QPointF(0, beside)
+            bend = QPointF((b.x() - a.x()) / 2, 0)
             # side by side along curves of one course
             part = 0.35 + 0.4 * (number + 1) / (count + 1)
             at = between((a, a + bend, end - bend, end), part, part)[0]
             name = self.scene.strands[number].name
             box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
             box.moveCenter(at)
-            along = at.x() if self.plan.across else at.y()
-            inside = self.plan.start < along < self.plan.start + self.plan.room
+            inside = self.plan.start < at.y() < self.plan.start + self.plan.room
             if not inside or any(box.intersects(other) for other in placed):
                 continue
             tagged.add(number)
@@ -123,13 +117,11 @@ class Brush:
             painter.setPen(self.theme.text)
             painter.drawText(box, CENTRE, name)
 
-    def _in_front(self, place: int, key: int, number: int, links: Links) -> bool:
+    def _in_front(self, place: int, key: int, links: Links) -> bool:
         """Whether a link is one of those looked at; all are where nothing is pointed at."""
         if self.hot is None:
             return links is self.scene.shown
         side, at = self.hot
-        if side == STRAND:
-            return number == at and links is self.scene.shown
         if side == 0 and at not in links.strands and self.scene.hot is None:
             return True
         return (place if side == 0 else key) == at
@@ -150,8 +142,8 @@ class Brush:
         beside: float,
         front: bool,
     ) -> None:
-        a, b = plan.end(0, place), moved(plan.end(1, key), beside, plan.across)
-        curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE, plan.across)
+        a, b = plan.end(0, place), plan.end(1, key) + QPointF(0, beside)
+        curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE)
         if curve is None:
             return
         path = QPainterPath(curve[0])
@@ -208,8 +200,7 @@ class Brush:
         metrics = painter.fontMetrics()
         if 2 * len(text) * self.letter > room and metrics.horizontalAdvance(text) > room:
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
-        where = CENTRE if self.plan.across else RIGHT if side == 0 else LEFT
-        painter.drawText(box.adjusted(4, 0, -4, 0), where, text)
+        painter.drawText(box.adjusted(4, 0, -4, 0), RIGHT if side == 0 else LEFT, text)
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -220,27 +211,18 @@ class Brush:
             links = self._pointed() or links
             if links is scene.links and self.hot is None:
                 return
-        painter = self.painter
+        painter, (first, last) = self.painter, self.views[1]
         painter.setFont(theme.font(0.85))
-        first, last = self.views[1]
-        for number in range(plan.columns):
-            keys = {
-                int(key) for many in links.strands.values() for key in many[number].keys
-                if first <= key < last
-            }  # fmt: skip
-            end = -1.0
-            for place in sorted(keys):
-                value = float(links.joint[number, place])
-                said = amount(value, links.signed, 3 if links.values else 2)
-                box = self._number_box(number, place)
-                if plan.across:  # numbers that would run into each other are left out
-                    wide = QFontMetricsF(painter.font()).horizontalAdvance(said)
-                    if box.center().x() - wide / 2 < end + 3:
-                        continue
-                    end = box.center().x() + wide / 2
-                    box = QRectF(box.center().x() - wide / 2 - 1, box.top(), wide + 2, box.height())
-                painter.setPen(self.theme.text)
-                painter.drawText(box, CENTRE if plan.across else RIGHT, said)
+        painter.setPen(self.theme.text)
+        if plan.numbers is not None:
+            for place in {int(key) for (strand,) in links.strands.values() for key in strand.keys}:
+                if first <= place < last:
+                    said = amount(
+                        float(links.joint[0, place]), links.signed, 3 if links.values else 2
+                    )
+                    row = plan.box(1, place)
+                    box = QRectF(plan.numbers, row.top(), COLUMN - 6, row.height())
+                    painter.drawText(box, RIGHT, said)
         self._into()
 
     def _pointed(self) -> Links | None:
@@ -271,22 +253,12 @@ class Brush:
             said = amount(float(strand.weights[at[0]]), self.scene.links.signed)
             box = plan.box(0, place)
             wide = painter.fontMetrics().horizontalAdvance(said) + 8
-            if plan.across:
-                box = QRectF(box.center().x() - wide / 2, box.bottom() + 1, wide, 16)
-            else:
-                box = QRectF(box.right() + 3, box.top() + 2, wide, box.height() - 4)
+            box = QRectF(box.right() + 3, box.top() + 2, wide, box.height() - 4)
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(ink.faint(self.theme.pane, 0.9))
             painter.drawRoundedRect(box, 4, 4)
             painter.setPen(self.theme.text)
             painter.drawText(box, CENTRE, said)
-
-    def _number_box(self, number: int, place: int) -> QRectF:
-        box = self.plan.box(1, place)
-        if self.plan.across:
-            return QRectF(box.left(), self.plan.numbers + LINE * number, box.width(), LINE)
-        left = self.plan.numbers + self.plan.column * number
-        return QRectF(left, box.top(), self.plan.column - 6, box.height())
 
     # --- what the columns are ---------------------------------------------------------------------
 
@@ -297,38 +269,21 @@ class Brush:
         painter.setPen(now.secondary)
         for side, title in enumerate(self.scene.titles):
             low, high = plan.sides[side]
-            if plan.across:
-                painter.drawText(QRectF(PAD, low, plan.start - PAD, high - low), LEFT, title)
-            else:
-                box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
-                if side == 0:
-                    box = QRectF(high - 64, 0, 60, HEAD)
-                painter.drawText(box, LEFT if side else RIGHT, title)
-        for number, strand in enumerate(self.scene.strands[: plan.columns]):
-            if plan.across:
-                box = QRectF(PAD, plan.numbers + LINE * number, plan.start - PAD, LINE)
-                self._swatch(strand, QPointF(PAD, box.center().y()))
-                painter.drawText(box.adjusted(20, 0, 0, 0), LEFT, _named(strand))
-            else:
-                box = QRectF(plan.numbers + plan.column * number, 0, plan.column - 6, HEAD)
-                wide = painter.fontMetrics().horizontalAdvance(_named(strand))
-                self._swatch(strand, QPointF(box.right() - wide - 19, box.center().y()))
-                painter.drawText(box, RIGHT, _named(strand))
-        over = len(self.scene.strands) - plan.columns
-        if over > 0 and not plan.across:
-            end = plan.numbers + plan.column * plan.columns
-            painter.drawText(QRectF(end, 0, MORE, HEAD), RIGHT, f"+{over}")
-        if not plan.across:
-            wide = painter.viewport().width()
-            painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
-
-    def _swatch(self, strand: Strands, at: QPointF) -> None:
-        painter = self.painter
-        painter.save()
-        for colour, x in ((strand.above, 0.0), (strand.below, 7.0)):
-            painter.setPen(QPen(colour, 4))
-            painter.drawLine(at + QPointF(x, 0), at + QPointF(x + 7, 0))
-        painter.restore()
+            box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
+            if side == 0:
+                box = QRectF(high - 64, 0, 60, HEAD)
+            painter.drawText(box, LEFT if side else RIGHT, title)
+        if plan.numbers is not None:
+            strand = self.scene.strands[0]
+            name = tr("{head} off", head=strand.name) if strand.off else strand.name
+            box = QRectF(plan.numbers, 0, COLUMN - 6, HEAD)
+            painter.drawText(box, RIGHT, name)
+            x = box.right() - painter.fontMetrics().horizontalAdvance(name) - 19
+            for colour in (strand.above, strand.below):
+                painter.setPen(QPen(colour, 4))
+                painter.drawLine(QPointF(x, box.center().y()), QPointF(x + 7, box.center().y()))
+                x += 7
+        painter.fillRect(QRectF(0, HEAD - 1, painter.viewport().width(), 1), now.line)
 
     def _stubs(self) -> None:
         """How many links go on beyond what is in view, and to what most."""
@@ -340,7 +295,7 @@ class Brush:
             painter.setPen(QPen(now.edge, 1))
             painter.setBrush(now.pane)
             painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-            arrow = ("←" if before else "→") if self.plan.across else "↑" if before else "↓"
+            arrow = "↑" if before else "↓"
             more = f" +{count - 1}" if count > 1 else ""
             painter.setPen(now.text)
             painter.setFont(theme.font(0.85, 500))
@@ -349,10 +304,6 @@ class Brush:
                 text, Qt.TextElideMode.ElideRight, int(box.width()) - 10
             )
             painter.drawText(box, CENTRE, text)
-
-
-def _named(strand: Strands) -> str:
-    return tr("{head} off", head=strand.name) if strand.off else strand.name
 
 
 __all__ = ["Brush"]

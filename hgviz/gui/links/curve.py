@@ -9,21 +9,16 @@ from PySide6.QtCore import QPointF
 Curve = tuple[QPointF, QPointF, QPointF, QPointF]  # start, two control points, end
 
 
-def moved(end: QPointF, by: float, across: bool) -> QPointF:
-    """The end of a link so many px further along the text."""
-    return end + (QPointF(by, 0) if across else QPointF(0, by))
-
-
-def in_view(a: QPointF, b: QPointF, low: float, high: float, across: bool) -> Curve | None:
+def in_view(a: QPointF, b: QPointF, low: float, high: float) -> Curve | None:
     """The part of a link's curve that lies between low and high along the text: start, two control
     points, end; None for none. What is far out of view would take long to stroke.
 
     Along the text the curve goes as 3 t^2 - 2 t^3, which is turned round by a sine.
     """
-    first, last = (a.x(), b.x()) if across else (a.y(), b.y())
+    first, last = a.y(), b.y()
     if max(first, last) < low or min(first, last) > high:
         return None
-    bend = QPointF(0, (b.y() - a.y()) / 2) if across else QPointF((b.x() - a.x()) / 2, 0)
+    bend = QPointF((b.x() - a.x()) / 2, 0)
     whole = (a, a + bend, b - bend, b)
     if first == last:
         return whole

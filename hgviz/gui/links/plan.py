@@ -1,4 +1,4 @@
-"""Where everything lies: texts, links and numbers, whichever way the text runs."""
+"""Where everything lies: texts, links and numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from hgviz.gui.links.track import LONGEST
 
 PAD = 16
 HEAD = 26  # px of the line that says what the columns are
-COLUMNS, LINE = (44, 60), 18  # px of a column, and of a row, of numbers
-MORE = 26  # px that say how many columns there is no room for
-NAMES = 64  # px at the left of rows of numbers
+COLUMN = 60  # px of the numbers beside the keys
 GAP = 8  # px between a text and its links
 LEAST = 110  # px of links
 WIDEST = 420
-ROW = 26  # px of a text that runs across
 STUB = 18  # px of what says that a link goes on beyond what is in view
 STUB_WIDE = 96
 
@@ -27,18 +24,15 @@ STUB_WIDE = 96
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Of a viewport of width x height px: start and room px along the text; the text of each side
-    between sides[0] and sides[1] across it, its links between ends; value: how far it is scrolled,
-    up to most. columns: how many strands there are numbers of, column px each.
+    between sides[0] and sides[1] across it, its links between ends, and numbers from there on,
+    None where there are none; value: how far it is scrolled, up to most.
     """
 
-    across: bool
     start: float
     room: float
     sides: tuple[tuple[float, float], tuple[float, float]]
     ends: tuple[float, float]
-    numbers: float
-    columns: int
-    column: float
+    numbers: float | None
     lengths: tuple[float, float]
     value: float
     scene: Scene
@@ -47,17 +41,7 @@ class Plan:
     def of(cls, scene: Scene, width: float, height: float, value: float) -> Plan:
         """The plan of a scene."""
         lengths = scene.tracks[0].length, scene.tracks[1].length
-        if scene.across:
-            strands = len(scene.strands)
-            columns = max(0, min(strands, int((height - 2 * ROW - LEAST - 8) // LINE)))
-            names = max(NAMES, *(int(_wide(one.name)) + 30 for one in scene.strands))
-            top, bottom = 4.0, height - 4 - columns * LINE
-            sides = (top, top + ROW), (bottom - ROW, bottom)
-            return cls(
-                True, names, width - names - PAD, sides, (top + ROW, bottom - ROW),
-                bottom, columns, 0.0, lengths, value, scene,
-            )  # fmt: skip
-        letter = _wide("0", mono=True)
+        letter = QFontMetricsF(theme.mono(1.0)).horizontalAdvance("0")
         most = max(48.0, width * 0.26)
         wide = [
             min(most, min(LONGEST, int(one.letters.max(initial=3))) * letter + 14)
@@ -65,21 +49,16 @@ class Plan:
         ]
         wide = [max(44.0, one) for one in wide]
         free = width - 2 * PAD - wide[0] - wide[1] - 2 * GAP - LEAST
-        strands = len(scene.strands)
-        columns = max(0, min(strands, int(free // COLUMNS[0])))
-        if columns < strands:
-            columns = max(0, int((free - MORE) // COLUMNS[0]))
-        column = max(COLUMNS[0], min(COLUMNS[1], free / max(1, columns)))
-        numbers = columns * column + (MORE if columns < strands else 0)
-        reach = min(WIDEST, free + LEAST - numbers)
+        column = COLUMN if len(scene.strands) == 1 and free >= COLUMN else 0
+        reach = min(WIDEST, free + LEAST - column)
         # what is left over stands at both ends
-        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach - numbers
+        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach - column
         left = PAD + max(0.0, spare) / 2
         first = left, left + wide[0]
         ends = first[1] + GAP, first[1] + GAP + reach
         second = ends[1] + GAP, ends[1] + GAP + wide[1]
         return cls(
-            False, HEAD, height - HEAD, (first, second), ends, second[1], columns, column, lengths,
+            HEAD, height - HEAD, (first, second), ends, second[1] if column else None, lengths,
             value, scene,
         )  # fmt: skip
 
@@ -116,48 +95,27 @@ class Plan:
         track, off = self.scene.tracks[side], self.start - self.offset(side)
         a, b = float(track.edges[place]) + off, float(track.edges[place + 1]) + off
         low, high = self.sides[side]
-        return (
-            QRectF(a, low, b - a, high - low) if self.across else QRectF(low, a, high - low, b - a)
-        )
+        return QRectF(low, a, high - low, b - a)
 
     def end(self, side: int, place: int) -> QPointF:
         """Where links meet a unit."""
-        along, across = self.along(side, place), self.ends[side]
-        return QPointF(along, across) if self.across else QPointF(across, along)
-
-    def strand_at(self, x: float, y: float) -> int | None:
-        """The strand whose name is at a place."""
-        if self.across:
-            number = int((y - self.numbers) // LINE) if x < self.start else -1
-        else:
-            number = int((x - self.numbers) // self.column) if y < self.start else -1
-        return number if 0 <= number < self.columns else None
+        return QPointF(self.ends[side], self.along(side, place))
 
     def side_at(self, x: float, y: float) -> int | None:
         """Which text is at a place, with the numbers beside the keys."""
-        along, across = (x, y) if self.across else (y, x)
-        if along < self.start:
+        if y < self.start:
             return None
         for side, (low, high) in enumerate(self.sides):
-            if low - GAP <= across <= high + GAP:
+            if low - GAP <= x <= high + GAP:
                 return side
-        return 1 if across > self.sides[1][1] else 0 if across < self.sides[0][0] else None
+        return 1 if x > self.sides[1][1] else 0 if x < self.sides[0][0] else None
 
     def stubs(self, scene: Scene) -> list[tuple[QRectF, int]]:
         """Where it is said that links go on beyond what is in view, and to which key."""
         found = []
         for before, place, *_ in scene.beyond(self.shown(1)):
             low, high = self.sides[1]
-            if self.across:
-                x = self.start if before else self.start + self.room - STUB_WIDE
-                found.append((QRectF(x, low - STUB - 2, STUB_WIDE, STUB), place))
-            else:
-                y = self.start if before else self.start + self.room - STUB
-                wide = max(STUB_WIDE, high - low)
-                found.append((QRectF(low - GAP / 2, y, wide, STUB), place))
+            y = self.start if before else self.start + self.room - STUB
+            wide = max(STUB_WIDE, high - low)
+            found.append((QRectF(low - GAP / 2, y, wide, STUB), place))
         return found
-
-
-def _wide(words: str, mono: bool = False) -> float:
-    font = theme.mono(1.0) if mono else theme.font(0.85, 600)
-    return QFontMetricsF(font).horizontalAdvance(words)

@@ -18,7 +18,6 @@ class Scene:
 
     links: Links
     tracks: tuple[Track, Track]
-    across: bool
     strands: tuple[Strands, ...]
     chosen: frozenset[int] = frozenset()
     key: int | None = None
@@ -28,7 +27,7 @@ class Scene:
     def stays(self, other: Scene) -> bool:
         """Whether the same texts stood there before."""
         mine, its = self.links, other.links
-        return self.across == other.across and mine.queries is its.queries and mine.keys is its.keys
+        return mine.queries is its.queries and mine.keys is its.keys
 
     @property
     def shown(self) -> Links:

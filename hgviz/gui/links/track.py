@@ -1,4 +1,4 @@
-"""Where the tokens of one side lie along the axis that the text runs on."""
+"""Where the tokens of one side lie: a row each, from top to bottom."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from hgviz.maps.links import Side
 
 LONGEST = 18  # letters of a unit that are shown
-PITCH, LETTER = 22, 17  # px of a row, where the text runs down; of one letter
-NARROWEST, PADDING = 30, 12  # px of a cell, where it runs across, and of what is free in it
+PITCH, LETTER = 22, 17  # px of a row, and of one of a letter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,25 +23,11 @@ class Track:
     letters: NDArray[np.int64]
 
     @classmethod
-    def down(cls, side: Side) -> Track:
+    def of(cls, side: Side) -> Track:
         """A row for each unit."""
         letters = _letters(side)
         pitch = LETTER if letters.max(initial=0) <= 2 else PITCH
         return cls(np.arange(len(side) + 1, dtype=np.float64) * pitch, letters)
-
-    @classmethod
-    def across(cls, sides: tuple[Side, Side], letter: float) -> tuple[Track, Track]:
-        """A cell as wide as what it shows for each unit, one above the other where they are of
-        the same units; letter: px of one.
-        """
-        found = [np.maximum(NARROWEST, _letters(one) * letter + PADDING) for one in sides]
-        if same(*sides):
-            found = [np.maximum(*found)] * 2
-        one, two = (
-            cls(np.concatenate([[0.0], np.cumsum(np.ceil(wide))]), _letters(side))
-            for wide, side in zip(found, sides, strict=True)
-        )
-        return one, two
 
     def __len__(self) -> int:
         return len(self.letters)
@@ -67,15 +52,6 @@ class Track:
         start = int(np.searchsorted(self.edges, first, side="right")) - 1
         stop = int(np.searchsorted(self.edges, last))
         return max(0, start), max(0, min(stop, len(self)))
-
-
-def same(one: Side, two: Side) -> bool:
-    """Whether both sides are of the same units of one text."""
-    return (
-        one.prompt is two.prompt
-        and len(one) == len(two)
-        and bool((one.tokens[one.shown] == two.tokens[two.shown]).all())
-    )
 
 
 def _letters(side: Side) -> NDArray[np.int64]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HgvizError, Selection, Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui import theme
 from hgviz.gui.controls import IconButton, PaneHead, Words, label, line
 from hgviz.gui.language import tr
 from hgviz.gui.links.bar import Bar
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
-TOGETHER = {"mean": "{n:,} heads: mean", "sum": "{n:,} heads: sum", "max": "{n:,} heads: largest"}
 FIRST = 60  # of all, before anybody knows what is in view
 NOTHING = ("No links to show yet", "Capture a text, and its strongest weights appear here.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
@@ -136,15 +133,13 @@ class LinksView(View):
             self._fail(result.error)
             return
         self._fail(None)
-        links, across = result.links, result.linking.across
-        key, capture = result.selection.key, result.capture
+        links, key, capture = result.links, result.selection.key, result.capture
         off = frozenset(capture.off | self.session.off)
         place = (
             None if key is None else links.keys.place(capture.column(result.selection.layer, key))
         )
-        tracks = self._tracks(links, across)
         scene = Scene(
-            links, tracks, across, tuple(strands_of(links, off)), result.chosen, place,
+            links, self._tracks(links), tuple(strands_of(links, off)), result.chosen, place,
             result.hot, self._titles(capture, result.selection.layer),
         )  # fmt: skip
         self.web.show_scene(scene)
@@ -228,19 +223,11 @@ class LinksView(View):
         yield Step(0, 1)
         return found
 
-    def _tracks(self, links: Links, across: bool) -> tuple[Track, Track]:
-        scene = self.web.scene
-        if (
-            scene is not None
-            and scene.across == across
-            and scene.links.queries is links.queries
-            and scene.links.keys is links.keys
-        ):
-            return scene.tracks
-        if across:
-            letter = QFontMetricsF(theme.mono(1.0, 600)).horizontalAdvance("0")
-            return Track.across((links.queries, links.keys), letter)
-        return Track.down(links.queries), Track.down(links.keys)
+    def _tracks(self, links: Links) -> tuple[Track, Track]:
+        old = self.web.scene
+        if old is not None and (old.links.queries, old.links.keys) == (links.queries, links.keys):
+            return old.tracks
+        return Track.of(links.queries), Track.of(links.keys)
 
     # --- showing ----------------------------------------------------------------------------------
 
@@ -249,7 +236,8 @@ class LinksView(View):
         heads, linking = result.linking.heads, result.linking
         title = tr("Head {head}", head=heads[0] if heads else result.selection.head_id)
         if len(heads) > 1:
-            title = tr(TOGETHER.get(linking.fuse, "{n:,} heads"), n=len(heads))
+            mean = "{n:,} heads: mean" if linking.fuse == "mean" else "{n:,} heads"
+            title = tr(mean, n=len(heads))
         self.head.title.setText(title)
         self.level.setText(words.ends(result.capture.spec, result.selection.layer))
         self.level.setVisible(bool(self.level.text()))

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QAbstractScrollArea
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.gui.links.brush import STRAND, Brush
+from hgviz.gui.links.brush import Brush
 from hgviz.gui.links.plan import Plan
 from hgviz.gui.links.scene import Scene
 from hgviz.gui.links.track import Track
@@ -30,9 +30,7 @@ QUERY, KEY = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """What is under the pointer: a unit on the side of queries or of keys, at a place; or, side
-    STRAND, the name of a head.
-    """
+    """What is under the pointer: a unit on the side of queries or of keys, at a place."""
 
     side: int
     place: int
@@ -59,8 +57,9 @@ class Web(QAbstractScrollArea):
         self.viewport().setMouseTracking(True)
         self.setMinimumSize(160, 80)
         self.setAccessibleName(tr("Links between queries and keys"))
-        for bar in (self.verticalScrollBar(), self.horizontalScrollBar()):
-            bar.valueChanged.connect(self._scrolled)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.bar = self.verticalScrollBar()
+        self.bar.valueChanged.connect(self._scrolled)
 
     # --- what is shown ----------------------------------------------------------------------------
 
@@ -93,7 +92,7 @@ class Web(QAbstractScrollArea):
         else:  # the query at the far end: as much as can be seen of the way there
             edge = 40 if b > a else self.plan.room - 40
             value = self.plan.scroll_to(QUERY, a - edge)
-        self._bar().setValue(round(value))
+        self.bar.setValue(round(value))
 
     def reveal(self, place: int, side: int = QUERY) -> None:
         """Scroll just as far as it takes to see a unit, and some of what is around it."""
@@ -103,43 +102,28 @@ class Web(QAbstractScrollArea):
         middle = self.scene.tracks[side].middle(place)
         at = middle - self.plan.offset(side)
         if not margin / 4 <= at <= self.plan.room - margin / 4:
-            self._bar().setValue(round(self.plan.scroll_to(side, middle - self.plan.room / 2)))
+            self.bar.setValue(round(self.plan.scroll_to(side, middle - self.plan.room / 2)))
 
     def in_view(self) -> tuple[int, int]:
         """The queries in view, half-open."""
         return (0, 0) if self.plan is None else self.plan.shown(QUERY)
 
-    @property
-    def across(self) -> bool:
-        """Whether the text runs across."""
-        return self.scene is not None and self.scene.across
-
     def _lay_out(self) -> None:
-        across, bars = self.across, (self.horizontalScrollBar(), self.verticalScrollBar())
-        off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
-        on = Qt.ScrollBarPolicy.ScrollBarAsNeeded
-        self.setHorizontalScrollBarPolicy(on if across else off)
-        self.setVerticalScrollBarPolicy(off if across else on)
         if self.scene is None:
-            for bar in bars:
-                bar.setRange(0, 0)
+            self.bar.setRange(0, 0)
             return
         size = self.viewport().size()
-        self.plan = Plan.of(self.scene, size.width(), size.height(), self._bar().value())
-        bar = self._bar()
-        bar.blockSignals(True)
-        bar.setPageStep(max(1, int(self.plan.room)))
-        bar.setSingleStep(TURN // 3)
-        bar.setRange(0, max(0, int(self.plan.most)))
-        bar.blockSignals(False)
-        self.plan = self.plan.scrolled(bar.value())
-
-    def _bar(self):
-        return self.horizontalScrollBar() if self.across else self.verticalScrollBar()
+        self.plan = Plan.of(self.scene, size.width(), size.height(), self.bar.value())
+        self.bar.blockSignals(True)
+        self.bar.setPageStep(max(1, int(self.plan.room)))
+        self.bar.setSingleStep(TURN // 3)
+        self.bar.setRange(0, max(0, int(self.plan.most)))
+        self.bar.blockSignals(False)
+        self.plan = self.plan.scrolled(self.bar.value())
 
     def _scrolled(self) -> None:
         if self.plan is not None:
-            self.plan = self.plan.scrolled(self._bar().value())
+            self.plan = self.plan.scrolled(self.bar.value())
             self.viewport().update()
             self.moved.emit()
 
@@ -177,14 +161,10 @@ class Web(QAbstractScrollArea):
         """The unit at a place of the viewport; of the two sides, only their text counts."""
         if self.plan is None or self.scene is None:
             return None
-        strand = self.plan.strand_at(place.x(), place.y())
-        if strand is not None:
-            return Spot(STRAND, strand)
         side = self.plan.side_at(place.x(), place.y())
         if side is None:
             return None
-        along = place.x() if self.across else place.y()
-        found = self.track(side).at(along - self.plan.start + self.plan.offset(side))
+        found = self.track(side).at(place.y() - self.plan.start + self.plan.offset(side))
         return None if found is None else Spot(side, found)
 
     def track(self, side: int) -> Track:
@@ -202,7 +182,7 @@ class Web(QAbstractScrollArea):
                     self.reveal(place, KEY)
                     return
         found = self.spot(event.position())
-        if found is None or found.side == STRAND:
+        if found is None:
             return
         keys = event.modifiers()
         if found.side == KEY:
@@ -245,8 +225,8 @@ class Web(QAbstractScrollArea):
         return super().viewportEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Along the text, whichever way it runs."""
-        self._bar().setValue(round(self._bar().value() - turns_along(event) * TURN))
+        """Along the text."""
+        self.bar.setValue(round(self.bar.value() - turns_along(event) * TURN))
         event.accept()
 
     # --- keys -------------------------------------------------------------------------------------
@@ -261,17 +241,17 @@ class Web(QAbstractScrollArea):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows along the text move the query, with Shift they add to it, across it the key."""
+        """Up and down move the query, with Shift they add to it; left and right the key."""
         step = self._step_of(event)
         if step is not None:
             adding = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
             self.stepped.emit(*step, adding)
         elif event.key() in (Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
             way = 1 if event.key() == Qt.Key.Key_PageDown else -1
-            self._bar().setValue(self._bar().value() + way * self._bar().pageStep())
+            self.bar.setValue(self.bar.value() + way * self.bar.pageStep())
         elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
-            bar = self._bar()
-            bar.setValue(bar.minimum() if event.key() == Qt.Key.Key_Home else bar.maximum())
+            home = event.key() == Qt.Key.Key_Home
+            self.bar.setValue(self.bar.minimum() if home else self.bar.maximum())
         elif event.key() == Qt.Key.Key_Escape:
             self.left.emit()
         else:
@@ -283,12 +263,10 @@ class Web(QAbstractScrollArea):
         ):
             return None
         key = Qt.Key(event.key())
-        down = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}.get(key)
-        right = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(key)
-        along, beside = (right, down) if self.across else (down, right)
-        if along is not None:
-            return "query", along
-        return None if beside is None else ("key", beside)
+        return {
+            Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
+            Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
+        }.get(key)  # fmt: skip
 
 
 __all__ = ["KEY", "QUERY", "Spot", "Web"]

@@ -1,4 +1,4 @@
-"""The look Links: what it shows and says, several queries and heads, both ways, any text."""
+"""The look Links: what it shows and says, several queries and heads, any text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hgviz.gui import theme
 from hgviz.gui.links import curve
 from hgviz.gui.links.scene import label
 from hgviz.gui.links.view import LinksView
-from hgviz.gui.links.web import KEY, QUERY, STRAND, Spot
+from hgviz.gui.links.web import KEY, QUERY
 from hgviz.maps import LazyMap
 from hgviz.maps.links import side_of
 from tests.gui import kinds
@@ -125,11 +125,6 @@ def test_keys_move_the_query_along_the_text_and_escape_shows_all(words):
         assert session.selection.query is None
         assert len(links(view).strands) == words.maps[1].shape[1]
         assert view.head.note.full == "every query in view"
-        view.bar.toggles["across"].setChecked(True)
-        session.select(query=4)
-        view.settle()
-        press(view, Qt.Key.Key_Right)
-        assert session.selection.query == 5
 
 
 def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(words):
@@ -149,7 +144,7 @@ def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(words):
         assert session.hover is None and view.web.hot is None
 
 
-def test_several_heads_have_a_column_each_and_are_named_on_their_links(words):
+def test_several_heads_have_a_colour_each_or_are_one_with_numbers(words):
     session = session_of(words, 1, 2, 4)
     with showing(LinksView, session, 704, 700) as view:
         assert not view.bar.fuse.isVisible()
@@ -158,16 +153,12 @@ def test_several_heads_have_a_column_each_and_are_named_on_their_links(words):
         assert view.bar.fuse.isVisible() and len(links(view).heads) == 6
         assert [one.name for one in view.web.scene.strands] == [f"1.{n}" for n in range(6)]
         assert len({one.above.name() for one in view.web.scene.strands}) == 6
-        assert view.web.plan.columns == 6
-        spot = QPointF(view.web.plan.numbers + 5, 5)
-        assert view.web.spot(spot) == Spot(STRAND, 0)
-        before = picture(view.web)
-        mouse(view, QEvent.Type.MouseMove, spot)
-        assert (picture(view.web) != before).any()
+        assert view.web.plan.numbers is None
         view.bar.heads.setCurrentIndex(2)
         view.bar.fuse.setCurrentIndex(1)
         view.settle()
         assert view.head.title.text() == "18 heads: mean" and links(view).single
+        assert view.web.plan.numbers is not None
 
 
 def test_heads_by_number_and_what_is_wrong_with_them(words):
@@ -261,7 +252,7 @@ CAPTURES = {
 @pytest.mark.parametrize(
     ("name", "dark"), [*((name, False) for name in CAPTURES), ("signed", True)]
 )
-def test_any_capture_is_shown_in_every_way(name, dark, app):
+def test_any_capture_is_shown(name, dark, app):
     theme.apply(app, dark=dark)
     capture = CAPTURES[name]()
     session = session_of(capture, len(capture.maps) - 1, 0, 0)
@@ -270,10 +261,9 @@ def test_any_capture_is_shown_in_every_way(name, dark, app):
             session.select(layer=layer)
             view.settle()
             assert view.found.error is None and view.web.isVisible()
-        for toggle in ("words", "across"):
-            view.bar.toggles[toggle].setChecked(True)
-            view.settle()
-            assert picture(view.web).std() > 1
+        view.bar.toggles["words"].setChecked(True)
+        view.settle()
+        assert picture(view.web).std() > 1
         view.bar.heads.setCurrentIndex(2)  # all heads of one query, then one head of all
         view.settle()
         drawn = [view.figure(session)]
@@ -345,20 +335,18 @@ def test_bytes_of_one_character_are_named_each():
 
 
 @settings(max_examples=40, deadline=None)
-@given(*[st.floats(-5000, 5000)] * 2, st.booleans())
-def test_the_part_of_a_curve_in_view_lies_on_the_curve(first, last, across):
+@given(*[st.floats(-5000, 5000)] * 2)
+def test_the_part_of_a_curve_in_view_lies_on_the_curve(first, last):
     a, b = QPointF(40, first), QPointF(300, last)
-    if across:
-        a, b = QPointF(first, 40), QPointF(last, 300)
-    found = curve.in_view(a, b, 100.0, 500.0, across)
+    found = curve.in_view(a, b, 100.0, 500.0)
     if found is None:
         assert max(first, last) < 100 or min(first, last) > 500
         return
-    along = [one.x() if across else one.y() for one in found]
+    along = [one.y() for one in found]
     assert min(along) >= 100 - 1e-3 or min(first, last) >= 100 - 1e-3
     assert max(along) <= 500 + 1e-3 or max(first, last) <= 500 + 1e-3
     whole, part = QPainterPath(a), QPainterPath(found[0])
-    bend = QPointF(0, 130) if across else QPointF(130, 0)
+    bend = QPointF(130, 0)
     whole.cubicTo(a + bend, b - bend, b)
     part.cubicTo(*found[1:])
     ends = np.linspace(0, 1, 4001)
