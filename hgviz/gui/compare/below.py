@@ -10,6 +10,7 @@ from hgviz.gui.controls import line
 
 HIGH = 900  # px of the window's height
 TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
+NUMBERS = 760  # px of the window's height from which numbers are shown: below, maps need the room
 
 
 class Below(QWidget):
@@ -21,7 +22,8 @@ class Below(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for pane in (line(), self.numbers, line(), self.texts):
+        self._line = line()
+        for pane in (line(), self.numbers, self._line, self.texts):
             column.addWidget(pane)
 
     @property
@@ -30,7 +32,9 @@ class Below(QWidget):
         return self.numbers, self.texts
 
     def respond(self, width: int, height: int) -> None:
-        """Lower the text in low windows."""
+        """Lower the text in low windows, and leave out the numbers in the lowest."""
+        self.numbers.setVisible(height >= NUMBERS)
+        self._line.setVisible(height >= NUMBERS)
         self.texts.setFixedHeight(TEXT if height >= HIGH else TEXT_LOW)
 
 
