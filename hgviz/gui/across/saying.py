@@ -63,20 +63,23 @@ def amount(value: float, across: Across) -> str:
 
 
 def _way(across: Across) -> str:
-    """How far back the parts of it come from that went to each level; a decoder's other text."""
+    """How much of it went to each level, and from how far back; a decoder's other text."""
     assert across.row is not None
     if not across.row.levels or across.query is None:
         return tr(ways(across.of, across.row, across.query))
-    labels, unit = [one.label for one in across.of.spec.levels], across.of.main.unit
+    spec, unit = across.of.spec, tr(across.of.main.unit)
+    distances = reach(across.of, across.row.levels, across.query)
     parts: list[str] = []
-    for label, far in zip(labels, reach(across.of, across.row.levels, across.query), strict=True):
-        if far == far:  # not where there is no such part
-            went = "what went to {level} from {far:,.0f}"
-            stayed = "what stayed at {level} from {far:,.0f}"
-            parts.append(tr(went if parts else stayed, level=label, far=far))
-    if not parts:
-        return ""
-    return tr("On average, in {unit}s back, {parts}.", unit=tr(unit), parts=", ".join(parts))
+    for level, weights, far in zip(spec.levels, across.row.levels, distances, strict=True):
+        if far == far:  # NaN: no part of the answer has this level as its innermost
+            stays = "{share} stayed at {level}, from {far:,.0f}"
+            goes = "{share} went to {level}, from {far:,.0f}"
+            share = sayings.share(round(float(weights.sum(dtype=float)), 6))
+            said = tr(goes if level.index else stays, share=share, level=level.label, far=far)
+            parts.append(
+                said if parts else tr("{part} {unit}s back on average", part=said, unit=unit)
+            )
+    return "; ".join(parts) + "." if parts else ""
 
 
 def _cell(names: Names, cell: int) -> str:

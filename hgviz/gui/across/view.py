@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, Selection, Task, finish
@@ -17,7 +17,6 @@ from hgviz.gui.across import saying
 from hgviz.gui.across.bars import Bars
 from hgviz.gui.across.choices import Choices
 from hgviz.gui.across.composed import Across, Kept
-from hgviz.gui.across.ways import Ways
 from hgviz.gui.controls import IconButton, PaneHead, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import sayings
@@ -37,7 +36,7 @@ from hgviz.session import Session, step_token
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
 
-ROOMY, HIGH, NOTED = 560, 400, 720  # px: the ways, the bars under a map, the note
+ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
 NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
 
 
@@ -61,7 +60,7 @@ class AcrossView(View):
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._kept.opener)
-        self.bars, self.ways = Bars(), Ways()
+        self.bars = Bars()
         self._build()
 
     def _build(self) -> None:
@@ -76,20 +75,13 @@ class AcrossView(View):
         self.why.setContentsMargins(16, 8, 16, 8)
         self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.why.hide()
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(self.canvas, 5)
-        left.addWidget(self.why)
-        left.addWidget(self.bars, 2)
-        body = QHBoxLayout()
-        body.setSpacing(0)
-        body.addLayout(left, 1)
-        body.addWidget(self.ways)
         column = QVBoxLayout(self.content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
-        column.addLayout(body, 1)
+        column.addWidget(self.canvas, 5)
+        column.addWidget(self.why)
+        column.addWidget(self.bars, 2)
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)
@@ -132,7 +124,6 @@ class AcrossView(View):
         shown = result.opened
         self.why.setText(result.why)
         self.why.setVisible(bool(result.why))
-        self.ways.show_ways(result)
         self.bars.show_row(result, *self._names)
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
@@ -343,8 +334,6 @@ class AcrossView(View):
         self.head.note.setVisible(self.width() >= NOTED)
         self.head.title.setVisible(self.width() >= ROOMY)
         across = self._across
-        ways = across is not None and across.row is not None and bool(across.row.crossings)
-        self.ways.setVisible(ways and self.width() >= ROOMY)
         whole = across is None or across.opened is not None or not across.why
         self.canvas.setVisible(whole)
         self.bars.setVisible(self.height() >= HIGH or not whole)

@@ -1,4 +1,4 @@
-"""The look Across levels: one map, bars and ways; what is chosen, pointed at, missing."""
+"""The look Across levels: one map and bars; what is chosen, pointed at, missing."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.gui.across import composed
 from hgviz.gui.across.composed import Kept
 from hgviz.gui.across.view import AcrossView
+from hgviz.gui.views import sayings
 from hgviz.gui.views.tiles import Tiles
 from hgviz.recipe import Recipe
 from hgviz.session import Session
@@ -57,7 +58,7 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     pixels = view.canvas.pixels
     assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
-    assert "stayed at 1:1" in view.canvas.sentence.text()
+    assert "stayed at 1:1, from" in view.canvas.sentence.text()
     assert "went to 1:4" not in view.canvas.sentence.text()  # this one has 1:2 and 1:6
     parts = np.stack(view._across.row.levels)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
@@ -92,26 +93,21 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
     assert view._across.opened.source.signed and view._across.opened.mass is not None
     assert not view.choices.residual.isEnabled()
     assert "all layers multiplied" in view.canvas.sentence.text()
-    assert not view.ways.isVisibleTo(view)  # one level: there is no long way
     view.choices.signed.setChecked(False)
     assert view.choices.residual.isEnabled()
 
 
-def test_ribbons_are_as_wide_as_what_they_carry(shown):
+def test_the_sentence_says_how_much_of_an_answer_went_to_each_level(shown):
     capture = small()
     view, _ = shown(capture, selection=Selection(0, 0, 15))
-    outer, inner = view._across.row.crossings
-    ways = view.ways.ribbons
-    assert len(ways) == 2 * 5  # of each level: what stays, two ways down and two up
-    unit = ways[0].wide / (1 - float(outer.through[0]))
-    carried = [outer.pooled, outer.looked_down, outer.copied, outer.looked_up]
-    np.testing.assert_allclose([one.wide / unit for one in ways[1:5]], np.ravel(carried), atol=1e-6)
-    stays = ways[5].wide / unit
-    assert stays == pytest.approx(float(outer.through[0] - inner.through[0]))
-    assert "stays at 1:1" in view.ways.accessibleDescription()
-    (x, y), wide = ways[0].start, ways[0].wide
-    assert "stays at 1:1" in view.ways.said_at(QPointF(x, y + 5)) and wide > 0
-    assert view.ways.said_at(QPointF(0, 0)) == ""
+    outer, inner = (float(one.through[0]) for one in view._across.row.crossings)
+    said = view.canvas.sentence.text()
+    for share, way in (
+        (1 - outer, "stayed at 1:1"),
+        (outer - inner, "went to 1:2"),
+        (inner, "went to 1:6"),
+    ):
+        assert f"{sayings.share(round(share, 6))} {way}, from" in said
 
 
 def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):
@@ -189,10 +185,10 @@ def test_tiny_texts_are_drawn(shown, tokens):
 
 def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
     view, _ = shown(small(), selection=Selection(0, 0, 15))
-    assert view.ways.isVisibleTo(view) and view.bars.isVisibleTo(view)
+    assert view.bars.isVisibleTo(view)
     view.resize(500, 300)
     view._fit_parts()
-    assert not view.ways.isVisibleTo(view) and not view.bars.isVisibleTo(view)
+    assert not view.bars.isVisibleTo(view)
 
 
 @pytest.fixture
