@@ -85,7 +85,6 @@ class Waiting:
 
     def __call__(self, cell):
         folder = SweepFolder(self.path)
-        folder.begin(cell.key)
         time.sleep(SECONDS)
         folder.keep(cell.key, {"value": 1.0}, {"seconds": SECONDS})
         return "done"

@@ -24,7 +24,7 @@ AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the or
 DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
 MOST_CELLS = 1_000_000
 MOST_BYTES = 1 << 20  # of a study file
-State = Literal["waiting", "running", "done", "failed", "blocked"]
+State = Literal["waiting", "done", "failed", "blocked"]
 Ask = Literal["score", "curve", "compare"]
 
 
@@ -211,8 +211,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a cell stands. found: what it measured (JSON); line: why it failed, or what it waits for;
-    share: how much of it is done, 0 to 1; seconds: what it took; host: where it runs or ran; made:
-    what else is said of where it was computed.
+    seconds: what it took; host: where it ran; made: what else is said of where it was computed.
     """
 
     cell: Cell
@@ -220,11 +219,8 @@ class Standing:
     found: Mapping[str, Any] | None = None
     line: str = ""
     details: str = ""
-    share: float = 0.0
-    note: str = ""
     seconds: float = 0.0
     host: str = ""
-    tries: int = 0
     made: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -256,23 +252,6 @@ class Sweep:
     def complete(self) -> bool:
         """Whether every cell is done."""
         return self.counts["done"] == len(self.standings)
-
-    @property
-    def left(self) -> float | None:
-        """Seconds until all is done, by the mean time of cells of one kind that are done and how
-        many run now; None where too little is known."""
-        spent: dict[str, list[float]] = {}
-        for one in self.standings:
-            if one.state == "done":
-                spent.setdefault(one.cell.work, []).append(one.seconds)
-        coming = [one for one in self.standings if one.state in ("waiting", "running")]
-        if any(one.cell.work not in spent for one in coming):
-            return None
-        total = sum(
-            (1 - one.share) * sum(spent[one.cell.work]) / len(spent[one.cell.work])
-            for one in coming
-        )
-        return total / max(1, self.counts["running"])
 
     def of(self, work: str, **place: str) -> tuple[Standing, ...]:
         """The cells of a kind at a place of the grid."""

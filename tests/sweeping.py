@@ -11,7 +11,7 @@ from pathlib import Path
 from hgviz.core import Step
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell
-from hgviz.tasks.trying import Tried
+from hgviz.tasks import cells as real
 
 STUDY = """
 models = [{name = "none", checkpoint = "none"}]
@@ -34,7 +34,7 @@ def cell(number, do="note", needs=(), **given):
 
 def work_in(path):
     """What computes them."""
-    return Tried(str(path), measure)
+    return real.work_in(str(path), measure)
 
 
 def measure(folder, cell):
@@ -91,18 +91,6 @@ def _full(folder, cell):
             raise RuntimeError("a library hides what the system said") from None
 
 
-def _progress(folder, cell):
-    """Die again and again, each time with a newer snapshot, as a training that is preempted."""
-    at = folder.model_at(cell.key) / "state.pt"
-    at.parent.mkdir(parents=True, exist_ok=True)
-    done = len(at.read_bytes()) if at.exists() else 0
-    yield Step(done, 6)
-    if done < 6:
-        at.write_bytes(b"." * (done + 1))
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
 DO = {
     "note": _note, "fail": _fail, "die": _die, "die once": _die_once, "wait": _wait, "full": _full,
-    "progress": _progress,
 }  # fmt: skip

@@ -33,7 +33,7 @@ TEXTS, HEADS, ORDERS = 400, 24, 20
 # what an activation is worth, and what an order is
 WORTH = {"softmax": 0.80, "ymish": 0.83, "topk": 0.76}
 BENDS = {"michel": 3.0, "loo": 4.0, "fisher": 2.8, "random": 1.4}
-MADE = {"seconds": 2.0, "host": "alpha", "pid": 7, "program": "0.1.0",
+MADE = {"seconds": 2.0, "host": "alpha", "program": "0.1.0",
         "versions": {"python": "3.11.9", "torch": "2.6.0"}}  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def write(folder, text, standings):
         if one.state == "done":
             kept.keep(one.cell.key, one.found, dict(one.made))
         elif one.state == "failed":
-            kept.fail(one.cell.key, 3, one.line)
+            kept.fail(one.cell.key, one.line)
 
 
 def without(sweep, *keys, state="waiting", line=""):
@@ -128,4 +128,4 @@ def _curve(method, worth, random):
 
 
 def _done(cell, found):
-    return Standing(cell, "done", found, share=1.0, seconds=2.0, host="alpha", made=MADE)
+    return Standing(cell, "done", found, seconds=2.0, host="alpha", made=MADE)

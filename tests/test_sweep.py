@@ -3,7 +3,7 @@
 import pytest
 
 from hgviz.core import HgvizError
-from hgviz.sweep import Cell, Source, Standing, StudyFile, Sweep, needed_first, read_study_file
+from hgviz.sweep import Cell, Source, needed_first, read_study_file
 
 MODEL = '[[models]]\nname = "a"\ncheckpoint = "sample/softmax"\n'
 DATA = '[[data]]\nvalid = "rows.tsv"\n'
@@ -91,18 +91,3 @@ def test_too_many_cells_are_told(monkeypatch):
     monkeypatch.setattr("hgviz.sweep.MOST_CELLS", 2)
     with pytest.raises(HgvizError, match="has 3 cells.*at most 2"):
         needed_first([Cell("a", {"n": n}) for n in range(3)])
-
-
-def test_time_left_is_by_the_kind_and_by_how_many_run():
-    def some(*states):
-        return tuple(
-            Standing(Cell(work, {"n": n}), state, share=share, seconds=seconds)
-            for n, (work, state, share, seconds) in enumerate(states)
-        )
-
-    asked = StudyFile((), ())
-    done = (("train", "done", 1, 10), ("train", "done", 1, 20), ("score", "done", 1, 1))
-    assert Sweep(asked, some(*done)).left == 0 and Sweep(asked, some(*done)).complete
-    coming = (("train", "running", 0.5, 0), ("train", "running", 0, 0), ("score", "waiting", 0, 0))
-    assert Sweep(asked, some(*done, *coming)).left == (7.5 + 15 + 1) / 2
-    assert Sweep(asked, some(*coming)).left is None

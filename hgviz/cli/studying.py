@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hgviz.core import Task
     from hgviz.sweep import Standing, State, Sweep
 
-STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "blocked")
+STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
 ROWS = ("data", "model", "activation")
 MOST_SEEDS = 10  # side by side
 
@@ -36,13 +36,13 @@ def run(
         str, typer.Option(metavar="K/N", help="Only the K-th of N parts: N machines share it.")
     ] = "",
     again: Annotated[
-        bool, typer.Option("--again", help="Try cells once more that were given up.")
+        bool, typer.Option("--again", help="Compute cells that failed once more.")
     ] = False,
 ) -> None:
     """Run what is missing of a study: models x data x activations x seeds x methods.
 
-    Stopped or killed, the same command goes on; what is done is not computed again. A cell that
-    fails three times is given up, and the others go on.
+    Stopped or killed, the same command goes on; what is done is not computed again. Where a cell
+    fails, the others go on.
     """
     from hgviz import tasks
 
@@ -55,7 +55,7 @@ def run(
 
 
 def status(folder: Folder, as_json: AsJson = False) -> None:
-    """Show which runs of a study are done, running, waiting or failed, and why."""
+    """Show which runs of a study are done, waiting or failed, and why."""
     from hgviz import tasks
 
     sweep = tasks.sweep_at(folder)
@@ -92,7 +92,7 @@ def report(
 
 
 def _telling(task: Task[Sweep]) -> Task[Sweep]:
-    """The task, with a line for what has changed, and for each cell that is given up."""
+    """The task, with a line for what has changed, and for each cell that fails."""
     from hgviz.sweep import Sweep
 
     while True:
@@ -101,7 +101,7 @@ def _telling(task: Task[Sweep]) -> Task[Sweep]:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
         if isinstance(step.value, tuple) and step.value[1] == "failed":
-            terminal.complain(f"Given up: {step.value[0].label}.")
+            terminal.complain(f"Failed: {step.value[0].label}.")
         elif isinstance(step.value, Sweep) and step.value.changed:
             terminal.complain(_changed(step.value))
         yield step
@@ -122,18 +122,11 @@ def _tell(sweep: Sweep, folder: Path) -> None:
     terminal.say(f"{folder}: {counted(len(sweep.standings), 'cell')}: {counts}.")
     if not sweep.complete:
         terminal.show({"kinds": _kinds(sweep), "done, of how many": _grid(sweep)})
-    if sweep.left:
-        terminal.say(f"About {_duration(sweep.left)} left.")
     if sweep.changed:
         terminal.say(_changed(sweep))
     for one in sweep.standings:
-        if one.state == "running":
-            note = f", {one.note}" if one.note else ""
-            terminal.say(f"Running on {one.host}: {one.cell.label}, {one.share:.0%}{note}")
-        elif one.state == "failed":
+        if one.state == "failed":
             terminal.say(f"Failed: {one.cell.label}. {one.line}")
-        elif one.state == "waiting" and one.line:
-            terminal.say(f"Waiting after {one.tries} of 3 tries: {one.cell.label}. {one.line}")
     blocked = [one for one in sweep.standings if one.state == "blocked"]
     for line, count in Counter(one.line for one in blocked).items():
         terminal.say(f"Blocked: {counted(count, 'cell')}, since {line}.")
@@ -178,27 +171,19 @@ def _grid(sweep: Sweep) -> list[dict[str, Any]]:
 
 def _stand(some: Sequence[Standing]) -> str:
     counts = Counter(one.state for one in some)
-    more = [f"{counts[one]} {one}" for one in ("running", "failed", "blocked") if counts[one]]
+    more = [f"{counts[one]} {one}" for one in ("failed", "blocked") if counts[one]]
     return ", ".join([f"{counts['done']}/{len(some)}", *more]) if some else ""
-
-
-def _duration(seconds: float) -> str:
-    for name, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
-        if seconds >= 1.5 * size:
-            return counted(round(seconds / size), name)
-    return counted(max(1, round(seconds)), "second")
 
 
 def _facts(sweep: Sweep) -> dict[str, Any]:
     return {
         "kind": "sweep", "title": sweep.title, "complete": sweep.complete,
-        "counts": dict(sweep.counts), "left": sweep.left, "changed": sweep.changed,
+        "counts": dict(sweep.counts), "changed": sweep.changed,
         "changes": list(sweep.changes),
         "cells": [
             {
                 "key": one.cell.key, "work": one.cell.work, **one.cell.place, "state": one.state,
-                "share": one.share, "seconds": one.seconds, "host": one.host, "line": one.line,
-                "tries": one.tries, "note": one.note,
+                "seconds": one.seconds, "host": one.host, "line": one.line,
             }
             for one in sweep.standings
         ],

@@ -11,7 +11,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from queue import Empty
@@ -31,15 +31,13 @@ ANSWER = 10.0  # s until a scheduler answers
 PATIENCE = (
     60.0  # s until it has a worker; jobs of Slurm may wait in its queue for as long as it likes
 )
-LOST = 6  # deaths of workers at one cell before it began
+DEATHS = 10  # workers that die at one cell before it is given up; tcp: schedulers say themselves
 ROOM = 5.0  # s: how often a cluster is asked how many threads it has
 WAIT = 0.5  # s: how often a person is told of a cluster at work
 
-ELSEWHERE = 5.0  # s until a cell is asked for again that another run computes
-
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # until a cell says
 
-Outcome = Literal["done", "again", "failed", "taken"]
+Outcome = Literal["done", "again", "failed"]
 
 
 class Cell(Protocol):
@@ -85,31 +83,25 @@ def run(
     scheduler: str = HERE,
     done: Collection[str] = (),
     folder: str = "",
+    give_up: Callable[[Any], None] | None = None,
 ) -> Task[None]:
     """Compute cells, those first that others need, until none is left that can be.
 
-    work: does one cell to its end; it says "done", "failed" where the cell is given up, "again", or
-    "taken" where another run computes it; where it has a method release, that is told of each cell
-    that was stopped with its worker. done: cells that need not be computed. folder: what all
-    workers must see. Each Step's value is a cell and its outcome, or None. A cell whose worker dies
-    is done again. Errors: HgvizError for a scheduler that cannot be had or goes away, for workers
-    with another hgviz, and whatever work raises: then all that is done stays.
+    work: does one cell to its end; it says "done", "failed", or "again" where it was stopped. done:
+    cells that need not be computed. folder: what all workers must see. Each Step's value is a cell
+    and its outcome, or None. A cell whose worker dies is computed again; give_up is called with one
+    at which worker after worker died. Errors: HgvizError for a scheduler that cannot be had or goes
+    away, for workers with another hgviz, and whatever work raises: then all that is done stays.
     """
     require_scheduler(scheduler)
     order = Order(cells, done)
     if scheduler == HERE:
         yield from _here(order, work)
         return
-    try:
-        with _client(scheduler) as client:
-            yield from _workers(client, scheduler)
-            _require_alike(client, folder)
-            yield from _there(order, work, client, scheduler)
-    finally:
-        release = getattr(work, "release", None)
-        if release is not None and not scheduler.startswith(("tcp:", "tls:")):
-            for cell in order.running.values():  # its worker has ended with the run
-                release(cell)
+    with _client(scheduler) as client:
+        yield from _workers(client, scheduler)
+        _require_alike(client, folder)
+        yield from _there(order, work, client, scheduler, give_up)
 
 
 class Order:
@@ -128,18 +120,9 @@ class Order:
             for need in missing:
                 self._for.setdefault(need, []).append(key)
         self._ready = deque(key for key, missing in self._missing.items() if not missing)
-        self.running: dict[Any, Any] = {}  # on workers, by their futures
-        self._later: deque[tuple[float, str]] = deque()
-
-    @property
-    def over(self) -> bool:
-        """Whether there is nothing to take, now or later, until one that was taken ends."""
-        return not (self._ready or self._later)
 
     def take(self) -> Any | None:
         """A cell that can be computed now."""
-        while self._later and self._later[0][0] <= time.monotonic():
-            self._ready.append(self._later.popleft()[1])
         return self._cells[self._ready.popleft()] if self._ready else None
 
     def end(self, cell: Any, outcome: Outcome) -> None:
@@ -147,8 +130,6 @@ class Order:
         what is to be computed again comes after the others."""
         if outcome == "again":
             return self._ready.append(cell.key)
-        if outcome == "taken":
-            return self._later.append((time.monotonic() + ELSEWHERE, cell.key))
         self.done += 1
         if outcome == "done":
             for key in self._for.get(cell.key, ()):
@@ -159,11 +140,7 @@ class Order:
 
 
 def _here(order: Order, work: Work) -> Task[None]:
-    while not order.over:
-        if (cell := order.take()) is None:
-            time.sleep(WAIT)
-            yield Step(order.done, order.total, "another run computes what is left")
-            continue
+    while (cell := order.take()) is not None:
         with closing(work(cell)) as task:
             outcome: Outcome = yield from _inside(task, order, cell)
         order.end(cell, outcome)
@@ -257,13 +234,18 @@ def _other(where: str, theirs: str | None, ours: str) -> HgvizError:
     )  # fmt: skip
 
 
-def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[None]:
+def _there(
+    order: Order,
+    work: Work,
+    client: Client,
+    scheduler: str,
+    give_up: Callable[[Any], None] | None,
+) -> Task[None]:
     """As many cells at a time as there are workers, so that a death is of one cell's making."""
     from distributed import as_completed
 
-    running = order.running
+    running: dict[Any, Any] = {}  # cells on workers, by their futures
     ended = as_completed(loop=client.loop)
-    deaths: Counter[str] = Counter()
     sent = room = 0
     asked = -ROOM
     while True:
@@ -276,7 +258,7 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
             future = client.submit(whole, work, cell, __version__, key=key, pure=False, retries=0)
             running[future] = cell
             ended.add(future)
-        if not running and order.over:
+        if not running:
             return
         try:
             future = ended.queue.get(timeout=WAIT)
@@ -288,19 +270,15 @@ def _there(order: Order, work: Work, client: Client, scheduler: str) -> Task[Non
         cell = running.pop(future)
         outcome = _outcome(future)
         if outcome == "died":
-            deaths[cell.key] += 1
-            if deaths[cell.key] > LOST:
-                raise HgvizError(
-                    f"the workers of {scheduler} die", f"{LOST} of them died at {cell.label}",
-                    "See what their logs say; what was done is kept",
-                )  # fmt: skip
-            outcome = "again"
+            outcome = "failed"
+            if give_up is not None:
+                give_up(cell)
         order.end(cell, outcome)
         yield Step(order.done, order.total, cell.label, (cell, outcome))
 
 
 def _outcome(future: Any) -> Any:
-    """What became of a cell, "died" where its worker did. Errors: what its work raised."""
+    """What became of a cell, "died" where each of its workers did. Errors: what its work raised."""
     from distributed.scheduler import KilledWorker
 
     if future.status == "finished":
@@ -350,7 +328,7 @@ def _client(scheduler: str) -> Iterator[Client]:
     from hgviz.cluster.owned import local, slurm
 
     quiet = {
-        "distributed.scheduler.allowed-failures": 0,  # tries are counted in the cells' files
+        "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.scheduler.work-stealing": False,
         "distributed.worker.memory.terminate": False,
         "distributed.worker.profile.enabled": False,

@@ -5,14 +5,12 @@
                                what is another since some results were made
     cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
     cells/AB/KEY.h5            what it measured of heads, where it did: a study
-    cells/AB/KEY.running.json  a try of it that has begun: by whom, how far it is
-    cells/AB/KEY.failed.json   a cell that failed TRIES times: why, as one line
+    cells/AB/KEY.failed.json   a cell that failed: why, as one line
     models/KEY/                a model that it trained: a checkpoint; state.pt: how far it is
 
 Every file is written beside its place and moved there, so each is whole or not there. A cell is
 written by the one that computes it, its .json last, and nothing has to be merged before it can be
-read. Who begins a cell makes its .running.json, which only one can: many runs share a folder. (If
-two take over from a dead one within the same instant, both compute it, to the same numbers.)
+read: a cell is done when its .json is there. One run at a time computes a folder's cells.
 """
 
 from __future__ import annotations
@@ -32,17 +30,13 @@ import msgspec
 from hgviz.core import HgvizError
 from hgviz.store.files import whole_text, writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
-from hgviz.store.tries import is_alive, is_mine, is_orphan, word
 from hgviz.sweep import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
 KEY = re.compile(r"[0-9a-f]{24}")
-TRIES = 3
-BEAT, SELDOM = 2.0, 15.0  # s between two words of a try, at first and at most
 MOST_PLAN, MOST_RESULT = 1 << 29, 1 << 25  # bytes
 MOST_CHANGES = 100  # kept in a plan
-GONE = "its process died each time"
 SNAPSHOT = "state.pt"  # of a training, see models.training.loop
 
 Key = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{24}\Z")]
@@ -72,10 +66,10 @@ class _Plan(msgspec.Struct):
 
 
 class SweepFolder:
-    """A folder of cells; it need not be there yet. run: the process that tries here are for."""
+    """A folder of cells; it need not be there yet."""
 
-    def __init__(self, path: str | Path, run: int = 0) -> None:
-        self.path, self.run = Path(path), run
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
 
     # --- the plan -----------------------------------------------------------------------------
 
@@ -158,8 +152,8 @@ class SweepFolder:
         """Whether its result is there."""
         return self.result_at(key).exists()
 
-    def is_given_up(self, key: str) -> bool:
-        """Whether it failed too often."""
+    def is_failed(self, key: str) -> bool:
+        """Whether it says why the cell failed."""
         return self.result_at(key, ".failed.json").exists()
 
     def found(self, key: str) -> Mapping[str, Any]:
@@ -169,97 +163,25 @@ class SweepFolder:
             raise damaged(self.result_at(key), "it holds no result")
         return told
 
-    def begin(self, key: str) -> int:
-        """Take a cell for this process, and say that a try begins: which one it is, from 1; 0 where
-        another process is at it.
-
-        A try that left a newer snapshot of a training than it began with counts for nothing: a job
-        that is stopped again and again, and goes on each time, is not given up. Nor does the try of
-        a worker that was killed with its whole run.
-        """
-        path = self.result_at(key, ".running.json")
-        before = self._running(key)
-        if before and not is_mine(before) and is_alive(before):
-            return 0
-        mark = self._mark(key)
-        lasting = mark != before.get("mark", "")
-        tries = int(number(before.get("tries"))) + (not is_orphan(before))
-        tries = 1 if lasting else max(tries, 1)
-        with writing(path, "what is done is kept"):
-            if before:
-                path.unlink(missing_ok=True)
-            try:
-                with path.open("x", encoding="utf-8") as file:
-                    file.write(word(tries, mark, run=self.run))
-            except FileExistsError:  # begun by another in the same moment
-                return 0
-            except OSError:
-                path.unlink(missing_ok=True)
-                raise
-        return tries
-
-    def beat(self, key: str, tries: int, share: float, note: str, line: str = "") -> None:
-        """Say how far a try is; line: why it ended without a result."""
-        path = self.result_at(key, ".running.json")
-        mark = str(self._running(key).get("mark", ""))
-        with writing(path, "what is done is kept"):
-            whole_text(path, word(tries, mark, share, note, line, self.run), lasting=False)
-
-    def release(self, key: str, anyone: bool = False) -> None:
-        """A try that was stopped by hand does not count; of this process, unless anyone."""
-        before = self._running(key)
-        if not before or before.get("line") or not (anyone or is_mine(before)):
-            return
-        tries = int(number(before.get("tries"))) - 1
-        if tries > 0:
-            self.beat(key, tries, 0.0, "", "it was stopped")
-        else:
-            self._end(key)
-
     def keep(self, key: str, found: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         """The result of a cell. Errors: HgvizError where it cannot be written."""
         content = json.dumps({"found": found, "made": made}, sort_keys=True)
         with writing(self.result_at(key), "what is done is kept"):
             whole_text(self.result_at(key), content)
-        self._end(key)
         (self.model_at(key) / SNAPSHOT).unlink(missing_ok=True)
 
-    def fail(self, key: str, tries: int, line: str, details: str = "") -> None:
-        """A cell that is given up."""
-        told = {"tries": tries, "line": line, "details": details, "host": socket.gethostname()}
+    def fail(self, key: str, line: str, details: str = "") -> None:
+        """Keep why a cell failed, as one line and in detail. Raises HgvizError for a full disk."""
+        told = {"line": line, "details": details, "host": socket.gethostname()}
         with writing(self.result_at(key), "what is done is kept"):
             whole_text(self.result_at(key, ".failed.json"), json.dumps(told))
-        self._end(key)
-
-    def _end(self, key: str) -> None:
-        self.result_at(key, ".running.json").unlink(missing_ok=True)
 
     def forgive(self) -> int:
-        """Cells that were given up may be tried again; how many there were."""
-        given_up = list((self.path / CELLS).glob("*/*.failed.json"))
-        for one in given_up:
-            one.unlink(missing_ok=True)
-        return len(given_up)
-
-    def _running(self, key: str) -> Mapping[str, Any]:
-        """What the last try said of itself; of a damaged file, when that was."""
-        path = self.result_at(key, ".running.json")
-        try:
-            return read_object(path, MOST_RESULT)
-        except FileNotFoundError:
-            return {}
-        except HgvizError:
-            with suppress(OSError):
-                return {"time": path.lstat().st_mtime}
-            return {}
-
-    def _mark(self, key: str) -> str:
-        """Which snapshot of a training is there; "" for none."""
-        try:
-            seen = (self.model_at(key) / SNAPSHOT).stat()
-        except OSError:
-            return ""
-        return f"{seen.st_mtime_ns} {seen.st_size}"
+        """Forget which cells failed, so that they are computed again; return how many did."""
+        failed = list((self.path / CELLS).glob("*/*.failed.json"))
+        for file in failed:
+            file.unlink(missing_ok=True)
+        return len(failed)
 
     # --- how all stand ----------------------------------------------------------------------------
 
@@ -318,7 +240,7 @@ class SweepFolder:
                 if not isinstance(found, dict) or not isinstance(made, dict):
                     raise damaged(self.result_at(cell.key), "it holds no result")
                 return Standing(
-                    cell, "done", found, share=1.0, seconds=number(made.get("seconds")),
+                    cell, "done", found, seconds=number(made.get("seconds")),
                     host=str(made.get("host", "")), made=made,
                 )  # fmt: skip
             if ".failed.json" in files:
@@ -326,16 +248,6 @@ class SweepFolder:
                 return Standing(
                     cell, "failed", line=str(told.get("line", "")),
                     details=str(told.get("details", "")), host=str(told.get("host", "")),
-                    tries=int(number(told.get("tries"))),
-                )  # fmt: skip
-            if ".running.json" in files:
-                told = dict(self._running(cell.key))
-                alive = is_alive(told)
-                return Standing(
-                    cell, "running" if alive else "waiting", line=str(told.get("line", "")),
-                    share=min(1.0, number(told.get("share"))) if alive else 0.0,
-                    note=str(told.get("note", "")), host=str(told.get("host", "")),
-                    tries=int(number(told.get("tries"))),
                 )  # fmt: skip
         return Standing(cell)
 

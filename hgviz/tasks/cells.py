@@ -8,17 +8,22 @@ one process and on a cluster.
 from __future__ import annotations
 
 import shutil
+import socket
+import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, Step, Task
+from hgviz.errors import explained
 from hgviz.sweep import Cell
-from hgviz.tasks.trying import Tried
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -27,14 +32,61 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Facts = dict[str, Any]
+Measure = Callable[["SweepFolder", Cell], Task[Facts]]
 MODELS = 2  # that a process keeps open from one cell to the next: both sides of a comparison
 
 _models: OrderedDict[tuple[str, ...], Model] = OrderedDict()
 
 
-def work_in(path: str) -> Callable[[Cell], Task[Outcome]]:
-    """The work of a folder's cells."""
-    return Tried(path, _measured)
+def work_in(path: str, measure: Measure | None = None) -> Callable[[Cell], Task[Outcome]]:
+    """What computes the cells of a folder; measure: what gives the result of one, see WORK."""
+    return partial(_computed, path, measure or _measured)
+
+
+def _computed(path: str, measure: Measure, cell: Cell) -> Task[Outcome]:
+    """Compute a cell to its result file, or to the file that says why it failed."""
+    from hgviz.store.sweep import SweepFolder
+
+    folder = SweepFolder(path)
+    if folder.is_done(cell.key):  # by a worker that died before it could say so
+        return "done"
+    if folder.is_failed(cell.key):
+        return "failed"
+    begun = time.perf_counter()
+    try:
+        found = yield from measure(folder, cell)
+        folder.keep(cell.key, found, _made(time.perf_counter() - begun))
+    except Exception as error:
+        if _is_full_disk(error):
+            raise HgvizError(
+                "the disk is full", f"what is done is kept in {folder.path}",
+                "Free some space, then run the same command",
+            ) from error  # fmt: skip
+        line, details = explained(error).lines, traceback.format_exception(error)
+        folder.fail(cell.key, " ".join(line), "".join(details))
+        return "failed"
+    return "done"
+
+
+def _is_full_disk(error: BaseException | None) -> bool:
+    """Whether an error, or one that it hides, is a full disk, which would stop every other cell."""
+    from hgviz.store.files import is_full
+
+    while error is not None:
+        if is_full(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _made(seconds: float) -> dict[str, Any]:
+    """Where and by what a result was computed."""
+    from hgviz.tasks.capturing import versions
+
+    return {
+        "seconds": seconds, "host": socket.gethostname(), "program": hgviz.__version__,
+        "versions": dict(versions()),
+    }  # fmt: skip
 
 
 def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:

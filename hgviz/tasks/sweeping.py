@@ -14,6 +14,8 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.store.sweep import SweepFolder
 
+DIED = "its worker died each time"
+
 
 def run_sweep(
     file: Path_,
@@ -24,7 +26,7 @@ def run_sweep(
 ) -> Task[Sweep]:
     """Compute what is missing of a study file's cells into a folder, made where it is not there.
 
-    scheduler: see hgviz.cluster. again: cells that were given up are tried once more. part: (K, N),
+    scheduler: see hgviz.cluster. again: cells that failed are computed once more. part: (K, N),
     only the K-th of N parts of the models, so that N machines can share the work. Each Step's value
     is a cell and its outcome, or None; once, before the first cell, the Sweep as it stands. Errors:
     HgvizError for a file that cannot be used, and for what stops everything, such as a full disk:
@@ -45,12 +47,15 @@ def run_sweep(
         folder.forgive()
     sweep = folder.sweep()
     done = {one.cell.key for one in sweep.standings if one.state == "done"}
-    given_up = {one.cell.key for one in sweep.standings if one.state in ("failed", "blocked")}
+    failed = {one.cell.key for one in sweep.standings if one.state in ("failed", "blocked")}
     mine = _part(cells, *part)
-    wanted = [one for one in cells if one.key not in given_up and one.key in mine]
+    wanted = [one for one in cells if one.key not in failed and one.key in mine]
     yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done", sweep)
     try:
-        yield from run(wanted, work_in(str(folder.path)), scheduler, done, str(folder.path))
+        yield from run(
+            wanted, work_in(str(folder.path)), scheduler, done, str(folder.path),
+            lambda cell: folder.fail(cell.key, DIED),
+        )  # fmt: skip
     finally:
         forget_models()
     return folder.sweep(sweep)

@@ -1,9 +1,7 @@
-"""The folder of a study of many runs: tries, what is kept, and folders that others made."""
+"""The folder of a study of many runs: what is kept, and folders that others made."""
 
 import json
 import os
-import socket
-import time
 
 import pytest
 
@@ -11,7 +9,6 @@ from hgviz.core import HgvizError
 from hgviz.models import training
 from hgviz.store import sweep as place
 from hgviz.store.sweep import SweepFolder, is_sweep
-from hgviz.store.tries import ALIVE
 from hgviz.sweep import Cell
 from tests.sweeping import cell, folder_of
 
@@ -26,15 +23,7 @@ def folder(tmp_path, one):
     return folder_of(tmp_path / "study", [one, cell(2, needs=(one,))])
 
 
-def of_another(folder, one, **told):
-    """What a try of another process said."""
-    path = folder.result_at(one.key, ".running.json")
-    said = {"tries": 1, "mark": "", "share": 0.5, "note": "", "line": "", "time": time.time()}
-    path.write_text(json.dumps({**said, "host": "another machine", "pid": 1, **told}))
-    return path
-
-
-# --- tries ----------------------------------------------------------------------------------------
+# --- what is kept ---------------------------------------------------------------------------------
 
 
 def test_a_plan_is_read_as_it_was_written(folder, one):
@@ -45,74 +34,20 @@ def test_a_plan_is_read_as_it_was_written(folder, one):
     ]  # fmt: skip
 
 
-def test_only_one_process_takes_a_cell(folder, one):
-    of_another(folder, one)
-    assert folder.begin(one.key) == 0 and folder.sweep().standings[0].state == "running"
-
-
-@pytest.mark.parametrize(
-    ("told", "tries"),
-    [({"time": time.time() - 2 * ALIVE}, 2), ({"line": "it failed"}, 2), ({"time": "soon"}, 2),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1}, 2), ({"tries": "x", "line": "x"}, 1),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 1}, 2),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": os.getpid()}, 2),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 2}, 1),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 2**22 + 2, "line": "x"}, 2),
-     ({"host": socket.gethostname(), "pid": 2**22 + 1, "run": 1, "tries": 0}, 1),
-     ({"time": 0, "tries": 10**400}, 1), ({"time": 0, "tries": -5}, 1),
-     ({"time": 0, "mark": 3}, 1)],
-)  # fmt: skip
-def test_a_cell_whose_try_is_over_is_taken(folder, one, told, tries):
-    of_another(folder, one, **told)
-    assert folder.sweep().standings[0].state == "waiting"
-    assert folder.begin(one.key) == tries and folder.sweep().standings[0].state == "running"
-
-
-def test_a_word_that_was_cut_off_holds_a_cell_for_a_while(folder, one):
-    path = of_another(folder, one)
-    path.write_text("")
-    assert folder.begin(one.key) == 0
-    os.utime(path, (1, 1))
-    assert folder.begin(one.key) == 1
-
-
-def test_tries_are_counted_and_one_that_was_stopped_is_not(folder, one):
-    assert folder.begin(one.key) == 1
-    folder.beat(one.key, 1, 0.3, "far", "it failed")
-    assert folder.begin(one.key) == 2
-    folder.release(one.key)
-    assert folder.begin(one.key) == 2
-    folder.beat(one.key, 2, 0.0, "", "it failed")
-    assert folder.begin(one.key) == 3
-    folder.keep(one.key, {"a": 1}, {"seconds": 2})
-    assert folder.found(one.key) == {"a": 1} and folder.sweep().standings[0].seconds == 2
-    assert not folder.result_at(one.key, ".running.json").exists()
-
-
-def test_what_another_process_does_is_not_given_back(folder, one):
-    path = of_another(folder, one)
-    folder.release(one.key)
-    assert path.exists()
-
-
-def test_a_newer_snapshot_begins_the_count_again(folder, one):
+def test_a_result_is_read_as_it_was_kept_and_ends_the_snapshot_of_a_training(folder, one):
     assert place.SNAPSHOT == training.STATE
     at = folder.model_at(one.key) / place.SNAPSHOT
     at.parent.mkdir(parents=True)
-    assert folder.begin(one.key) == 1
-    assert folder.begin(one.key) == 2
     at.write_bytes(b"one")
-    assert folder.begin(one.key) == 1
-    assert [folder.begin(one.key) for _ in range(3)] == [2, 3, 4]
-    folder.keep(one.key, {}, {})
+    folder.keep(one.key, {"a": 1}, {"seconds": 2})
+    assert folder.found(one.key) == {"a": 1} and folder.sweep().standings[0].seconds == 2
     assert not at.exists()
 
 
-def test_given_up_cells_are_forgiven(folder, one):
-    folder.begin(one.key)
-    folder.fail(one.key, 3, "it cannot be", "Traceback")
+def test_failed_cells_are_forgiven(folder, one):
+    folder.fail(one.key, "it cannot be", "Traceback")
     first, second = folder.sweep().standings
-    assert (first.state, first.line, first.tries) == ("failed", "it cannot be", 3)
+    assert (first.state, first.line) == ("failed", "it cannot be")
     assert (second.state, second.line) == ("blocked", "do: seed 1 failed")
     assert folder.forgive() == 1 and folder.sweep().counts == {"waiting": 2}
 
@@ -120,24 +55,19 @@ def test_given_up_cells_are_forgiven(folder, one):
 # --- disks ----------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_leaves_what_is_done_and_no_try_that_lasts(folder, one, monkeypatch):
+def test_a_full_disk_leaves_what_is_done(folder, one, monkeypatch):
     def full(*_, **more):
         raise OSError(28, "No space left on device")
 
     folder.keep(one.key, {"a": 1}, {})
     other = folder.cells()[1]
-    monkeypatch.setattr(place, "word", full)
-    with pytest.raises(HgvizError, match="disk is full.*what is done is kept"):
-        folder.begin(other.key)
-    monkeypatch.undo()
-    assert folder.begin(other.key) == 1
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(HgvizError, match="disk is full"):
+    with pytest.raises(HgvizError, match="disk is full.*what is done is kept"):
         folder.keep(other.key, {}, {})
     with pytest.raises(HgvizError, match="disk is full"):
         folder.write_plan("", [])
     monkeypatch.undo()
-    assert [one.state for one in folder.sweep().standings] == ["done", "running"]
+    assert [one.state for one in folder.sweep().standings] == ["done", "waiting"]
     assert not list(folder.path.rglob("*.tmp"))
 
 
@@ -197,7 +127,7 @@ def test_numbers_of_a_stranger_are_numbers(folder, one):
     for wrong in ('"x"', "NaN", "-1", "1e999", "[]", "9" * 4000, "null", "true"):
         content = f'{{"found": {{}}, "made": {{"seconds": {wrong}, "host": []}}}}'
         folder.result_at(one.key).write_text(content)
-        assert 0 <= folder.sweep().standings[0].seconds <= 1 and folder.sweep().left is not None
+        assert 0 <= folder.sweep().standings[0].seconds <= 1
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and pipes of POSIX systems")

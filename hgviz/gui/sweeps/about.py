@@ -13,15 +13,15 @@ KINDS = {
     "train": "Train", "score": "Score", "measure": "Measure heads", "curve": "Curves",
     "compare": "Compare",
 }  # fmt: skip
-STATES: tuple[State, ...] = ("done", "running", "waiting", "failed", "blocked")
+STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
 OPENS = {
     "train": "Open the model", "score": "Open the model on its data",
     "measure": "Open its heads in Prune", "curve": "Open its curves in Prune",
     "compare": "Open both in Compare",
 }  # fmt: skip
 COUNTS: dict[State, str] = {
-    "done": "{n:,} done", "running": "{n:,} running", "waiting": "{n:,} waiting",
-    "failed": "{n:,} failed", "blocked": "{n:,} blocked",
+    "done": "{n:,} done", "waiting": "{n:,} waiting", "failed": "{n:,} failed",
+    "blocked": "{n:,} blocked",
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
     "Kind": "What the cell does: train a model, score it, measure its heads, draw a curve, or "
@@ -32,15 +32,12 @@ MEANS = {  # what every fact is, and where its formula comes from
     "Seed": "Draws the training, and which examples make an order of heads and which measure it.",
     "Method": "The score that heads are ordered by, or what is measured of them "
     "(docs/statistics.md).",
-    "State": "done: its result is there; running: somebody is at it; waiting: its turn will come; "
-    "failed: given up after 3 tries; blocked: it needs a cell that failed.",
+    "State": "done: its result is there; waiting: it has none yet; failed: it ended with an error; "
+    "blocked: it needs a cell that failed.",
     "Found": "What it measured, with its interval of 95 %.",
     "Took": "Time of the clock that computing it took, where it was computed.",
-    "On": "The machine that computed it or is at it.",
-    "Took so far": "Time of the clock since it was begun.",
-    "Tries": "How often it was begun; after 3 failures a cell is given up.",
+    "On": "The machine that computed it.",
     "Why": "The last line of what it failed with.",
-    "Now": "What it is doing.",
 }
 FINDS = {  # what is found by each kind of cell
     "train": "What the model reaches on its held-out data at the end of the training "
@@ -179,11 +176,7 @@ def _curves(curves: Any) -> str:
 
 def stands(one: Standing) -> str:
     """How it stands, in a line."""
-    if one.state == "running":
-        return tr("running, {share}", share=share(100 * one.share, 0))
-    if one.state == "waiting" and one.tries:
-        return tr("waiting for try {n}", n=one.tries + 1)
-    return tr({"blocked": "cannot run", "failed": "given up"}.get(one.state, one.state))
+    return tr("cannot run" if one.state == "blocked" else one.state)
 
 
 def why(one: Standing) -> str:
@@ -193,17 +186,14 @@ def why(one: Standing) -> str:
 
 def facts(one: Standing) -> list[tuple[str, str]]:
     """Everything known of it: the name of each fact, and words."""
-    rows = [("State", stands(one)), ("Found", value(one)), ("Now", tr(one.note))]
-    rows += [("Why", why(one))]
-    rows += [("Took" if one.state == "done" else "Took so far", seconds(one.seconds))]
-    tries = tr("{n} of 3", n=one.tries) if one.tries else ""
-    rows += [("On", one.host), ("Tries", tries)]
+    rows = [("State", stands(one)), ("Found", value(one)), ("Why", why(one))]
+    rows += [("Took", seconds(one.seconds)), ("On", one.host)]
     return [(name, words) for name, words in rows if words]
 
 
 VALUES = (
     "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Metric", "Value", "Low",
-    "High", "Took, s", "Tries", "On", "Why",
+    "High", "Took, s", "On", "Why",
 )  # fmt: skip
 
 
@@ -215,9 +205,8 @@ def values(one: Standing) -> list[str]:
     place = [called(cell.place.get(axis, "")) for axis in ("data", "model", "activation", "seed")]
     said = ["" if number is None else repr(round(number, 10)) for number in found]
     took = repr(round(one.seconds, 3)) if one.seconds > 0 else ""
-    tries = str(one.tries) if one.tries else ""
     names = [kind(cell.work), *place, sub(cell), tr(one.state), tr(metric.replace("_", " "))]
-    words = [*names, *said, took, tries, one.host, why(one)]
+    words = [*names, *said, took, one.host, why(one)]
     return [" ".join(word.split()) for word in words]
 
 
@@ -241,5 +230,5 @@ def seconds(count: float) -> str:
 
 def line_of(one: Standing) -> str:
     """Name, state and what it found, in one line for the status bar and screen readers."""
-    found = value(one) if one.state == "done" else why(one) or tr(one.note)
+    found = value(one) if one.state == "done" else why(one)
     return "   ·   ".join(filter(None, (name(one.cell), stands(one), found)))

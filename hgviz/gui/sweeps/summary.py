@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
@@ -12,16 +11,11 @@ from hgviz.core import Step, Task
 from hgviz.gui.controls import Button, PaneHead, Progress, Words
 from hgviz.gui.language import tr
 from hgviz.gui.sweeps.about import COUNTS, MEANS, STATES
-from hgviz.gui.views.base import View, time_left
+from hgviz.gui.views.base import View
 
 if TYPE_CHECKING:
     from hgviz.session import Session
     from hgviz.sweep import Sweep
-
-PROGRESS = (
-    "Cells that are done, and what is done of those that run. The time left is the mean time of "
-    "finished cells of each kind times how many are left, over how many run."
-)
 
 
 class SummaryView(View):
@@ -46,7 +40,6 @@ class SummaryView(View):
         self.head.setFixedHeight(44)
         self.bar = Progress(8)
         self.bar.setAccessibleName(tr("How far the study is"))
-        self.bar.setToolTip(tr(PROGRESS))
         self.counts = Words(factor=0.92, weight=500)
         self.counts.setToolTip(tr(MEANS["State"]))
         self.left = Words(factor=0.92, kind="secondary")
@@ -75,13 +68,13 @@ class SummaryView(View):
         return None if session.sweep is None else _given(session.sweep)
 
     def draw(self, result: Sweep) -> None:
-        """Show how many cells are in each state, and how long the rest takes."""
+        """Show how many cells are in each state."""
         asked = result.asked.question or result.path
         self.head.title.setText(result.title)
         self.head.note.say(asked)
         self.head.note.setAccessibleName(asked)
-        done = sum(1.0 if one.state == "done" else one.share for one in result.standings)
-        self.bar.show_part(done / max(1, len(result.standings)), result.complete)
+        cells = max(1, len(result.standings))
+        self.bar.show_part(result.counts["done"] / cells, result.complete)
         self.counts.say(counts_in_words(result))
         self.bar.setAccessibleDescription(self.counts.full)
         self.left.say(progress_in_words(result))
@@ -110,22 +103,16 @@ class SummaryView(View):
 
 
 def counts_in_words(sweep: Sweep) -> str:
-    """How many cells are in each state: "12 done, 2 running"."""
+    """How many cells are in each state: "12 done, 2 waiting"."""
     counts = sweep.counts
     return ", ".join(tr(COUNTS[state], n=counts[state]) for state in STATES if counts[state])
 
 
 def progress_in_words(sweep: Sweep) -> str:
-    """The time left, the machines that run cells, and how many cells are of other settings."""
-    hosts = Counter(one.host for one in sweep.standings if one.state == "running" and one.host)
-    parts = [tr("{n:,} on {host}", n=n, host=host) for host, n in hosts.most_common(3)]
-    one, many = "{n:,} more machine", "{n:,} more machines"
-    parts += [tr(many if len(hosts) > 4 else one, n=len(hosts) - 3)] if len(hosts) > 3 else []
-    running = tr("running: {where}", where=", ".join(parts)) if parts else ""
+    """Whether everything is done, and how many cells are of other settings."""
     over = tr("everything is done") if sweep.complete and sweep.standings else ""
-    left = tr(time_left(sweep.left)) if not sweep.complete and hosts else ""
     other = tr("{n:,} of other settings kept", n=sweep.changed) if sweep.changed else ""
-    return "   ·   ".join(filter(None, (left, running, over, other)))
+    return "   ·   ".join(filter(None, (over, other)))
 
 
 def _given(sweep: Sweep) -> Task[Sweep]:

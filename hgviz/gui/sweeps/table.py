@@ -29,8 +29,7 @@ COLUMNS = (
 WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
 NOTE = "click a heading to sort; Enter opens what a cell left"
 ICONS: dict[State, str] = {
-    "done": "check", "running": "capture", "waiting": "clock", "failed": "close",
-    "blocked": "warning",
+    "done": "check", "waiting": "clock", "failed": "close", "blocked": "warning",
 }  # fmt: skip
 
 
@@ -169,7 +168,7 @@ class Rows(QAbstractTableModel):
             return _word(one, column)
         if role == Qt.ItemDataRole.DecorationRole and COLUMNS[column] == "State":
             now = theme.current()
-            colours = {"done": now.good, "running": now.press, "failed": now.bad}
+            colours = {"done": now.good, "failed": now.bad}
             return theme.icon(ICONS[one.state], colours.get(one.state, now.secondary))
         if role == Qt.ItemDataRole.FontRole and column == 0:
             return theme.font(weight=600)

@@ -62,7 +62,7 @@ class Watching(QObject):
         if now is None or now.path != sweep.path:
             return
         self.session.put(sweep=sweep, sweep_trouble="")
-        often = OFTEN if sweep.counts["running"] or not sweep.complete else SELDOM
+        often = SELDOM if sweep.complete else OFTEN
         self._timer.start(round(1000 * max(often, PART * spent)))
 
     def _failed(self, error: BaseException) -> None:

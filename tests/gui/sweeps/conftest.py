@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import time
-
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -78,17 +73,7 @@ def found_by(cell):
 
 def finish_cell(folder, cell, host="node01"):
     """Keep what a cell found."""
-    folder.begin(cell.key)
     folder.keep(cell.key, found_by(cell), {"seconds": 2.0, "host": host})
-
-
-def run_cell(folder, cell, share):
-    """Say that this process is at a cell."""
-    told = {
-        "tries": 1, "mark": "", "share": share, "note": "epoch 2", "line": "",
-        "time": time.time(), "host": socket.gethostname(), "pid": os.getpid(),
-    }  # fmt: skip
-    folder.result_at(cell.key, ".running.json").write_text(json.dumps(told))
 
 
 @pytest.fixture
@@ -101,14 +86,13 @@ def folder(tmp_path):
 
 @pytest.fixture
 def begun(folder):
-    """The same: a seed is done, one cell failed, one runs."""
+    """The same: a seed is done, one cell failed."""
     cells = folder.cells()
     for cell in cells:
         if cell.place["seed"] == "1":
             finish_cell(folder, cell)
     second = [one for one in cells if one.place["seed"] == "2"]
-    run_cell(folder, second[0], 0.4)
-    folder.fail(second[5].key, 3, "the loss is no number. Lower the rate", "Traceback: NaN")
+    folder.fail(second[5].key, "the loss is no number. Lower the rate", "Traceback: NaN")
     return folder
 
 
