@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
@@ -97,7 +98,7 @@ def measured(program, models, until):
     commands.pruning.switch(OFF)
     until(lambda: session.trial.done and session.trial.off == OFF)
     commands.pruning.keep()
-    commands.pruning.rename(session.masks[0].name, MASK)
+    session.put(masks=(replace(session.masks[0], name=MASK),))
     commands.pruning.measure(frozenset({"gradient"}))
     until(lambda: quiet(program) and session.study is not None and session.score)
     commands.pruning.trace()

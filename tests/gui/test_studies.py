@@ -257,14 +257,13 @@ def test_what_is_saved_opens_as_it_was(program, measured, checkpoint, story, tmp
     pruning.switch(OFF)
     until(lambda: session.trial.done and session.trial.off == OFF)
     program.commands.run("keep_mask")
-    pruning.rename("2 off", "a pair")
     before, masks = session.study, session.masks
     path = tmp_path / "saved.h5"
     program.commands._save_study(str(path))
     until(lambda: path.exists() and quiet(program))
-    pruning.drop("a pair")
+    pruning.drop("2 off")
     open_(program, path, until)
-    assert session.masks == masks and session.masks[0].name == "a pair"
+    assert session.masks == masks and session.masks[0].name == "2 off"
     assert np.array_equal(session.study.gradient, before.gradient)
     assert session.study.data_digest == before.data_digest and pruning.known is not None
 

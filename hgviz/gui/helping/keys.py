@@ -62,7 +62,6 @@ LOCAL = (
     )),
     ("Masks", (
         ("Take one", ("Return",)),
-        ("Rename it", ("F2",)),
         ("Forget it", ("Del",)),
     )),
     ("Tables", (

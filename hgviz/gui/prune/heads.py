@@ -49,7 +49,6 @@ class HeadsView(View):
     coloured = Signal(str)  # by which score
     picked = Signal(object)  # a set of heads that was kept
     dropped = Signal(str)  # the name of one
-    renamed = Signal(str, str)  # the name of one, and what it is called now
     halted = Signal()
     told = Signal(str)  # about the head under the pointer
 
@@ -103,7 +102,6 @@ class HeadsView(View):
         self.masks = MaskList()
         self.masks.picked.connect(self.picked)
         self.masks.dropped.connect(self.dropped)
-        self.masks.renamed.connect(self.renamed)
         self.masks.told.connect(self.told)
         self.masks.keep.clicked.connect(self._keep)
         said = QWidget()

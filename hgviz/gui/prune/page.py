@@ -88,7 +88,6 @@ class PrunePage(QWidget):
         self.heads.coloured.connect(pruning.colour)
         self.heads.picked.connect(pruning.switch)
         self.heads.dropped.connect(pruning.drop)
-        self.heads.renamed.connect(pruning.rename)
         say = commands.window.chosen_words.say
         self.heads.told.connect(say)
         for one in (self.curve, self.changed.table, self.slices.table):

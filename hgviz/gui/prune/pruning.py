@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
-MOST_NAME = 80  # characters of a mask's name
 TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
 LONG = (MEASURE, CURVE)
 
@@ -77,13 +76,6 @@ class Pruning:
         mask = _with_score(Mask(_named(plain, number), session.off), paired)
         others = (one for one in session.masks if one.off != session.off)
         undoing.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
-
-    def rename(self, old: str, new: str) -> None:
-        """Call a mask otherwise, unless another is called so."""
-        masks, new = self.session.masks, " ".join(new.split())[:MOST_NAME]
-        if new and all(one.name != new for one in masks):
-            named = (replace(one, name=new) if one.name == old else one for one in masks)
-            undoing.do(self.session, f"renaming the mask {old} to {new}", masks=tuple(named))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""

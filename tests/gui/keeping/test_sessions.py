@@ -66,7 +66,6 @@ def test_a_capture_comes_back_as_it_was_left(opened, kept, another, until, tmp_p
     session.put(selection=Selection(2, 1, 20, 10), look="links", mode="follow")
     session.put(off=frozenset({HeadId(0, 1)}))
     opened.commands.pruning.keep()
-    opened.commands.pruning.rename("1 off", "without the second")
     save(opened, tmp_path / "one.hgviz", until)
     found = saved.read(tmp_path / "one.hgviz")
     assert found.capture.path == "kept.h5" and found.text == ""

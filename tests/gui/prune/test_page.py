@@ -282,8 +282,8 @@ def test_masks_are_kept_compared_and_returned_to(scored, until):
     assert [one.name for one in session.masks] == ["Whole model", "2 off"]
     assert session.masks[1].score == session.trial.paired.score
     masks = scored.prune.heads.masks.list
-    assert masks.topLevelItemCount() == 2
-    masks.itemClicked.emit(masks.topLevelItem(0), 0)
+    assert masks.rowCount() == 2
+    masks.itemClicked.emit(masks.item(0, 0))
     assert session.off == frozenset()
     scored.prune.heads.masks._drop()
     assert len(session.masks) == 1

