@@ -23,7 +23,7 @@ names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
 FULL = Saved(
     FORMAT,
     VERSION,
-    model=Place("../models/tiny", digest="abc"),
+    model=Place("../models/tiny"),
     activation="ymish",
     text="a text\nof two lines",
     boundaries=(3, 5),
@@ -120,7 +120,7 @@ def test_places_move_with_the_folder(tmp_path):
     model = here / "models" / "weights.h5"
     model.write_bytes(b"weights")
     place = places.place_of(str(model), here / "work" / "one.hgviz")
-    assert place.path == "../models/weights.h5" and place.digest
+    assert place.path == "../models/weights.h5"
     here.rename(there)
     found = places.path_of(place, there / "work" / "one.hgviz")
     assert found == str(there / "models" / "weights.h5")
@@ -136,19 +136,3 @@ def test_what_comes_with_hgviz_is_found_by_name(tmp_path):
     assert places.path_of(place, "/anywhere/one.hgviz") == str(resource("sample/hourglass"))
     assert places.place_of("bert-base-uncased", tmp_path / "a.hgviz").of == "cache"
     assert places.place_of("", tmp_path / "a.hgviz") is None
-
-
-def test_a_digest_sees_every_change(tmp_path, monkeypatch):
-    monkeypatch.setattr(places, "PIECE", 16)
-    large = bytearray(b"x" * 16 * 64 * 2)
-    file = tmp_path / "large"
-    file.write_bytes(large)
-    before = places.print_of(file)
-    assert places.print_of(file) == before
-    large[-1] = 0
-    file.write_bytes(large)
-    assert places.print_of(file) != before
-    folder = places.print_of(tmp_path)
-    file.rename(tmp_path / "other")
-    assert places.print_of(tmp_path) != folder
-    assert places.print_of(tmp_path / "none") == ""

@@ -34,12 +34,10 @@ Few = Annotated[tuple[Name, ...], Meta(max_length=64)]
 
 class Place(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a thing lies. of "file": relative to the session file, with slashes; "hgviz": among
-    what comes with the program; "cache": the name of a model in the local cache. digest: what was
-    there (see prints)."""
+    what comes with the program; "cache": the name of a model in the local cache."""
 
     path: Name
     of: Literal["file", "hgviz", "cache"] = "file"
-    digest: Name = ""
 
 
 class SavedScore(msgspec.Struct, frozen=True, omit_defaults=True):

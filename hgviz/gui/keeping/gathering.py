@@ -29,19 +29,17 @@ NAMES = {
     "unsaved": "Scores", "data": "Data",
     "beside": "B", "sweep": "Study of runs",
 }  # fmt: skip
-MOVING = ("sweep",)  # what changes while it is open, and is no other for that
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A session file and what is there of it: paths by what they are for, those that are missing
-    with where they were, and those that are not what they were when it was saved."""
+    """A session file, the paths of what it names that are there, by what they are for, and those
+    of what is missing."""
 
     file: str
     saved: Saved
     paths: dict[str, str]
     missing: dict[str, str]
-    changed: tuple[str, ...] = ()
 
 
 def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
@@ -95,17 +93,16 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
     return found, {name: path for name, path in paths.items() if path}
 
 
-def placed(found: Saved, paths: dict[str, str], file: str, digests: bool = True) -> Saved:
-    """A session with the places of its paths beside its file. Raises OSError."""
+def placed(found: Saved, paths: dict[str, str], file: str) -> Saved:
+    """A session with the places of its paths beside its file."""
     for name, path in paths.items():
-        place = places.place_of(path, file, digests and name not in MOVING)
-        found = found.moved(name, place)
+        found = found.moved(name, places.place_of(path, file))
     return found
 
 
 def saving(found: Saved, paths: dict[str, str], file: str) -> Task[str]:
-    """Write a session, with a digest of everything it names."""
-    yield Step(0, 1, "reading what it names")
+    """Write a session. Errors: HgvizError where its place cannot be written."""
+    yield Step(0, 1, "writing the session")
     try:
         return saved.write(placed(found, paths, file), file)
     except OSError as error:
@@ -122,14 +119,11 @@ def checking(file: str) -> Task[Checked]:
     found = saved.read(file)
     there: dict[str, str] = {}
     missing: dict[str, str] = {}
-    changed = []
     for name, place in found.places.items():
         yield Step(0, 1, f"looking for {place.path}")
         path = places.path_of(place, file)
         (there if places.is_at(place, file) else missing)[name] = path
-        if name in there and place.digest and _print(path) != place.digest:
-            changed.append(name)
-    return Checked(file, found, there, missing, tuple(changed))
+    return Checked(file, found, there, missing)
 
 
 def _mask(one: Mask) -> SavedMask:
@@ -146,13 +140,6 @@ def _runs(session: Session) -> str:
     if one is None:
         return ""
     return one.path if os.path.isdir(one.path) else session.sweep_file
-
-
-def _print(path: str) -> str:
-    try:
-        return places.print_of(path)
-    except OSError:
-        return ""  # whoever opens it says what is wrong
 
 
 def _names(heads: frozenset[object]) -> tuple[str, ...]:

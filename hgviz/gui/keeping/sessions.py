@@ -14,7 +14,7 @@ from hgviz import settings, tasks
 from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task
 from hgviz.gui import opening
-from hgviz.gui.keeping.gathering import Checked, checking, gather, placed, saving
+from hgviz.gui.keeping.gathering import NAMES, Checked, checking, gather, placed, saving
 from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS
 from hgviz.gui.window import MODES
@@ -60,14 +60,14 @@ class Sessions:
         self.commands.say(tr("Saved {path}", path=file))
 
     def keep_last(self) -> None:
-        """Keep what is open for the next start. Without digests: they would take a while."""
+        """Keep what is open for the next start."""
         session, file = self.session, last()
         with suppress(OSError):
             if not (session.capture or session.checkpoint or session.study or session.sweep):
                 file.unlink(missing_ok=True)
             else:
                 found, paths = gather(session, self.layout())
-                saved.write(placed(found, paths, str(file), digests=False), file)
+                saved.write(placed(found, paths, str(file)), file)
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -89,26 +89,17 @@ class Sessions:
         self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
 
     def show(self, checked: Checked, then: Callable[[], object] | None = None) -> None:
-        """Open a session, once somebody said what becomes of what is missing or has changed; then:
-        what is done once it is open."""
-        from hgviz.gui.keeping.missing import MissingDialog
-
-        if not checked.missing and not checked.changed:
-            self._open(checked, then, checked.paths)
-            return
-        dialog = MissingDialog(self.commands.window, checked)
-        dialog.answered.connect(partial(self._open, checked, then))
-        dialog.open()
-
-    def _open(
-        self, checked: Checked, then: Callable[[], object] | None, paths: dict[str, str]
-    ) -> None:
+        """Open a session, as far as what it names is there; then: what is done once it is open."""
+        if checked.missing:
+            gone = (f"{tr(NAMES[name])}: {path}" for name, path in checked.missing.items())
+            what = "Some of this session is not where it was"
+            self.commands.show_error(HgvizError(what, "; ".join(gone), "The rest is opened"))
         ours = Path(checked.file).parent == last().parent  # which nobody saved under a name
         self.file = "" if ours else checked.file
         self.clear()
         self.commands.close_sweep()
         self.lay_out(checked.saved.layout)
-        Restoring(self, checked.saved, paths, then).start()
+        Restoring(self, checked.saved, checked.paths, then).start()
 
     def open_together(self, paths: dict[str, str], page: str) -> None:
         """Open things that belong together, by what each is for, on a page; the window stays, and

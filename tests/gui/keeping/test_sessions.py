@@ -4,15 +4,13 @@ import json
 import shutil
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.core import HeadId, Selection
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.gathering import placed
-from hgviz.gui.keeping.missing import MissingDialog
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
@@ -117,45 +115,21 @@ def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
     assert not program.frame.findChildren(ErrorDialog)
 
 
-def test_what_is_missing_is_asked_for_and_the_rest_opens(
+def test_what_is_missing_is_said_and_the_rest_opens(
     program, checkpoint, kept, another, until, tmp_path
 ):
     capture_of(program, checkpoint, until)
     program.commands.open_path(str(kept))
     until(lambda: program.session.capture.path == str(kept) and quiet(program))
     program.session.put(checkpoint=str(checkpoint))
-    home = tmp_path / "elsewhere"
-    home.mkdir()
-    save(program, home / "one.hgviz", until)
-    moved = shutil.move(kept, home / "moved.h5")
-    second = another()
-    second.commands.open_path(str(home / "one.hgviz"))
-    until(lambda: second.frame.findChild(MissingDialog) is not None)
-    dialog = second.frame.findChild(MissingDialog)
-    dialog.found("capture", str(moved))
-    QTest.keyClick(dialog, Qt.Key.Key_Return)
-    until(lambda: second.session.capture is not None and quiet(second))
-    assert second.session.capture.path == str(moved)
-    third = another()
-    third.commands.open_path(str(home / "one.hgviz"))
-    until(lambda: third.frame.findChild(MissingDialog) is not None)
-    QTest.keyClick(third.frame.findChild(MissingDialog), Qt.Key.Key_Return)  # left out
-    until(lambda: third.session.capture is not None and quiet(third))
-    assert third.session.checkpoint == str(checkpoint) and third.session.capture.path == ""
-
-
-def test_what_has_changed_is_said(opened, kept, another, until, tmp_path):
-    opened.commands.open_path(str(kept))
-    until(lambda: opened.session.capture.path == str(kept) and quiet(opened))
-    save(opened, tmp_path / "one.hgviz", until)
-    with open(kept, "ab") as file:
-        file.write(b"more")
+    save(program, tmp_path / "one.hgviz", until)
+    kept.unlink()
     second = another()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.frame.findChild(MissingDialog) is not None)
-    assert second.session.capture is None
-    QTest.keyClick(second.frame.findChild(MissingDialog), Qt.Key.Key_Escape)
-    assert quiet(second)
+    until(lambda: second.session.capture is not None and quiet(second))
+    (said,) = second.frame.findChildren(ErrorDialog)
+    assert said.error.why == f"Capture: {kept}"
+    assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
 
 
 def test_a_hostile_session_says_what_is_wrong(program, until, tmp_path):
