@@ -7,13 +7,14 @@ import socket
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 from hgviz import cluster
 from hgviz.cluster.owned import gpus, jobqueue, slurm
 from hgviz.core import HgvizError, finish
-from hgviz.tasks.sweeping import DIED
+from hgviz.tasks.sweeping import give_up
 from tests.sweeping import cell, folder_of, tries, work_in
 
 SERVE = """
@@ -49,7 +50,7 @@ def computed(folder, cells, scheduler=""):
     """How cells stand after a run, and what was said of each that ended."""
     task = cluster.run(
         cells, work_in(folder.path), scheduler, (), str(folder.path),
-        lambda cell: folder.fail(cell.key, DIED),
+        partial(give_up, folder),
     )  # fmt: skip
     said = [step.value for step in task if step.value is not None]
     return folder.sweep(), said
@@ -133,7 +134,8 @@ def test_workers_find_what_one_process_finds_though_they_die(tmp_path, there):
     states = [one.state for one in sweep.standings]
     assert states == ["done"] * 7 + ["failed", "failed", "done", "blocked"]
     assert "died each time" in sweep.standings[7].line and "never works" in sweep.standings[8].line
-    assert [len(tries(folder, one)) for one in cells[6:10]] == [2, 4, 1, 1]
+    assert [len(tries(folder, one)) for one in cells[8:10]] == [1, 1]
+    assert 3 <= len(tries(folder, cells[7])) <= 12
     assert folder.found(cells[9].key) == {"sum": 13 + 10 + 0 + 1 + 2}
 
 

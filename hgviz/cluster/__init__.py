@@ -11,7 +11,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from queue import Empty
@@ -31,7 +31,7 @@ ANSWER = 10.0  # s until a scheduler answers
 PATIENCE = (
     60.0  # s until it has a worker; jobs of Slurm may wait in its queue for as long as it likes
 )
-DEATHS = 10  # workers that die at one cell before it is given up; tcp: schedulers say themselves
+DEATHS = 3  # times that dask gives a cell up, each after 4 workers, before the run does
 ROOM = 5.0  # s: how often a cluster is asked how many threads it has
 WAIT = 0.5  # s: how often a person is told of a cluster at work
 
@@ -83,15 +83,16 @@ def run(
     scheduler: str = HERE,
     done: Collection[str] = (),
     folder: str = "",
-    give_up: Callable[[Any], None] | None = None,
+    give_up: Callable[[Any], Outcome] | None = None,
 ) -> Task[None]:
     """Compute cells, those first that others need, until none is left that can be.
 
     work: does one cell to its end; it says "done", "failed", or "again" where it was stopped. done:
     cells that need not be computed. folder: what all workers must see. Each Step's value is a cell
-    and its outcome, or None. A cell whose worker dies is computed again; give_up is called with one
-    at which worker after worker died. Errors: HgvizError for a scheduler that cannot be had or goes
-    away, for workers with another hgviz, and whatever work raises: then all that is done stays.
+    and its outcome, or None. A cell whose worker dies is computed again; give_up says what becomes
+    of one at which worker after worker died. Errors: HgvizError for a scheduler that cannot be had
+    or goes away, for workers with another hgviz, and whatever work raises: then all that is done
+    stays.
     """
     require_scheduler(scheduler)
     order = Order(cells, done)
@@ -239,13 +240,14 @@ def _there(
     work: Work,
     client: Client,
     scheduler: str,
-    give_up: Callable[[Any], None] | None,
+    give_up: Callable[[Any], Outcome] | None,
 ) -> Task[None]:
     """As many cells at a time as there are workers, so that a death is of one cell's making."""
     from distributed import as_completed
 
     running: dict[Any, Any] = {}  # cells on workers, by their futures
     ended = as_completed(loop=client.loop)
+    deaths: Counter[str] = Counter()
     sent = room = 0
     asked = -ROOM
     while True:
@@ -270,15 +272,16 @@ def _there(
         cell = running.pop(future)
         outcome = _outcome(future)
         if outcome == "died":
-            outcome = "failed"
-            if give_up is not None:
-                give_up(cell)
+            deaths[cell.key] += 1
+            outcome = "again"
+            if deaths[cell.key] == DEATHS and give_up is not None:
+                outcome = give_up(cell)
         order.end(cell, outcome)
         yield Step(order.done, order.total, cell.label, (cell, outcome))
 
 
 def _outcome(future: Any) -> Any:
-    """What became of a cell, "died" where each of its workers did. Errors: what its work raised."""
+    """What became of a cell, "died" where worker after worker did. Errors: what its work raised."""
     from distributed.scheduler import KilledWorker
 
     if future.status == "finished":
@@ -328,7 +331,6 @@ def _client(scheduler: str) -> Iterator[Client]:
     from hgviz.cluster.owned import local, slurm
 
     quiet = {
-        "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.scheduler.work-stealing": False,
         "distributed.worker.memory.terminate": False,
         "distributed.worker.profile.enabled": False,

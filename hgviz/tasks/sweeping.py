@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.cluster import HERE, require_scheduler, run
+from hgviz.cluster import HERE, Outcome, require_scheduler, run
 from hgviz.core import HgvizError, Step, Task
 from hgviz.sweep import Cell, Standing, Sweep, read_study_file
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.store.sweep import SweepFolder
-
-DIED = "its worker died each time"
 
 
 def run_sweep(
@@ -54,11 +53,21 @@ def run_sweep(
     try:
         yield from run(
             wanted, work_in(str(folder.path)), scheduler, done, str(folder.path),
-            lambda cell: folder.fail(cell.key, DIED),
+            partial(give_up, folder),
         )  # fmt: skip
     finally:
         forget_models()
     return folder.sweep(sweep)
+
+
+def give_up(folder: SweepFolder, cell: Cell) -> Outcome:
+    """What becomes of a cell at which worker after worker died: it failed, unless one of them was
+    done with it."""
+    if folder.is_done(cell.key):
+        return "done"
+    if not folder.is_failed(cell.key):
+        folder.fail(cell.key, "its worker died each time")
+    return "failed"
 
 
 def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
