@@ -8,8 +8,6 @@ import numpy as np
 
 from hgviz.core import Capture
 
-Ends = frozenset[int]  # the tokens that close a segment
-
 GENERATED = re.compile(r"\d+ tokens after (\d+)")  # as tasks.generate says it
 
 
@@ -47,31 +45,3 @@ def texts_of(capture: Capture) -> tuple[str, str]:
     start = int(prompt.spans[real[0], 0]) if len(real) else len(prompt.text)
     cut = prompt.text.rfind("\n", 0, start)  # a pair is joined by a line break
     return (prompt.text[:cut], prompt.text[cut + 1 :]) if cut >= 0 else (prompt.text, "")
-
-
-def ends_of(capture: Capture) -> Ends | None:
-    """The tokens that close a segment; None where no level has segments of unequal length."""
-    uneven = next((one.index for one in capture.spec.levels if one.stride is None), None)
-    if uneven is None:
-        return None
-    ends = capture.spans[uneven][:, 1]
-    return frozenset((ends[ends > 0] - 1).tolist())
-
-
-def ends_given(capture: Capture) -> Ends | None:
-    """Those between which the model was told to read; None where it found them itself."""
-    told = capture.prompt.boundaries
-    return None if told is None else frozenset(np.flatnonzero(told).tolist())
-
-
-def uncut(new: Capture, old: Capture | None) -> Capture | None:
-    """Of a capture between given segments, the one between those that the model found itself: the
-    old one, where it is of the same tokens; None where nobody has it, or all are of one length.
-    """
-    if ends_of(new) is None:
-        return None
-    if new.prompt.boundaries is None:
-        return new
-    if old is None or old.spec != new.spec or (old.off, old.streaming) != (new.off, new.streaming):
-        return None
-    return old if np.array_equal(old.prompt.ids, new.prompt.ids) else None

@@ -81,23 +81,21 @@ class Capturing:
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
         session = self.session
-        wish = self._wish(
-            path, off=session.off, activation=session.activation, boundaries=session.boundaries,
-        )  # fmt: skip
+        wish = self._wish(path, off=session.off, activation=session.activation)
         self._start(wish, session.model, "Capturing")
 
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it.
 
-        Ids and boundaries are of what the checkpoint at hand reads, and go with no other; neither
-        does the text beside an image or a sound.
+        Ids are of what the checkpoint at hand reads, and go with no other; neither does the text
+        beside an image or a sound.
         """
         session, title = self.session, f"Opening {opening.name_of(path)}"
-        wish = self._wish(path, activation=activation, boundaries=session.boundaries, fits=True)
+        wish = self._wish(path, activation=activation, fits=True)
         if path != session.checkpoint:
             beside = session.spec is not None and session.spec.modality != "text"
             second = "" if beside else wish.second
-            wish = replace(wish, second=second, ids="", boundaries="")
+            wish = replace(wish, second=second, ids="")
         self._start(wish, None, title, on_error)
 
     def start_again(
@@ -105,7 +103,7 @@ class Capturing:
     ) -> None:
         """Open a checkpoint and capture the text as it was once captured; then: what follows.
 
-        fields: those of a Wish, such as off and boundaries.
+        fields: those of a Wish, such as off.
         """
         wish = replace(self._wish(path, fits=True), **fields)
         self._start(wish, None, f"Opening {opening.name_of(path)}", on_error, then)
@@ -134,10 +132,7 @@ class Capturing:
     def start_writing(self, writing: Writing) -> None:
         """Have the model go on with the text; it grows on screen."""
         session = self.session
-        wish = self._wish(
-            session.checkpoint, off=session.off, activation=session.activation,
-            boundaries=session.boundaries,
-        )  # fmt: skip
+        wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
         self._write(wish, writing)
 
     def _write(self, wish: opening.Wish, writing: Writing) -> None:

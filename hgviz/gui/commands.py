@@ -22,7 +22,6 @@ from hgviz.gui.attribution.commands import AttributionCommands
 from hgviz.gui.capturing import Capturing
 from hgviz.gui.compare.commands import CompareCommands
 from hgviz.gui.compare.comparing import BESIDE, Comparing
-from hgviz.gui.cutting import CutCommands
 from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.helping.commands import HelpCommands
 from hgviz.gui.keeping.commands import KeepingCommands
@@ -31,6 +30,7 @@ from hgviz.gui.keeping.sessions import Sessions
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.prompting import Prompting
+from hgviz.gui.prune.commands import PruneCommands
 from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
 from hgviz.gui.stepping import Stepping
@@ -53,7 +53,7 @@ LOOKING = ("inspect", "follow", "compare")  # pages that show a capture
 class Commands(
     Stepping,
     ExportCommands,
-    CutCommands,
+    PruneCommands,
     CompareCommands,
     AttributionCommands,
     KeepingCommands,

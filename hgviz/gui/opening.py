@@ -8,10 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hgviz import tasks
-from hgviz.analysis.texts import Ends
 from hgviz.core import (
     NO_STREAMING,
     Capture,
@@ -29,7 +26,7 @@ from hgviz.gui.helping import log
 from hgviz.gui.keeping.gathering import Checked, checking
 from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.resources import resource
-from hgviz.session import OWN, clearest
+from hgviz.session import clearest
 from hgviz.session.saved import is_session
 
 if TYPE_CHECKING:
@@ -124,7 +121,7 @@ def measure(capture: Capture) -> Task[Found]:
 class Wish:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
-    activation: what its attention is exchanged for, "" for its own. boundaries: as in a session.
+    activation: what its attention is exchanged for, "" for its own.
     streaming: heads that stream in the other capture of a comparison.
     agreed: somebody was told that it takes long. fits: the texts are of a model that was open
     before, and are cut to what this one reads.
@@ -138,7 +135,6 @@ class Wish:
     streaming: Streaming = NO_STREAMING
     device: str = "auto"
     activation: str = ""
-    boundaries: Ends | str = ""
     agreed: bool = False
     fits: bool = False
 
@@ -269,27 +265,16 @@ def load(wish: Wish) -> Task[Model]:
 
 
 def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
-    """What the model reads, between the boundaries that are wished for."""
-    ways = wish.boundaries if isinstance(wish.boundaries, str) else ""
-    prompt, target = _texts(wish, model, ways if ways != OWN else "")
-    if ways == OWN:
-        prompt = replace(prompt, boundaries=None)
-    elif not isinstance(wish.boundaries, str):
-        prompt = model.cut(prompt, np.isin(np.arange(len(prompt)), [*wish.boundaries]))
-    return prompt, target
-
-
-def _texts(wish: Wish, model: Model, ways: str) -> tuple[Prompt, Prompt | None]:
-    """The texts; a decoder that was given none of its own reads the source again."""
+    """What the model reads; a decoder that was given none of its own reads the source again."""
     if wish.ids and model.spec.modality != "text":
         target = wish.second or None
         return tasks.prompt_from(model, signal_file=wish.ids, target=target, writes=True)
     if wish.ids:
-        return tasks.prompt_from(model, ids_file=wish.ids, boundaries=ways)
+        return tasks.prompt_from(model, ids_file=wish.ids)
     both = model.spec.needs_target
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
-    return tasks.prompt_from(model, wish.text, pair=pair, target=target, boundaries=ways)
+    return tasks.prompt_from(model, wish.text, pair=pair, target=target)
 
 
 def reads_pairs(model: Model) -> bool:

@@ -88,7 +88,6 @@ class Program:
         self.recent = RecentMenu(menu, self.session, look, self.commands.open_recent)
         self.inspect.capturing.dropped.connect(self.commands.drop)
         self.inspect.tabbed.chosen.connect(self._look)
-        self.inspect.strip.cut.connect(self.commands.cut_at)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.inspect.hourglass.export_wanted.connect(self._export_map)

@@ -19,12 +19,6 @@ NO_WRITER = {
 NO_MODELS = {
     "text": "B is another text: a report compares two models",
     "head": "B is another head: a report compares two models",
-    "segments": "B differs in its segments: a report compares two models",
-}
-
-SEGMENTS = {
-    True: "This model reads segments of one length",
-    False: "This model reads no segments",
 }
 
 
@@ -227,21 +221,6 @@ def reportable(session: Session) -> str:
     if spec is not None and (spec.two_texts or spec.goal == "states"):
         return "There is no report on models of two inputs, or of hidden states"
     return "" if session.data else "Needs data: choose some on the Prune page first"
-
-
-def cuttable(session: Session) -> str:
-    from hgviz.analysis.texts import ends_of
-
-    if session.capture is None:
-        return capture(session)
-    if ends_of(session.capture) is None:
-        many = len(session.capture.spec.levels) > 1
-        return SEGMENTS[many]
-    if session.stale:
-        return "The text was edited: capture it first"
-    if not session.checkpoint:
-        return "Needs the model: open its checkpoint first"
-    return "" if session.cutting else can_capture(session)  # the newest wins
 
 
 def some_off(session: Session) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy import array_equal
 from psygnal import Signal
 
-from hgviz.analysis.texts import Ends, ends_given, first_written, goes_on, texts_of, uncut
+from hgviz.analysis.texts import first_written, goes_on, texts_of
 from hgviz.analysis.trial import History
 from hgviz.core import (
     Capture,
@@ -23,7 +23,7 @@ from hgviz.core import (
     Selection,
     Side,
 )
-from hgviz.session.undoing import Deed, without
+from hgviz.session.undoing import Deed
 from hgviz.session.walking import (
     clearest,
     nearest,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from hgviz.study import Mask, Study
     from hgviz.sweep import Sweep
 
-OWN = "own"  # boundaries: whatever was given, those that the model finds itself
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
     "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "habits": None,
@@ -65,7 +64,7 @@ FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "look", "beside",
-    "other", "habits", "shade", "question", "explained", "unsaved", "boundaries",
+    "other", "habits", "shade", "question", "explained", "unsaved",
     "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
@@ -98,8 +97,6 @@ class Session:
     stepped: another text of the same corpus. beside: a second capture, B, to compare with;
     other: how it comes to be from the one at hand. habits: what is known of all heads in depth, of
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
-    boundaries: where segments are to end: tokens, a way that models.boundaries knows, OWN for those
-    of the model, "" where nobody says; own: the capture between those of the model.
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
     history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
@@ -142,8 +139,6 @@ class Session:
         self.checkpoint = ""
         self.activation = ""
         self.written: int | None = None
-        self.boundaries: Ends | str = ""
-        self.own: Capture | None = None
         self.question: Question | None = None
         self.explained: Attribution | None = None
         self.study: Study | None = None
@@ -165,12 +160,6 @@ class Session:
         return self.capture is not None and self._texts(self.capture) != (self.text, self.second)
 
     @property
-    def cutting(self) -> bool:
-        """Whether segments are to end elsewhere than in the capture on screen."""
-        told = None if self.capture is None else ends_given(self.capture)
-        return self.boundaries != ("" if told is None else told)
-
-    @property
     def at_work(self) -> bool:
         """Whether the model is: a job runs of which something is kept when it is stopped."""
         return any(one.keeps and one.state in ("waiting", "running") for one in self.work)
@@ -178,11 +167,12 @@ class Session:
     @property
     def outdated(self) -> bool:
         """Whether other heads are off than in the capture on screen, of a text that the checkpoint
-        at hand can capture again."""
+        at hand can capture again: not between segments that were given."""
         a = self.capture
         if a is None or not self.checkpoint or not a.complete or a.items or self.stale:
             return False
-        return a.off != self.off and not self.cutting and self.written is None
+        given = a.prompt.boundaries is not None
+        return a.off != self.off and not given and self.written is None
 
     @property
     def looked_at(self) -> Selection:
@@ -221,10 +211,6 @@ class Session:
         fields = self._fitting(fields)
         for name, value in fields.items():
             setattr(self, name, value)
-        texts = ("text", "second", "ids")
-        if "boundaries" not in fields and any(before[one] != getattr(self, one) for one in texts):
-            self.boundaries = ""  # tokens of another text
-            self.history = without(self.history, "boundaries")
         if "capture" in fields:
             self._take_capture(before["capture"], fields)
         if "study" in fields and "unsaved" not in fields:
@@ -324,7 +310,6 @@ class Session:
         if before["spec"].digest:
             kept = {name: before[name] for name in MEASURED}
             kept["name"] = before["spec"].name
-            kept["history"] = without(before["history"], "boundaries")
             self.measured[before["spec"].digest] = kept
         blank = OF_MODEL | {"off": frozenset() if self.capture is None else self.capture.off}
         was = (("off", before["off"]),) if before["off"] != blank["off"] else ()
@@ -334,7 +319,7 @@ class Session:
         if self.other is not None and self.other.kind in NAMES_HEADS:
             blank["other"] = None
         if self.capture is None:
-            blank |= {"selection": Selection(), "boundaries": "", "written": None}
+            blank |= {"selection": Selection(), "written": None}
             self._tokens, self._cells = {}, set()
         for name, value in blank.items():
             if name not in fields:
@@ -362,14 +347,10 @@ class Session:
             self.habits = None
         if not self.grew and "written" not in fields:
             self.written = None if new is None else first_written(new)
-        self.own = None if new is None else uncut(new, self.own)
         if new is None:
             self.hover = None
             self.facts = {} if "facts" not in fields else self.facts
             return
-        if "boundaries" not in fields:
-            told = ends_given(new)
-            self.boundaries = "" if told is None else told
         if "spec" not in fields:
             self.spec = new.spec
         if "text" not in fields and "second" not in fields:
@@ -383,7 +364,6 @@ class Session:
         if not _same_tokens(old, new):  # between whatever segments
             self.hover = fields.get("hover")
             self._tokens, self._cells = {}, set()
-            self.history = without(self.history, "boundaries")
             if "selection" not in fields:
                 self.selection = self._fresh(old, new)
 
@@ -480,6 +460,6 @@ def _token(token: int | None, tokens: int) -> int | None:
 
 
 __all__ = [
-    "FIELDS", "OWN", "Mode", "Session", "Work", "clearest", "step_head", "step_item", "step_layer",
+    "FIELDS", "Mode", "Session", "Work", "clearest", "step_head", "step_item", "step_layer",
     "step_level", "step_token", "strongest_key",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hgviz.core import Off
 
-Kind = Literal["activation", "model", "text", "off", "head", "segments"]
+Kind = Literal["activation", "model", "text", "off", "head"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,6 @@ class Other:
     attention exchanged where `activation` says so. text: the same model on `text` and `second`.
     off: the same model on the same text without the heads `off`, none for the whole of it. head:
     another head of the same capture, such as one of another level, which Selection.beside names.
-    segments: the same model on the same text, between the segments that it finds itself.
     """
 
     kind: Kind

@@ -63,7 +63,7 @@ class SavedMask(msgspec.Struct, frozen=True, omit_defaults=True):
 class Beside(msgspec.Struct, frozen=True, omit_defaults=True):
     """What B is beside A, as session.other has it."""
 
-    kind: Literal["activation", "model", "text", "off", "head", "segments"]
+    kind: Literal["activation", "model", "text", "off", "head"]
     activation: Name = ""
     place: Place | None = None
     text: str = ""
@@ -119,7 +119,6 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str = ""
     second: str = ""
     ids: Place | None = None
-    boundaries: Annotated[tuple[Count, ...], Meta(max_length=1 << 20)] | Name = ""
     off: Heads = ()
     masks: Annotated[tuple[SavedMask, ...], Meta(max_length=4096)] = ()
     beside: Beside | None = None

@@ -19,11 +19,6 @@ class Deed:
     words: str
     was: tuple[tuple[str, Any], ...]
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The fields that it changed."""
-        return frozenset(name for name, _ in self.was)
-
     def there(self, session: Session) -> Deed:
         """The same from the other side: the fields as they are now."""
         return replace(self, was=tuple((name, getattr(session, name)) for name, _ in self.was))
@@ -48,12 +43,6 @@ def redo(session: Session) -> Deed:
     deed = session.history.future[0]
     _put(session, *session.history.forth(deed.there(session)))
     return deed
-
-
-def without(history: History[Deed], name: str) -> History[Deed]:
-    """What is left where a field belongs to something else now."""
-    return History(*(tuple(one for one in side if name not in one.names)
-                     for side in (history.past, history.future)))  # fmt: skip
 
 
 def bare(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:

@@ -16,7 +16,6 @@ from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
 from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.composing import ExchangeDialog
-from hgviz.gui.cutting import LengthDialog
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
@@ -257,7 +256,6 @@ LATE = (
     ("choose_data", QFileDialog, "commands.use_data", ("a.tsv",)),
     ("corpus", QFileDialog, "commands.prompting.keep_corpus", ("a.txt",)),
     ("write", WriteDialog, "commands.prompting.write_so", (Writing(),)),
-    ("cut_evenly", LengthDialog, "commands.cut_every", (3,)),
     ("compare_with", CompareDialog, "commands.choose_side", (Other("activation", "tanh"), None)),
     ("save_study", QFileDialog, "commands._save_study", ("a.h5",)),
 )

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hgviz import tasks
-from hgviz.analysis.texts import ends_of
 from hgviz.core import HeadId, Selection, finish
 from hgviz.gui.looks import VIEWS
 from hgviz.gui.looks import view as view_of
@@ -90,27 +89,3 @@ def test_no_cell_of_a_map_between_levels_counts_as_unseen_that_has_weight(made, 
             np.tril(np.ones(one.shape[1:], bool)) if rule.causal else np.ones(one.shape[1:], bool)
         )
         assert not one.read(0)[~seen].any(), layer.name
-
-
-def test_an_end_of_a_patch_is_moved_in_the_window(program, until, tmp_path):
-    folder = blt.write(tmp_path / "m", "BltForCausalLM")
-    model = open_model(folder)
-    own = finish(tasks.capture(model, model.tokenize(TEXT)))
-    program.session.put(capture=own, model=model, checkpoint=str(folder), text=TEXT)
-    program.session.put(selection=Selection(5, 0, 12))
-    program.settle()
-
-    def cut(token):
-        before = program.session.capture
-        program.commands.cut_at(token)
-        until(lambda: program.session.capture is not before and not busy(program))
-        program.settle()
-        return program.session.capture
-
-    ends = ends_of(own)
-    free = next(at for at in range(1, len(TEXT) - 1) if at not in ends)
-    moved = cut(free)
-    assert ends_of(moved) == ends | {free}
-    assert [len(one) for one in moved.spans][2] == len(ends) + 1
-    assert ends_of(cut(free)) == ends  # as the model has them
-    assert 0 in ends_of(cut(0))  # the first byte is a patch whatever is asked for

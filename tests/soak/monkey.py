@@ -44,7 +44,6 @@ ERRANDS = (
     ("@sample/softmax", "switch_head", "keep_mask", "remove_heads", "", "undo", "redo", "all_on"),
     ("@sample/hourglass", "capture", "", "switch_head", "undo", "all_on"),
     ("@sample/hourglass", "attribute!", "stop_attributing", "write", "!", "stop"),
-    ("@models/dynamic", "cut_here", "cut_words", "cut_evenly", "", "uncut"),
     ("@captures/many.h5", "find_text", "next_text", "last_text"),
     ("@captures/slots.h5", "tokens", "save", ""),
     ("@studies/classes.h5", "open_studied", ""),

@@ -87,7 +87,7 @@ class Comparing:
             return
         if a is None:
             self.forget()
-        elif other.kind in ("head", "segments") or a.complete:
+        elif other.kind == "head" or a.complete:
             if self._lost(a, other):
                 self.forget()
             else:
@@ -97,8 +97,6 @@ class Comparing:
         """Whether there is no such B beside this A."""
         if other.kind in ("activation", "text", "off") and not self.session.checkpoint:
             return True
-        if other.kind == "segments":
-            return self.session.own is None
         return other.kind == "off" and not other.off <= set(a.spec.heads)
 
     # --- bringing B -------------------------------------------------------------------------------
@@ -111,8 +109,6 @@ class Comparing:
             return
         if other.kind == "head":
             self._take(Brought(other, a))
-        elif other.kind == "segments" and session.own is not None:
-            self._take(Brought(other, session.own))
         elif other.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {opening.name_of(other.path)} as B",

@@ -76,11 +76,6 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
     if kind == "text":
         phrases = (tr("on this text"), tr("on the other text"))
         return Told(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
-    if kind == "segments" and a is session.own:
-        return Told(note=tr("Both between the segments that the model finds itself."))
-    if kind == "segments":
-        phrases = (tr("between these segments"), tr("between those of the model"))
-        return Told(tr("given ends"), tr("own ends"), tr("One model, other segments."), phrases)
     if kind == "off":
         phrases = (_lacking(a.off), _lacking(b.off))
         return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)

@@ -49,7 +49,6 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
     """
     a, other, study = session.capture, session.other, session.study
     in_file = a is not None and bool(a.path)
-    cuts = session.boundaries
     beside = None
     if other is not None:
         beside = Beside(
@@ -64,7 +63,6 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
         item=a.item if a is not None and in_file else 0,
         text="" if in_file and not session.stale else session.text,
         second="" if in_file and not session.stale else session.second,
-        boundaries=cuts if isinstance(cuts, str) else tuple(sorted(cuts)),
         off=_names(session.off),
         masks=tuple(map(_mask, session.masks)),
         scored=session.trial.examples.digest if session.trial is not None else "",

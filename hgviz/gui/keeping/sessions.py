@@ -191,7 +191,7 @@ class Restoring:
         self._picture_there()
 
     def _capture_again(self) -> None:
-        wanted, cuts = self.wanted, self.wanted.boundaries
+        wanted = self.wanted
         self.session.put(text=wanted.text or opening.TEXT, second=wanted.second)
         self.commands.capturing.start_again(
             self.paths["model"],
@@ -200,7 +200,6 @@ class Restoring:
             ids=self.paths.get("ids", ""),
             activation=wanted.activation,
             off=frozenset(_heads(wanted.off)),
-            boundaries=cuts if isinstance(cuts, str) else frozenset(cuts),
         )
 
     def _without_picture(self, error: BaseException) -> None:

@@ -15,6 +15,7 @@ from hgviz.gui.asking import TEXTS, ask_for, ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.language import tr
 from hgviz.resources import resource
+from hgviz.session import undoing
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
@@ -46,6 +47,16 @@ class PruneCommands:
     open_path: Callable[[str], None]
     _remember: Callable[[str], None]
     say: Callable[[str], None]
+
+    def undo(self) -> None:
+        """Take back what was done last to heads or masks."""
+        if self.session.history.past:
+            self.say(tr("Undone: {deed}", deed=tr(undoing.undo(self.session).words)))
+
+    def redo(self) -> None:
+        """Do again what was taken back."""
+        if self.session.history.future:
+            self.say(tr("Done again: {deed}", deed=tr(undoing.redo(self.session).words)))
 
     def prune(self) -> None:
         """Show the Prune page."""

@@ -21,12 +21,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.core import Display, HeadId, Prompt
+from hgviz.core import Display, HeadId, Integers, Prompt
 from hgviz.gui import theme
 from hgviz.gui.language import tr
 from hgviz.gui.views import ends, ink, labels, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
-from hgviz.gui.views.ends import LANE, Marks
+from hgviz.gui.views.ends import LANE
 from hgviz.gui.views.labels import LEFT
 from hgviz.gui.views.passages import Tokens
 from hgviz.gui.views.pointer import turns_along
@@ -42,7 +42,6 @@ class Strip(QWidget):
     queried = Signal(object)  # (first, last) tokens, last included
     keyed = Signal(int)  # a token
     opened = Signal(object)  # the head of a row's label
-    cut = Signal(int)  # a token after which a segment shall end, or no longer
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,12 +51,11 @@ class Strip(QWidget):
         self.selected: HeadId | None = None
         self.queries: Tokens | None = None
         self.written: int | None = None
-        self.marks: Marks | None = None
+        self.segment_ends: Integers | None = None
         self.ruler: Ruler | None = None
         self.rows = Rows()
         self._drag: Tokens | None = None
         self._sliding = False
-        self._end: int | None = None  # the token whose end the pointer is at
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -76,16 +74,15 @@ class Strip(QWidget):
         display: Display,
         selected: HeadId | None,
         written: int | None = None,
-        marks: Marks | None = None,
+        segment_ends: Integers | None = None,
     ) -> bool:
         """Show rows; a new text starts at its beginning, one that grows stays where it is: True.
 
-        written: the first token that the model wrote. marks: where segments end.
+        written: the first token that the model wrote. segment_ends: tokens that close a segment.
         """
         old, self.prompt, self.lines = self.prompt, prompt, lines
         self.display, self.selected, self.written = display, selected, written
-        self.marks = marks
-        self._point_at_end(None)
+        self.segment_ends = segment_ends
         grown = old is not None and len(prompt) > len(old) and prompt.continues(old)
         self._lay_out(None if grown or prompt is old else 0.0)
         return grown
@@ -102,7 +99,7 @@ class Strip(QWidget):
             return
         before = self.ruler.offset if self.ruler is not None and offset is None else offset or 0.0
         self.ruler = Ruler.fitted(self.prompt, max(20, self.width() - LEFT - RIGHT), before)
-        lane = LANE if self.marks is not None else 0
+        lane = LANE if self.segment_ends is not None else 0
         self.rows = Rows.fitted(len(self.lines), self.height() - TOP, self.ruler.scrolls, lane)
         self.update()
 
@@ -124,8 +121,8 @@ class Strip(QWidget):
                 zip(self.lines, self.rows.tops, strict=False)
             ):
                 self._row(painter, line, QRectF(0, top, 0, height), written, number == 0)
-            if self.marks is not None and self.lines:
-                ends.draw(painter, self.marks, self._where((first, last)), self._end)
+            if self.segment_ends is not None and self.lines:
+                ends.draw(painter, self.segment_ends, self._where((first, last)))
             self._chosen(painter)
             painter.setClipping(False)
             if self.rows.overview and self.lines:
@@ -315,25 +312,11 @@ class Strip(QWidget):
         cell = line.cell(token)
         return None if cell is None else int(line.spans[cell, 1]) - 1
 
-    def end_at(self, place: QPointF) -> int | None:
-        """The token whose end is nearest to a place in the lane above the text."""
-        top, height = self.rows.lane
-        if self.ruler is None or not top <= place.y() - TOP < top + height:
-            return None
-        token, x = self.ruler.token(place.x() - LEFT), place.x() - LEFT
-        if token is None:
-            return None
-        before = x - self.ruler.x(token) < self.ruler.x(token + 1) - x
-        return token - before if token else token
-
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a query; with Alt the key; a label opens its head; a mark is set or taken."""
+        """Choose a query; with Alt the key; a label opens its head."""
         if event.button() != Qt.MouseButton.LeftButton or self.ruler is None:
             return
         place = event.position()
-        if (end := self.end_at(place)) is not None:
-            self.cut.emit(end)
-            return
         if self.rows.overview and place.y() - TOP < self.rows.overview and place.x() >= LEFT:
             self._sliding = True
             self._slide(place.x())
@@ -359,21 +342,10 @@ class Strip(QWidget):
             return
         token = self.token_at(event.position())
         if self._drag is None:
-            self._point_at_end(self.end_at(event.position()))
             self.pointed.emit(token)
         elif token is not None and token != self._drag[1]:
             self._drag = (self._drag[0], token)
             self.queried.emit((min(self._drag), max(self._drag)))
-
-    def _point_at_end(self, end: int | None) -> None:
-        if end == self._end:
-            return
-        self._end = end
-        over = self.prompt is not None and self.marks is not None and end is not None
-        said = ends.hint(self.marks, self.prompt, end) if over else ""
-        self.setToolTip(said)
-        self.setCursor(Qt.CursorShape.PointingHandCursor if over else Qt.CursorShape.ArrowCursor)
-        self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let go."""
@@ -381,7 +353,6 @@ class Strip(QWidget):
 
     def leaveEvent(self, event: QEvent) -> None:
         """The pointer is over nothing."""
-        self._point_at_end(None)
         self.pointed.emit(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:

@@ -9,17 +9,17 @@ from typing import ClassVar
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import Capture, Display, HeadId, Selection, Task
+from hgviz.core import Capture, Display, HeadId, Integers, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui.controls import Button, IconButton, PaneHead, Words, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import naming, tables, verdict, words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.cells import Line
-from hgviz.gui.views.ends import Marks, marks_of
+from hgviz.gui.views.ends import segment_ends
 from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
 from hgviz.gui.views.stages import followed
 from hgviz.gui.views.strip import LEFT, Strip
@@ -31,10 +31,6 @@ NOTES = {
     "texts": "the selected {unit}, and what it looks at, in both texts",
     "copy": "the target is a copy of the source: give another with Edit text…",
 }
-CUTS = (
-    ("cut_here", "End one here, or not"), ("cut_words", "One for each word"),
-    ("cut_evenly", "All of one length…"), ("uncut", "As the model has them"),
-)  # fmt: skip
 CHANGE = {"text": "Edit text…", "image": "Choose image…", "audio": "Choose sound…"}
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (0, 1)}
 KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
@@ -47,7 +43,7 @@ class Shown:
     capture: Capture
     passages: tuple[Passage, ...]
     display: Display
-    marks: Marks | None = None
+    segment_ends: Integers | None = None
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -83,7 +79,6 @@ class TextStrip(View):
     empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
     rows_changed = Signal(int)  # how many rows there are now
-    cut = Signal(int)  # a token after which a segment shall end, or no longer
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,16 +104,7 @@ class TextStrip(View):
         self.capture_button = Button(tr("Capture"), "capture")
         self.capture_button.clicked.connect(self._capture)
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
-        self.segments = Button(tr("Segments"), "chevron")
-        self.segments.setToolTip(tr("Where segments end: as the model has them, or elsewhere"))
-        self.segments.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
-        menu = QMenu(self.segments)
-        menu.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
-        for name, words_ in CUTS:
-            menu.addAction(tr(words_), partial(self.asked.emit, name))
-        self.segments.setMenu(menu)
-        self.segments.hide()
-        self.head.add(self.segments, self.edit, self.capture_button)
+        self.head.add(self.edit, self.capture_button)
         self.strips = (Strip(), Strip())
         self.strip = self.strips[0]
         for number, strip in enumerate(self.strips):
@@ -126,7 +112,6 @@ class TextStrip(View):
             strip.queried.connect(partial(self._choose, number))
             strip.keyed.connect(partial(self._key, number))
             strip.opened.connect(self._open)
-            strip.cut.connect(self.cut)
             strip.installEventFilter(self)
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
@@ -166,7 +151,7 @@ class TextStrip(View):
             replace(chosen, layer=session.selection.layer, head=session.selection.head),
             self._several(chosen), session.opened, tokens, session.display, off,
         )  # fmt: skip
-        return _shown(capture, wish, session.own)
+        return _shown(capture, wish)
 
     def draw(self, result: Shown) -> None:
         """Show the rows."""
@@ -184,9 +169,6 @@ class TextStrip(View):
             one.setVisible(at is not None)
             one.setEnabled(step_item(self.session, by) is not None)
         self._said = tr(_note(result.capture), unit=tr(unit))
-        self.segments.setVisible(result.marks is not None)
-        if result.marks is not None:
-            self._said = result.marks.said()
         self._say_work()
         said = verdict.of_text(result.capture).sentence()
         self.verdict.setText(said)
@@ -200,7 +182,7 @@ class TextStrip(View):
             mine = one.prompt is result.capture.main
             written = self.session.written if mine else None
             same = strip.show_lines(
-                one.prompt, one.lines, result.display, chosen, written, result.marks
+                one.prompt, one.lines, result.display, chosen, written, result.segment_ends
             )
             strip.show_queries(one.queries, follow=self.session.hover is None and not same)
             strip.setAccessibleDescription(_told(one))
@@ -297,8 +279,8 @@ class TextStrip(View):
             )
         elif len(result.passages) > 1:
             yield tr("The text is read from slots, into which all of it is mixed.")
-        elif result.marks is not None:
-            yield from result.marks.legend()
+        elif result.segment_ends is not None:
+            yield tr("▾ A segment ends.")
         elif len(result.lines) > 1:
             yield tr("Each resolution shows the head last opened there (dashed in the hourglass).")
 
@@ -362,9 +344,9 @@ class TextStrip(View):
             self.session.select(layer=head.layer, head=head.head)
 
 
-def _shown(capture: Capture, wish: Wish, own: Capture | None) -> Task[Shown]:
+def _shown(capture: Capture, wish: Wish) -> Task[Shown]:
     found = yield from passages(capture, wish)
-    return Shown(capture, found, wish.display, marks_of(capture, own))
+    return Shown(capture, found, wish.display, segment_ends(capture))
 
 
 def _told(passage: Passage) -> str:

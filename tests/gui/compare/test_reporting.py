@@ -29,7 +29,6 @@ def session(capture):
     [
         ({"other": Other("text", text="a dog")}, "another text"),
         ({"other": Other("head")}, "another head"),
-        ({"other": Other("segments")}, "segments"),
         ({"off": frozenset({HeadId(0, 0)})}, "heads of A on"),
         ({"activation": "tanh"}, "exchanged"),
         ({"beside": None}, "Needs a B"),
