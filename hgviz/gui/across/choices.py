@@ -84,7 +84,6 @@ def _switch(text: str, meaning: str, cited: Cited) -> QToolButton:
     out.setCheckable(True)
     out.setFixedHeight(28)
     out.setToolTip(explanation(tr(meaning), cited))
-    out.setAccessibleDescription(tr(meaning))
     return out
 
 

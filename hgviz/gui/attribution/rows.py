@@ -125,11 +125,6 @@ class BarRows(KeyList):
         column = self.column_at(place.y())
         return "" if column is None else self.said_of(column)
 
-    def choose(self, column: int | None) -> None:
-        """Mark a key and bring it into sight."""
-        super().choose(column)
-        self.setAccessibleDescription("" if column is None else self.said_of(column))
-
     def said_of(self, column: int) -> str:
         """A key and its three numbers in words; "" for one that is not there."""
         place = self._place(column)

@@ -290,10 +290,7 @@ class CompareView(MapsView):
         if reveal:
             self.trio.reveal(row, column)
         found = read(compared, row, column)
-        self.trio.point(
-            crosses(compared, row, column), [one.card for one in found],
-            [one.words for one in found],
-        )  # fmt: skip
+        self.trio.point(crosses(compared, row, column), [one.card for one in found])
 
     # --- what people do ---------------------------------------------------------------------------
 

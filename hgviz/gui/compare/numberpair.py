@@ -77,7 +77,6 @@ class NumberPair(QWidget):
         number, said = NUMBERS[self.name], list(self._said())
         means = explanation(tr(number.means), number.formula, number.source)
         self.setToolTip(tip("\n".join((*said, means))))
-        self.setAccessibleDescription(" ".join((*said, means)))
         if self.hasFocus():
             self.told.emit(self.words)
         self.update()

@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.gui import theme
 from hgviz.gui.compare.compared import Compared
 from hgviz.gui.language import tr
-from hgviz.gui.views import naming, words
+from hgviz.gui.views import words
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.sight import seen
 from hgviz.gui.views.tiles import Source
@@ -31,10 +31,9 @@ def crosses(compared: Compared, row: int | None, column: int | None) -> tuple[Cr
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one of the three weighs at a cell: value "–" where there is nothing, why says so. cell:
-    which one that is, in words; all "" where none is looked at."""
+    """What one of the three weighs at a cell: value "–" where there is nothing, why says so; both
+    "" where no cell is looked at."""
 
-    cell: str = ""
     value: str = ""
     why: str = ""
 
@@ -48,17 +47,11 @@ class Read:
         note = NOTE.substitute(colour=colour, why=self.why) if self.why else ""
         return CARD.substitute(big=big, value=self.value.replace("<", "&lt;"), note=note)
 
-    @property
-    def words(self) -> str:
-        """The same for those who cannot see it."""
-        return f"{self.cell}: {self.why or self.value}" if self.value else self.cell
-
 
 def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read, Read, Read]:
     """What A, B and A − B weigh at a cell; nothing of what has no map, and where the row is still
     being read."""
-    cell = _cell(compared, row, column)
-    blank = Read(cell)
+    blank = Read()
     if row is None or column is None or row not in compared.rows:
         return blank, blank, blank
     a, b = (side[column] for side in compared.rows[row])
@@ -70,32 +63,19 @@ def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read,
     found = []
     for name, weight, source, here in zip(NAMES, (a, b), compared.sources[:2], there, strict=True):
         if not here:
-            found.append(Read(cell, "–", tr("not in {side}", side=name)))
+            found.append(Read("–", tr("not in {side}", side=name)))
         elif not _seen(source, row, column):
-            found.append(Read(cell, "–", tr("not seen")))
+            found.append(Read("–", tr("not seen")))
         else:
             write = words.with_sign if source.signed else words.weight
-            found.append(Read(cell, write(float(weight), 3)))
+            found.append(Read(write(float(weight), 3)))
     if all(there) and _seen(compared.sources[2], row, column):
         less = cast("Difference", compared.sources[2].map).subtract(a, b)
-        found.append(Read(cell, words.with_sign(float(less), 3)))
+        found.append(Read(words.with_sign(float(less), 3)))
     else:
-        found.append(Read(cell, "–", tr("nothing to compare")))
+        found.append(Read("–", tr("nothing to compare")))
     shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]
     return found[0], shown[0], shown[1]
-
-
-def _cell(compared: Compared, row: int | None, column: int | None) -> str:
-    """query 60 “s”, key 29 “.”; as far as they are chosen."""
-    rows, columns = compared.names[0]
-    said = []
-    if row is not None:
-        token = naming.quoted(rows.glyph(row))
-        said.append(tr("query {number:,} {token}", number=row, token=token))
-    if column is not None:
-        token = naming.quoted(columns.glyph(column))
-        said.append(tr("key {number:,} {token}", number=column, token=token))
-    return ", ".join(said)
 
 
 def _ends(source: Source, row: int | None) -> tuple[int, int] | None:

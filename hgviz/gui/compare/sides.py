@@ -50,7 +50,6 @@ class Choice(Button):
         """What is chosen."""
         self.full = words
         self.setToolTip(tip(f"{self._name}: {words}"))
-        self.setAccessibleDescription(words)
         room = MOST - 2 * 12 - CHEVRON - 8
         self.setText(self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room))
         self.updateGeometry()

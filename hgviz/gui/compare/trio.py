@@ -113,13 +113,12 @@ class Trio(QWidget):
         if self._scenes:
             self.look(self._fitted(self._scenes[0].source.shape))
 
-    def point(self, crosses: Sequence[Cross], cards: Sequence[str], said: Sequence[str]) -> None:
-        """The cursor in all three, what is said beside it, and that for those who hear it."""
-        for one, cross, card, told in zip(self.panes, crosses, cards, said, strict=True):
+    def point(self, crosses: Sequence[Cross], cards: Sequence[str]) -> None:
+        """The cursor in all three, and what is said beside it."""
+        for one, cross, card in zip(self.panes, crosses, cards, strict=True):
             one.card.say(card)
             one.point(cross)
             one.say("", card)
-            one.setAccessibleDescription(told)
 
     def reveal(self, row: int | None, column: int | None) -> None:
         """Move just as far as it takes to have a cell on screen."""

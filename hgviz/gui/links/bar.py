@@ -78,7 +78,6 @@ class Bar(Flow):
             button = QToolButton()
             button.setText(tr(said))
             button.setToolTip(tr(tip))
-            button.setAccessibleDescription(tr(tip))
             button.setCheckable(True)
             button.setFixedHeight(28)
             button.setChecked(name == "special")

@@ -65,15 +65,6 @@ class KeyTable(KeyList):
         self.put_in_order(order)
         self.choose(chosen)
 
-    def choose(self, column: int | None) -> None:
-        """Mark a key and bring it into sight."""
-        super().choose(column)
-        if self.found is not None and column is not None:
-            weight = number(float(self.found.anatomy.weights[column]))
-            place = self.found.columns.place(column)
-            said = tr("{place}: weight {weight}", place=place, weight=weight)
-            self.setAccessibleDescription(said)
-
     def room(self) -> Room:
         """How the width is shared: numbers first, the strip has what is left."""
         assert self.found is not None

@@ -185,12 +185,7 @@ class KeyList(QWidget):
     def _hover(self, row: int) -> None:
         if row != self._under:
             self._under = row
-            self.setAccessibleDescription(self._said(row) if 0 <= row < len(self.keys) else "")
             self.update()
-
-    def _said(self, row: int) -> str:
-        one = self.keys[row]
-        return f"{one.glyph} {one.before}{one.inside}{one.after} {words.weight(one.weight)}"
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw every row."""

@@ -66,6 +66,16 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     assert view.canvas.cross.row == 15
 
 
+def test_the_bars_are_walked_by_keys_and_copied_as_a_table(shown):
+    view, session = shown(small(), selection=Selection(0, 0, 15, 8))
+    QTest.keyClick(view.bars, Qt.Key.Key_Right)
+    view._follow()
+    assert session.selection.key == view.bars.chosen == 9
+    titles, *rows = view.as_table()
+    found = [float(row[titles.index("Rollout")]) for row in rows]
+    assert found == pytest.approx(view._across.row.weights[0])
+
+
 def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     capture = small()
     view, session = shown(capture, selection=Selection(0, 1, 15))

@@ -10,7 +10,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId, finish
-from hgviz.gui.heads.table import FIXED
+from hgviz.gui.heads.metrics import explained, named
+from hgviz.gui.heads.table import FIXED, MEANT
 from hgviz.gui.heads.view import HeadsView
 from hgviz.gui.panels.heads import measured
 from hgviz.gui.plots import Points
@@ -274,3 +275,11 @@ def test_examples_open_their_text_and_query(program, corpus, until):
     assert chosen.head_id == head and (chosen.query, chosen.key) == (example.query, example.key)
     assert program.session.habits is not None  # of the same corpus
     program.settle()
+
+
+def test_every_metric_says_what_it_is_its_formula_and_its_source():
+    for name, one in METRICS.items():
+        meaning, formula, source = explained(name, "token").split("\n")
+        assert one.formula == formula and source.endswith(one.source)
+        assert meaning and named(name, "token")
+    assert set(MEANT) <= set(FIXED)

@@ -74,6 +74,15 @@ def test_the_strongest_keys_of_the_query_are_linked(words):
         assert "5 links with" in view.sentence.full and "of the weight" in view.sentence.full
 
 
+def test_its_table_has_every_link_with_its_weight(words):
+    with showing(LinksView, session_of(words, 1, 2, 4), 704, 700) as view:
+        titles, *rows = view.as_table()
+        weights = words.maps[1].read(2)[4]
+        assert len(rows) == 5
+        for row in rows:
+            assert float(row[-1]) == pytest.approx(weights[int(row[titles.index("Key position")])])
+
+
 def test_a_click_chooses_with_ctrl_one_more_with_shift_all_between(words):
     session = session_of(words, 1, 2, 4)
     with showing(LinksView, session, 704, 700) as view:

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QApplication, QToolTip, QWidget
+from PySide6.QtWidgets import QApplication, QToolTip
 
 from hgviz.analysis.importance import METHODS
 from hgviz.core import HeadId
@@ -97,9 +97,7 @@ def test_keys_say_what_was_measured_where_the_mark_is(traced):
     value = 100 * session.study.curves[0].values[3]
     assert traced.frame.chosen_words.full == view.words
     assert view.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
-    assert f"{value:.1f} %" in view.words and view.words in chart.accessibleDescription()
-    traced.commands.pruning.switch(frozenset(session.study.curves[0].order[-1:]))
-    assert "not on this curve" in chart.accessibleDescription()
+    assert f"{value:.1f} %" in view.words
     with_keyboard = chart.grab().toImage()
     chart.clearFocus()
     assert chart.grab().toImage() != with_keyboard  # there, too, it has a ring
@@ -129,19 +127,6 @@ def test_the_mask_under_the_keyboard_is_told(traced):
     QTest.keyClick(masks, Qt.Key.Key_Up)
     heads = ", ".join(map(str, sorted(traced.session.masks[0].off)))
     assert traced.frame.chosen_words.full == f"2 off: {heads}"
-
-
-def test_whatever_takes_the_keyboard_has_a_name(traced):
-    page = traced.prune
-    nameless = [
-        type(one).__name__
-        for one in page.findChildren(QWidget)
-        if one.focusPolicy() & Qt.FocusPolicy.TabFocus
-        and one.isVisible()
-        and not one.accessibleName()
-        and not (isinstance(one, QAbstractButton) and one.text())
-    ]
-    assert not nameless
 
 
 def test_every_score_and_number_is_explained():
@@ -175,7 +160,7 @@ def test_the_explanations_are_tooltips(traced):
     dialog.finish()
 
 
-def test_a_cell_tells_of_its_head_under_the_pointer_and_to_a_reader(traced, monkeypatch):
+def test_a_cell_tells_of_its_head_under_the_pointer(traced, monkeypatch):
     wall = traced.prune.heads.wall
     head = traced.session.spec.heads[3]
     at = wall.wall.box(head).center().toPoint()
@@ -184,7 +169,6 @@ def test_a_cell_tells_of_its_head_under_the_pointer_and_to_a_reader(traced, monk
     QApplication.sendEvent(wall, QHelpEvent(QEvent.Type.ToolTip, at, wall.mapToGlobal(at)))
     assert shown == [wall.words(head)]
     traced.session.select(layer=head.layer, head=head.head)
-    assert wall.words(head) in wall.accessibleDescription()
     assert wall.words(head).replace("\n", " · ") in traced.frame.chosen_words.full
 
 

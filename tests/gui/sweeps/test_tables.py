@@ -1,4 +1,4 @@
-"""The page of a study as tables, by keys alone and to readers of screens."""
+"""The page of a study as tables, and what its facts are."""
 
 from __future__ import annotations
 
@@ -34,19 +34,6 @@ def test_every_view_gives_its_values_as_a_table(studied):
 
 def test_a_study_that_is_not_there_has_no_table(program):
     assert [view.as_table() for view in program.sweep.views] == [None] * 5
-
-
-def test_everything_that_takes_the_keyboard_has_a_name(studied):
-    page = studied.sweep
-    studied.commands.choose_cell(studied.session.sweep.standings[0].cell.key)
-    for name in ("reached", "budgets"):
-        page.show_chart(name)
-        studied.settle()
-        for one in page.findChildren(object):
-            policy = getattr(one, "focusPolicy", lambda: Qt.FocusPolicy.NoFocus)()
-            if policy & Qt.FocusPolicy.TabFocus and one.isVisible():
-                words = one.accessibleName() or getattr(one, "text", lambda: "")()
-                assert words, one
 
 
 def test_every_fact_says_what_it_is_and_where_from(studied):

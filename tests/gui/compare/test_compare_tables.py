@@ -1,12 +1,10 @@
-"""The Compare page without a mouse, without eyes, and without motion."""
+"""The Compare page: its values as tables, and blinking."""
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QStyle, QWidget
+from PySide6.QtWidgets import QStyle
 
 from hgviz.core import HeadId, Selection
-from hgviz.gui.compare.choosing import CompareDialog
 from hgviz.gui.compare.maps import CompareView
 from hgviz.gui.compare.numbers import NumbersView
 from hgviz.gui.compare.sides import Sides
@@ -14,7 +12,7 @@ from hgviz.gui.compare.texts import TextsView
 from hgviz.gui.compare.told import Told
 from hgviz.session import Session
 from tests.gui.compare.test_compare_rows import TEXT, session_of
-from tests.gui.viewing import picture, showing
+from tests.gui.viewing import showing
 from tests.making import make_capture
 
 TOLD = Told("softmax", "ymish")
@@ -96,67 +94,6 @@ def test_there_is_no_table_of_nothing(app):
     for kind in (CompareView, NumbersView, TextsView):
         with showing(kind, Session(), 900, 300) as view:
             assert view.as_table() is None
-
-
-# --- by keyboard, and told ------------------------------------------------------------------------
-
-
-def test_a_number_with_the_keyboard_says_what_its_tooltip_does(app, pair):
-    with showing(NumbersView, session_of(*pair, HeadId(1, 1)), 1600, 108) as view:
-        view.activateWindow()
-        one, other = view.pairs["sum"], view.pairs["focus"]
-        one.setFocus()
-        bare = picture(other)
-        assert view.head.note.full == one.words
-        QTest.keyClick(one, Qt.Key.Key_Tab)
-        assert other.hasFocus() and view.head.note.full == other.words
-        assert (picture(other) != bare).any()  # a ring
-        other.clearFocus()
-        assert "A above, B below" in view.head.note.full
-        for number in view.pairs.values():
-            assert "Source: " in number.toolTip() and number.accessibleDescription()
-
-
-def test_a_map_says_which_cell_is_chosen_and_what_it_weighs(app, pair):
-    session = session_of(*pair)
-    session.put(selection=Selection(0, 0, 40, 3))
-    with showing(CompareView, session, 1600, 610) as view:
-        said = [one.accessibleDescription() for one in view.trio.panes]
-        assert all(one.startswith(f"query 40 “{TEXT[40]}”, key 3 “·”: ") for one in said)
-        assert [one.accessibleName() for one in view.trio.panes] == [
-            "Map of A", "Map of B", "Map of A − B",
-        ]  # fmt: skip
-        bare = picture(view.trio.panes[1])
-        view.activateWindow()
-        view.trio.panes[1].setFocus()
-        assert (picture(view.trio.panes[1]) != bare).any()
-
-
-def test_everything_that_takes_the_keyboard_has_a_name(app, pair):
-    over = QWidget()
-    over.resize(1000, 800)
-    over.show()
-    session = session_of(*pair)
-    dialog = CompareDialog(over, session, {}, "model")
-    assert nameless(dialog) == []
-    dialog.deleteLater()
-    over.close()
-    over.deleteLater()
-    for kind in (CompareView, NumbersView, TextsView):
-        with showing(kind, session, 1200, 500) as view:
-            assert nameless(view) == []
-
-
-def nameless(widget):
-    """What takes the keyboard under a widget and has neither a name nor words."""
-    return [
-        one
-        for one in widget.findChildren(QWidget)
-        if one.focusPolicy() & Qt.FocusPolicy.TabFocus
-        and one.window() is widget.window()  # no list that drops
-        and not one.objectName().startswith("qt_")
-        and not (one.accessibleName() or (hasattr(one, "text") and one.text()))
-    ]
 
 
 # --- motion ---------------------------------------------------------------------------------------
