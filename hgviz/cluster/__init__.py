@@ -31,7 +31,7 @@ ANSWER = 10.0  # s until a scheduler answers
 PATIENCE = (
     60.0  # s until it has a worker; jobs of Slurm may wait in its queue for as long as it likes
 )
-DEATHS = 3  # times that dask gives a cell up, each after 4 workers, before the run does
+DEATHS = 10  # workers of this run that die at one cell; other schedulers have a number of their own
 ROOM = 5.0  # s: how often a cluster is asked how many threads it has
 WAIT = 0.5  # s: how often a person is told of a cluster at work
 
@@ -272,9 +272,10 @@ def _there(
         cell = running.pop(future)
         outcome = _outcome(future)
         if outcome == "died":
-            deaths[cell.key] += 1
+            asked = -ROOM  # there is a worker less
+            deaths[cell.key] += DEATHS if scheduler.startswith(("tcp:", "tls:")) else 1
             outcome = "again"
-            if deaths[cell.key] == DEATHS and give_up is not None:
+            if deaths[cell.key] >= DEATHS and give_up is not None:
                 outcome = give_up(cell)
         order.end(cell, outcome)
         yield Step(order.done, order.total, cell.label, (cell, outcome))
@@ -331,6 +332,7 @@ def _client(scheduler: str) -> Iterator[Client]:
     from hgviz.cluster.owned import local, slurm
 
     quiet = {
+        "distributed.scheduler.allowed-failures": 0,
         "distributed.scheduler.work-stealing": False,
         "distributed.worker.memory.terminate": False,
         "distributed.worker.profile.enabled": False,
