@@ -47,7 +47,7 @@ def model(monkeypatch, capture):
     """Stands in for torch: notes what the tasks were asked for."""
     asked = SimpleNamespace(spec=capture.spec, takes_states=True)
 
-    def load(path, device, dtype, masking, activation):
+    def load(path, device, dtype, masking, activation, reads):
         asked.load = (path, device, dtype, masking, activation)
         yield Step(1, 1)
         return asked

@@ -90,8 +90,7 @@ def test_what_is_written_of_a_capture_is_the_capture(run, captured, model, text,
     assert "4.1" in run("heads", file)
     for kind in ("levels", "map", "wall", "rollout"):
         run("figure", file, "--kind", kind, "-o", tmp_path / f"{kind}.svg")
-    run("figure", file, "--kind", "levels", "-o", tmp_path / "l.txt")
-    assert "segments" in (tmp_path / "l.txt").read_text()
+    assert "segments" in (tmp_path / "levels.svg").read_text()
 
 
 def test_an_empty_text_is_refused_in_a_line(run, root, tmp_path):

@@ -82,8 +82,8 @@ def capture(
         str,
         typer.Option(
             metavar="B",
-            help="Where segments end, in place of what the model finds: fixed:K, whitespace, "
-            "unigram:TOKENIZER.json, entropy:MODEL, or a file of a 0 or 1 for each token.",
+            help="Where segments end, in place of what the model finds: fixed:K, whitespace, or a "
+            "file of a 0 or 1 for each token.",
         ),
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace OUT.h5.")] = False,

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
 
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
@@ -52,42 +51,6 @@ def test_boundaries_are_given_in_words(model, folders, tmp_path):
     assert ends(model, str(tmp_path / "a.json")) == ends(model, str(tmp_path / "a.txt")) == evens
 
 
-def test_pieces_of_a_tokenizer_end_segments_with_the_space_behind_them(model, tmp_path):
-    pieces = {"wor": 0, "ds": 1, "two": 2, ",": 3, "and": 4, "more": 5, ":": 6, "강": 7, "흐르": 8,
-              "다": 9, "ends": 10, "?": 11}  # fmt: skip
-    made = Tokenizer(models.WordPiece({**pieces, "##ds": 12, "##다": 13}, unk_token="?"))
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    made.save(str(tmp_path / "tokenizer.json"))
-    closed, at = [], 0
-    for part in (
-        "two ",
-        "wor",
-        "ds",
-        ", ",
-        "and ",
-        "more ",
-        "wor",
-        "ds",
-        ": ",
-        "강 ",
-        "흐르",
-        "다 ",
-    ):
-        at += len(part.encode())
-        closed.append(at - 1)
-    assert ends(model, f"unigram:{tmp_path / 'tokenizer.json'}") == closed
-
-
-def test_another_models_entropy_ends_segments_where_it_rises(model, folders):
-    other = open_model(folders["fixed"])
-    prompt = model.tokenize(TEXT)
-    logits = torch.from_numpy(other.run(prompt.ids).logits).double()
-    entropy = torch.distributions.Categorical(logits=logits).entropy().numpy()
-    wanted = [t for t in range(len(entropy))
-              if all(entropy[t] > one for one in entropy[max(0, t - 2) : t])]  # fmt: skip
-    assert ends(model, f"entropy:{folders['fixed']}") == wanted
-
-
 @pytest.mark.parametrize(
     ("how", "said"),
     [
@@ -95,10 +58,6 @@ def test_another_models_entropy_ends_segments_where_it_rises(model, folders):
         ("fixed", "no file has that name"),
         ("fixed:", "at least 1"),
         ("words", "whitespace"),
-        ("unigram:nowhere/tokenizer.json", "tokenizer.json"),
-        ("unigram:", "needs a path"),
-        ("entropy:", "needs a path"),
-        ("entropy:nowhere/model", "there is no"),
     ],
 )
 def test_words_that_say_no_boundaries_are_one_error(model, how, said):

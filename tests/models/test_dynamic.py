@@ -10,11 +10,10 @@ from hgviz import tasks
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError, finish
 from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.families.dynamic import segment_means
+from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.model import open_model
-from hgviz.models.texts.boundaries import rises
 from tests.models.building import make_transformer, write_checkpoint, write_transformer
 from tests.models.segments import forward
 

@@ -9,10 +9,12 @@ its neutral name of models.md D. Shapes: B batch, n tokens, S segments, d width.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Layer
@@ -32,7 +34,6 @@ from hgviz.models.config import DynamicConfig
 from hgviz.models.inputs import too_long
 from hgviz.models.past import Waiting
 from hgviz.models.positions import Sinusoids
-from hgviz.models.texts.boundaries import rises
 
 SMALLEST = 1e-9  # beside the size of a segment
 
@@ -289,3 +290,11 @@ class Dynamic(Network):
     @property
     def _down(self) -> Down:
         return cast(Down, self.down[0])
+
+
+def rises(values: NDArray[Any], left: int) -> NDArray[np.bool_]:
+    """Where values (..., tokens) are above each of so many before them, as far as there are any."""
+    found = np.ones(values.shape, bool)
+    for back in range(1, min(left, values.shape[-1] - 1) + 1):
+        found[..., back:] &= values[..., back:] > values[..., :-back]
+    return found
