@@ -1,10 +1,10 @@
 """The pages as the source of their figures: the commands that stand in them, and running these.
 
 A block ```sh has commands that `make docs` runs, one page after the other, each page in an empty
-folder of its own that holds what docs/studies does; ```sh long takes many minutes, and `make
-docs-all` runs it too; ```sh elsewhere needs what a reader has to bring, and nothing here runs it. A
-block ```toml NAME is a file that lies beside them. What a command of ```sh writes and a page shows
-is its picture.
+folder of its own that holds what docs/studies does, its CSVs as the folders of studies; ```sh long
+takes many minutes, and `make docs-all` runs it too; ```sh elsewhere needs what a reader has to
+bring, and nothing here runs it. A block ```toml NAME is a file that lies beside them. What a
+command of ```sh writes and a page shows is its picture.
 """
 
 from __future__ import annotations
@@ -83,7 +83,11 @@ def make(page: Path, long: bool = False) -> list[Path]:
     with TemporaryDirectory() as name:
         folder = Path(name)
         if STUDIES.is_dir():
+            import kept
+
             shutil.copytree(STUDIES, folder, dirs_exist_ok=True)
+            for file in STUDIES.glob("*.csv"):
+                kept.restore(file.stem, folder / file.stem)
         for block in blocks(page):
             kind, _, file = block.kind.partition(" ")
             if kind == "toml" and file:

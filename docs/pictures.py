@@ -137,13 +137,14 @@ def exporting() -> None:
 
 def studied() -> None:
     """The page of a study of many runs: its cells, one chosen, and what is left as heads go."""
-    from hgviz import tasks
+    import kept
+
     from hgviz.gui.opening import FIRST
     from hgviz.gui.proof import opened
     from hgviz.resources import resource
 
-    with opened(resource(FIRST)) as (program, frame):
-        sweep = tasks.sweep_at(HERE / "studies" / "which-score")
+    with opened(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
+        sweep = kept.restore("which-score", Path(folder) / "which-score")
         one = sweep.of("curve", method="michel", seed="3")[0]
         program.session.put(sweep=sweep, mode="sweep", cell=one.cell.key)
         program.sweep.show_chart("budgets")

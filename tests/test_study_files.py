@@ -19,6 +19,7 @@ from hgviz.sweep import read_study_file
 from hgviz.tasks.cells import WORK
 from hgviz.tasks.concluding import conclude
 from hgviz.tasks.planning import plan
+from tests.test_study_pages import study
 
 KEPT = Path(__file__).parents[1] / "docs" / "studies"
 FILES = sorted(KEPT.glob("*.toml"))
@@ -110,7 +111,7 @@ def test_what_is_misspelt_shows_before_anything_is_trained(right, wrong, said, b
 
 def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
     """Ties of the test of signs: a noise of 1e-8 would make its p too small."""
-    kept = SweepFolder(KEPT / "which-score").sweep()
+    known = study("which-score")
 
     def coarse(one):
         if one.cell.work != "curve":
@@ -121,8 +122,8 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
         ]
         return replace(one, found={**one.found, "curves": curves})
 
-    noisy = replace(kept, standings=tuple(map(coarse, kept.standings)))
-    pairs = zip(conclude(noisy).beside, conclude(kept).beside, strict=True)
+    noisy = replace(known, standings=tuple(map(coarse, known.standings)))
+    pairs = zip(conclude(noisy).beside, conclude(known).beside, strict=True)
     assert all(one.p == other.p for one, other in pairs)
 
 

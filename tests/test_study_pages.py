@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import functools
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 
 from hgviz.analysis.replicates import spread
-from hgviz.store.sweep import SweepFolder
 from hgviz.tasks.concluding import conclude
 
 DOCS = Path(__file__).parents[1] / "docs"
-STUDIES = DOCS / "studies"
-KEPT = sorted(one for one in STUDIES.iterdir() if one.is_dir())
+sys.path.insert(0, str(DOCS))
+
+import kept  # noqa: E402 - beside the pages
+
+KEPT = sorted(one.stem for one in kept.STUDIES.glob("*.csv"))
 SCORE = "which-score"
 ACTIVATION, HALF = "which-activation", "which-activation-half-rate"
 BASE = "softmax"
 
 
 @functools.cache
+def study(name):
+    """A study as its CSV has it."""
+    with TemporaryDirectory() as folder:
+        return kept.restore(name, Path(folder) / name)
+
+
+@functools.cache
 def findings(name):
     """What a kept study says."""
-    return conclude(SweepFolder(STUDIES / name).sweep())
+    return conclude(study(name))
 
 
 def points(one, told=False):
@@ -101,25 +112,26 @@ def test_the_tables_of_a_page_are_those_of_the_kept_results(page):
     assert not missing, "\n".join(missing)
 
 
-@pytest.mark.parametrize("folder", KEPT, ids=lambda one: one.name)
-def test_kept_results_are_of_the_study_files_and_of_no_machine(folder):
-    sweep = SweepFolder(folder).sweep()
-    file = folder.with_suffix(".toml")
-    assert sweep.complete and not sweep.changed
-    assert (folder / "study.toml").read_bytes() == file.read_bytes()
-    for one in sweep.standings:
-        assert not one.host and "pid" not in one.made
-        assert all("/" not in path for path in one.cell.paths.values())
-    assert sum(path.stat().st_size for path in folder.rglob("*.json")) < 500_000
+@pytest.mark.parametrize("name", KEPT)
+def test_a_kept_study_has_every_score_and_curve_that_its_file_asks_for(name):
+    sweep = study(name)
+    asked = sweep.asked
+    models = len(asked.data) * len(asked.models) * len(asked.activations) * len(asked.seeds)
+    assert len(sweep.of("score")) == models
+    assert len(sweep.of("curve")) == (models * (len(asked.methods) + 1) if asked.methods else 0)
+
+
+def test_a_study_that_is_kept_again_is_the_same_file(tmp_path):
+    for name in KEPT:
+        kept.keep(study(name), tmp_path / "a.csv")
+        assert (tmp_path / "a.csv").read_bytes() == (kept.STUDIES / f"{name}.csv").read_bytes()
 
 
 def test_layers_are_what_the_page_says_of_the_first_half_that_goes():
     """michel-token takes the whole first layer of every model of two before any of the last."""
-    folder = SweepFolder(STUDIES / SCORE)
-    some = [one.cell for one in folder.sweep().of("curve", method="michel-token")]
     first = []
-    for cell in some:
-        (curve,) = folder.found(cell.key)["curves"]
+    for cell in study(SCORE).of("curve", method="michel-token"):
+        (curve,) = cell.found["curves"]
         order, half = curve["order"], len(curve["order"]) // 2
         last = max(one.split(".")[0] for one in order)
         first.append(not any(one.split(".")[0] == last for one in order[:half]))
@@ -127,10 +139,9 @@ def test_layers_are_what_the_page_says_of_the_first_half_that_goes():
 
 
 def test_models_that_two_studies_trained_apart_are_the_same():
-    """The softmax of width 48 is the model of 2 layers of 6 heads: to the bits of its weights."""
-    one = SweepFolder(STUDIES / SCORE).sweep().of("score", model="2x6")
-    other = SweepFolder(STUDIES / ACTIVATION).sweep()
-    its = other.of("score", model="width 48", activation="softmax")
+    """The softmax of width 48 is the model of 2 layers of 6 heads, and answers each text alike."""
+    one = study(SCORE).of("score", model="2x6")
+    its = study(ACTIVATION).of("score", model="width 48", activation="softmax")
     assert [each.found for each in one] == [each.found for each in its]
 
 
