@@ -70,7 +70,7 @@ def test_a_page_larger_than_its_room_is_scrolled_or_fitted(quick, until):
     QApplication.processEvents()
     dialog = exporting(quick)
     choose(dialog.choices.width_, "ieee2")
-    until(lambda: shown(dialog))
+    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width > 500)  # not the one before
     QApplication.processEvents()
     room = dialog.preview.room
     bar = room.horizontalScrollBar()
