@@ -32,10 +32,11 @@ ZOOMS = 1, 8  # cells on a side of a pixel
 def main():
     """Print the lines, with their limits."""
     from hgviz.core import finish
-    from hgviz.gui import app, theme
+    from hgviz.gui import theme
+    from hgviz.gui.application import application
     from hgviz.store import open_capture
 
-    theme.apply(app.application(), False)
+    theme.apply(application(), False)
     folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.gettempdir()) / "hgviz-comparing"
     folder.mkdir(exist_ok=True)
     a, b = (open_capture(made(folder, seed, name)) for seed, name in enumerate(("softmax", "tanh")))

@@ -33,9 +33,9 @@ WORDS = ("the ", "sand ", "ran ", "down ", "and ", "was ", "turned ", "by ", "a 
 
 def main():
     """Print the lines, with their limits."""
-    from hgviz.gui import app
+    from hgviz.gui.application import application
 
-    app.application()  # first, as in the program: it leaves a core to the window
+    application()  # first, as in the program: it leaves a core to the window
     folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.gettempdir()) / "hgviz-fluid"
     folder.mkdir(exist_ok=True)
     files = {length: made(folder, length) for length in SIZES}
@@ -110,7 +110,7 @@ def shown(path):
     """The view of a map, as large as ROOM, on the first head of a capture."""
     from hgviz.core import Selection
     from hgviz.gui import theme
-    from hgviz.gui.app import application
+    from hgviz.gui.application import application
     from hgviz.gui.bridge import Lanes
     from hgviz.gui.views.map import MapView
     from hgviz.session import Session

@@ -29,9 +29,9 @@ TRIED = 30  # seconds of trying heads
 def main():
     """The parts asked for, or all."""
     asked = sys.argv[1:]
-    from hgviz.gui import app
+    from hgviz.gui.application import application
 
-    app.application()  # first, as in the program: it leaves a core to the window
+    application()  # first, as in the program: it leaves a core to the window
     for name, part in PARTS.items():
         if not asked or name in asked:
             part()
@@ -70,13 +70,13 @@ def seconds(count):
 
 def capture():
     """The Inspect page while texts of several lengths are captured."""
-    from hgviz.gui import opening
     from hgviz.gui.proof import opened
+    from hgviz.gui.samples import FIRST, TEXT
     from hgviz.gui.working import GOING
     from hgviz.resources import resource
 
     heading("event loop later than asked, 99 % of its turns")
-    with opened(resource(opening.FIRST)) as (program, _):
+    with opened(resource(FIRST)) as (program, _):
         program.settle()
 
         def busy():
@@ -86,13 +86,13 @@ def capture():
             program.session.put(text=text)
             program.commands.run("capture")
 
-        capture(opening.TEXT)  # loads torch and the model
+        capture(TEXT)  # loads torch and the model
         delays(busy)
         row("an idle window", delays(seconds(SECONDS)))
         for letters in LETTERS:
             late, go_on = [], seconds(SECONDS)
             while go_on():
-                capture((opening.TEXT * (letters // len(opening.TEXT) + 1))[:letters])
+                capture((TEXT * (letters // len(TEXT) + 1))[:letters])
                 late += delays(busy)
             row(f"capturing {letters:,} letters", late, f"{LIMIT} ms")
 
@@ -112,13 +112,13 @@ def tried(sample, data):
 
     from hgviz import tasks
     from hgviz.core import finish
-    from hgviz.gui import opening
     from hgviz.gui.proof import opened
+    from hgviz.gui.samples import FIRST
     from hgviz.resources import resource
 
     path = resource(f"sample/{sample}")
     model = finish(tasks.load(str(path), "cpu"))
-    with opened(resource(opening.FIRST)) as (program, _):
+    with opened(resource(FIRST)) as (program, _):
         session, pruning = program.session, program.commands.pruning
         session.put(capture=None, model=model, checkpoint=str(path), mode="prune")
         program.commands.use_data(str(resource(data)))

@@ -14,7 +14,7 @@ from table import heading, line
 
 from hgviz import tasks
 from hgviz.core import HgvizError, finish
-from hgviz.gui.app import keep_memory
+from hgviz.gui.application import keep_memory
 from hgviz.jobs import Runner
 from hgviz.maps.tiles import give_back
 from hgviz.resources import resource

@@ -14,6 +14,7 @@ from hgviz.core import Capture, Selection, Step, Task
 from hgviz.gui import opening
 from hgviz.gui.language import tr
 from hgviz.gui.panels.jobs import KEEPS_TEXTS, keeps_words, layer_words
+from hgviz.gui.samples import name_of
 from hgviz.gui.views.words import counted
 from hgviz.gui.working import OnError, Working
 from hgviz.session import Session
@@ -90,7 +91,7 @@ class Capturing:
         Ids are of what the checkpoint at hand reads, and go with no other; neither does the text
         beside an image or a sound.
         """
-        session, title = self.session, f"Opening {opening.name_of(path)}"
+        session, title = self.session, f"Opening {name_of(path)}"
         wish = self._wish(path, activation=activation, fits=True)
         if path != session.checkpoint:
             beside = session.spec is not None and session.spec.modality != "text"
@@ -106,7 +107,7 @@ class Capturing:
         fields: those of a Wish, such as off.
         """
         wish = replace(self._wish(path, fits=True), **fields)
-        self._start(wish, None, f"Opening {opening.name_of(path)}", on_error, then)
+        self._start(wish, None, f"Opening {name_of(path)}", on_error, then)
 
     def settle_on(self, chosen: Selection) -> None:
         """Select what somebody chose once: nothing better takes its place."""
@@ -249,7 +250,7 @@ class Capturing:
         from hgviz.gui.sweeps.results import trained_as
 
         if wish.path != self.session.checkpoint:
-            named = trained_as(self.session.sweep, wish.path) or opening.name_of(wish.path)
+            named = trained_as(self.session.sweep, wish.path) or name_of(wish.path)
             self._opened_before[wish.path] = named
             self._ids = ""
         ids = self.session.ids if wish.path == self.session.checkpoint else ""

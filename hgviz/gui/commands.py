@@ -28,11 +28,12 @@ from hgviz.gui.keeping.commands import KeepingCommands
 from hgviz.gui.keeping.recent import Opened, Recent
 from hgviz.gui.keeping.sessions import Sessions
 from hgviz.gui.language import tr
-from hgviz.gui.panels import TextsPanel
+from hgviz.gui.panels.texts import TextsPanel
 from hgviz.gui.prompting import Prompting
 from hgviz.gui.prune.commands import PruneCommands
 from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
 from hgviz.gui.prune.removing import REMOVE, Removing
+from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.sweeps.commands import SweepCommands
 from hgviz.gui.sweeps.watching import Watching
@@ -66,7 +67,7 @@ class Commands(
         self.window, self.session, self.lanes = window, session, lanes
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
-        self.sample = str(resource(opening.SAMPLE))
+        self.sample = str(resource(SAMPLE))
         self.recent = Recent(session, lanes, self._keep)
         self.opened_before = Opened(self.recent.add)
         self.working = Working(session, lanes, self.show_error)
@@ -134,7 +135,7 @@ class Commands(
         a, before, off = session.capture, self._recaptured, session.off
         busy = any(one.state in GOING for one in session.work)
         b_is_off = session.other is not None and session.other.kind == "off"
-        in_file = a.path and a.path != str(resource(opening.FIRST))
+        in_file = a.path and a.path != str(resource(FIRST))
         chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
         again = before[0] is a.maps and before[1] == off
         if session.mode in LOOKING and not (busy or chosen or again) and opening.is_quick(a):
@@ -164,7 +165,7 @@ class Commands(
         """Open the checkpoint at hand with another activation in its attention."""
         from hgviz.gui.composing import ExchangeDialog
 
-        name = opening.name_of(self.session.checkpoint)
+        name = name_of(self.session.checkpoint)
         layers = self.session.spec.layers if self.session.spec else ()
         heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
         dialog = ExchangeDialog(self.window, name, self.session.activation, heads)
@@ -183,7 +184,7 @@ class Commands(
         if tower or (spec is not None and ending in READABLE.get(spec.modality, ())):
             self.prompting.capture_ids(path)
             return
-        title = f"Opening {opening.name_of(path)}"
+        title = f"Opening {name_of(path)}"
         task = opening.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
 
@@ -210,8 +211,8 @@ class Commands(
             fields |= {"checkpoint": "", "activation": ""}
         if found.selection is not None:
             fields |= {"selection": found.selection, "opened": found.opened}
-        if found.path != str(resource(opening.FIRST)):
-            self.opened_before[found.path] = opening.name_of(found.path)
+        if found.path != str(resource(FIRST)):
+            self.opened_before[found.path] = name_of(found.path)
         else:
             fields["checkpoint"] = self.sample
         self.session.put(chosen=False, **fields)

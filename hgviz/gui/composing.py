@@ -14,8 +14,8 @@ from hgviz.core import HgvizError
 from hgviz.gui import theme
 from hgviz.gui.controls import Button, Picker, label
 from hgviz.gui.language import tr
-from hgviz.gui.opening import reads_pairs, reads_text
 from hgviz.gui.overlay import Overlay, ctrl_return
+from hgviz.gui.reasons import reads_pairs, reads_text
 from hgviz.gui.views.words import counted
 
 if TYPE_CHECKING:

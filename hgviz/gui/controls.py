@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QWheelEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -27,6 +28,9 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
+
+if TYPE_CHECKING:
+    pass
 
 GAP = 5  # px between an icon and its words
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
@@ -393,3 +397,24 @@ def splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
     for one in widgets:
         out.addWidget(one)
     return out
+
+
+NOTCH = 120  # units of the wheel for one turn
+ARROWS = {
+    Qt.Key.Key_Up: (-1, "query"),
+    Qt.Key.Key_Down: (1, "query"),
+    Qt.Key.Key_Left: (-1, "key"),
+    Qt.Key.Key_Right: (1, "key"),
+}
+
+
+def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
+    """A step of the query or the key, where the key pressed is an arrow alone."""
+    plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+    return None if plain else ARROWS.get(Qt.Key(event.key()))
+
+
+def turns_along(event: QWheelEvent) -> float:
+    """Turns of the wheel along a text, whichever way it was turned more."""
+    turn = event.angleDelta()
+    return (turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()) / NOTCH

@@ -34,8 +34,8 @@ from hgviz.gui.controls import label, line
 from hgviz.gui.helping.keys import SYMBOLS
 from hgviz.gui.keeping.recent import place_of
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.samples import name_of
 from hgviz.gui.views.words import ends
 from hgviz.gui.window import FIND
 

@@ -24,6 +24,16 @@ from hgviz.core import (
 )
 from hgviz.gui.helping import log
 from hgviz.gui.keeping.gathering import Checked, checking
+from hgviz.gui.reasons import reads_pairs, reads_text
+from hgviz.gui.samples import (
+    CHOSEN,
+    CLASSIFIERS,
+    CLEAREST,
+    FIRST,
+    REVIEW,
+    SAMPLE,
+    TEXT,
+)
 from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.resources import resource
 from hgviz.session import clearest
@@ -35,20 +45,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.study import Study
     from hgviz.sweep import Sweep
-
-SAMPLE = "sample/hourglass"
-FIRST = "sample/first.h5"
-# what measuring finds clearest in it, known beforehand: the first picture of all need not wait
-CHOSEN = Selection(layer=11, head=2, query=101, key=74)
-CLEAREST = {0: HeadId(11, 0), 1: HeadId(3, 3), 2: HeadId(7, 1)}
-TEXT = (
-    "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
-    "watch turned the hourglass, and rang the bell."
-)
-CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
-REVIEW = (
-    "The fish was not wonderful, but the evening was. Nobody can deny that the bread was great."
-)
 LONG = 60.0  # s that a capture takes before somebody is asked
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
 
@@ -277,12 +273,6 @@ def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
     return tasks.prompt_from(model, wish.text, pair=pair, target=target)
 
 
-def reads_pairs(model: Model) -> bool:
-    """Whether a model reads two texts as one input."""
-    spec = model.spec
-    return getattr(model.config, "segments", 0) > 1 or spec.goal == "ends" or spec.reads_twice
-
-
 def _fitted(wish: Wish, model: Model) -> Wish:
     """A wish for texts of another model, as this one reads them: of a pair the first where it reads
     no pairs, and as much as it has positions for."""
@@ -324,11 +314,6 @@ def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
     return text[:fit]
 
 
-def reads_text(model: Model) -> bool:
-    """Whether a model reads texts: without a tokenizer it reads ids."""
-    return model.spec.modality == "text" and type(model.tokenizer).__name__ != "Bare"
-
-
 def whether(path: str) -> Task[str]:
     """The path, "" where there is nothing."""
     yield from ()
@@ -341,21 +326,6 @@ def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
 
     yield Step(0, 1, "reading a row")
     return strongest_key(capture, chosen)
-
-
-def name_of(path: str) -> str:
-    """What people call a checkpoint or capture: the sample's name, or the file's."""
-    if any(Path(path) == resource(one) for one in (SAMPLE, *CLASSIFIERS)):
-        return f"{Path(path).name}-sample"
-    return Path(path).name or path
-
-
-def samples() -> dict[str, str]:
-    """The checkpoints that come with hgviz: path and name."""
-    paths = (resource(one) for one in (SAMPLE, *CLASSIFIERS))
-    return {
-        str(path): name_of(str(path)) for path in paths if path.exists() or path.name == "hourglass"
-    }
 
 
 def text_for(path: str, text: str) -> str:

@@ -21,8 +21,10 @@ from hgviz.gui.docks import DockColumn, DockTabs
 from hgviz.gui.keeping.offering import RecentList
 from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS, Looks, view
-from hgviz.gui.panels import PANELS, HeadPanel, TextsPanel
+from hgviz.gui.panels.heads import HeadPanel
 from hgviz.gui.panels.jobs import CapturingView
+from hgviz.gui.panels.known import PANELS
+from hgviz.gui.panels.texts import TextsPanel
 from hgviz.gui.views.base import View
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView

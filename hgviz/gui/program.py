@@ -15,9 +15,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.analysis.texts import place
 from hgviz.core import Display
-from hgviz.gui import opening, theme
+from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
-from hgviz.gui.app import application, wants_dark
+from hgviz.gui.application import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
 from hgviz.gui.jobchip import JobChip
@@ -27,7 +27,9 @@ from hgviz.gui.keeping.recovery import Recovery
 from hgviz.gui.keeping.sessions import last
 from hgviz.gui.language import tr
 from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
+from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.status import Status
+from hgviz.gui.theme import wants_dark
 from hgviz.gui.views.base import View
 from hgviz.gui.window import Window
 from hgviz.gui.working import GOING
@@ -66,7 +68,7 @@ class Program:
         self.session, self.lanes = Session(), Lanes()
         self.session.put(
             dark=theme.current().dark,
-            text=opening.TEXT,
+            text=TEXT,
             display=Display(palette=kept.palette, scale=kept.scale),
         )
         self.commands = Commands(frame, self.session, self.lanes)
@@ -121,7 +123,7 @@ class Program:
         where nobody wants to go on with that, the capture that comes with hgviz."""
         self._lasting = self._keep
         for path in paths:
-            self.commands.opened_before[path] = opening.name_of(path)
+            self.commands.opened_before[path] = name_of(path)
         if self._keep:
             self.recovery.begin()
         if paths:
@@ -141,7 +143,7 @@ class Program:
             self._open_sample()
 
     def _open_sample(self) -> None:
-        first = resource(opening.FIRST)
+        first = resource(FIRST)
         if first.exists():
             self.commands.open_path(str(first))
         else:

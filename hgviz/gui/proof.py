@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Selection, finish
 from hgviz.gui import opening
+from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.views.words import counted
 from hgviz.resources import resource
 
@@ -48,7 +49,7 @@ def _demo(folder: Path) -> Iterator[str]:
     from hgviz.figures import Spec
     from hgviz.store import open_capture
 
-    model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
+    model = finish(tasks.load(resource(SAMPLE), "cpu"))
     spec = model.spec
     sizes = ", ".join(level.label for level in spec.levels)
     yield (
@@ -56,7 +57,7 @@ def _demo(folder: Path) -> Iterator[str]:
         f"that attend, at {sizes}."
     )
     file = folder / "demo.h5"
-    prompt, _ = tasks.prompt_from(model, opening.TEXT)
+    prompt, _ = tasks.prompt_from(model, TEXT)
     finish(tasks.capture(model, prompt, out=file, force=True))
     capture = open_capture(file)
     yield (
@@ -92,11 +93,12 @@ def window_picture(
 def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     """A program and its window on a capture, off screen; no settings are written."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
-    from hgviz.gui import app, theme
+    from hgviz.gui import theme
+    from hgviz.gui.application import application
     from hgviz.gui.program import Program
     from hgviz.gui.window import Window
 
-    theme.apply(app.application(), dark)
+    theme.apply(application(), dark)
     frame = Window()
     frame.resize(*SIZE)
     frame.show()
@@ -153,7 +155,7 @@ def _libraries() -> str:
 
 def _resources() -> str:
     icons = list(resource("icons").glob("*.svg"))
-    needed = (opening.SAMPLE, opening.FIRST, REVIEWS, *PAIR, "icons/hgviz.svg", *LICENCES)
+    needed = (SAMPLE, FIRST, REVIEWS, *PAIR, "icons/hgviz.svg", *LICENCES)
     missing = [str(resource(name)) for name in needed if not resource(name).exists()]
     if missing or not icons:
         raise FileNotFoundError(", ".join(missing) or "icons")
@@ -161,8 +163,8 @@ def _resources() -> str:
 
 
 def _captured(file: Path) -> str:
-    model = finish(tasks.load(resource(opening.SAMPLE), "cpu"))
-    capture = finish(tasks.capture(model, tasks.prompt_from(model, opening.TEXT)[0], out=file))
+    model = finish(tasks.load(resource(SAMPLE), "cpu"))
+    capture = finish(tasks.capture(model, tasks.prompt_from(model, TEXT)[0], out=file))
     return f"{counted(len(capture.prompt), 'byte')}, {counted(len(capture.spec.heads), 'head')}"
 
 

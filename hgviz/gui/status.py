@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from hgviz.core import Capture, Display, Prompt, Selection, Step, Task, finish
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
+from hgviz.gui.samples import name_of
 from hgviz.gui.views import verdict
 from hgviz.gui.views.naming import NULL, glyph, quoted
 from hgviz.gui.views.signs import signed

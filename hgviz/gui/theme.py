@@ -252,3 +252,10 @@ def _drawn(name: str, colour: str, size: int, ratio: float, gap: int = 0) -> QPi
     painter.end()
     picture.setDevicePixelRatio(ratio)
     return picture
+
+
+def wants_dark(choice: str) -> bool:
+    """The theme chosen, or with auto the system's."""
+    if choice == "auto":
+        return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    return choice == "dark"

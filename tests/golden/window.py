@@ -163,9 +163,10 @@ def open_sample(program: Any) -> None:
     """Show the capture of the sample."""
     from hgviz.core import finish
     from hgviz.gui import opening
+    from hgviz.gui.samples import FIRST
     from hgviz.resources import resource
 
-    program.commands.show_found(finish(opening.look(str(resource(opening.FIRST)))))
+    program.commands.show_found(finish(opening.look(str(resource(FIRST)))))
 
 
 def wait_until(program: Any, is_done: Callable[[], bool]) -> None:
@@ -185,11 +186,12 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
     """A program and its window, off screen, that writes no settings."""
     from PySide6.QtCore import QCoreApplication, QEvent
 
-    from hgviz.gui import app, theme
+    from hgviz.gui import theme
+    from hgviz.gui.application import application
     from hgviz.gui.program import Program
     from hgviz.gui.window import Window
 
-    theme.apply(app.application(), dark)
+    theme.apply(application(), dark)
     frame = Window()
     frame.resize(*size)
     frame.show()

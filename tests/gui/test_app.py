@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from hgviz.gui import app
+from hgviz.gui import app, theme
+from hgviz.gui.application import application
 from hgviz.gui.program import parameters
 
 HEAVY = (
@@ -16,7 +17,8 @@ HEAVY = (
 
 FIRST_PAINT = f"""
 import sys
-from hgviz.gui import app
+from hgviz.gui.application import application
+from hgviz.gui import app, theme
 def look():
     print([name for name in {HEAVY!r} if name in sys.modules])
     sys.stdout.flush()
@@ -64,7 +66,7 @@ def test_a_missing_library_of_x_is_one_line_with_the_command(monkeypatch, capsys
 
 @pytest.mark.parametrize(("choice", "dark"), [("light", False), ("dark", True), ("auto", False)])
 def test_the_theme_is_the_chosen_one_or_the_system_s(qapp, choice, dark):
-    assert app.wants_dark(choice) == dark
+    assert theme.wants_dark(choice) == dark
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_pyside_keeps_its_references():
 def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
     before = sys.getswitchinterval()
     try:
-        app.application()
+        application()
         assert sys.getswitchinterval() < 0.001
     finally:
         sys.setswitchinterval(before)

@@ -20,6 +20,7 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.exporting.dialog import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.prune.measuring import MeasureDialog
+from hgviz.gui.samples import FIRST, TEXT
 from hgviz.gui.working import GOING
 from hgviz.gui.writing import WriteDialog, Writing
 from hgviz.resources import resource
@@ -45,7 +46,7 @@ def with_model(program, checkpoint, until):
 def test_a_checkpoint_is_opened_and_the_text_captured(with_model, checkpoint):
     session = with_model.session
     assert session.capture.complete
-    assert session.capture.prompt.text == opening.TEXT
+    assert session.capture.prompt.text == TEXT
     assert session.checkpoint == str(checkpoint)
     assert session.facts
     assert not errors(with_model)
@@ -242,7 +243,7 @@ def test_what_is_clicked_after_its_capture_went_does_nothing(program):
 
 def test_the_sample_opens_on_what_measuring_finds_clearest():
     """It is known beforehand, so that its picture need not wait."""
-    first = str(resource(opening.FIRST))
+    first = str(resource(FIRST))
     shown = finish(opening.look(first))
     found = finish(opening.measure(shown.capture))
     assert not shown.facts

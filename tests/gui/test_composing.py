@@ -14,6 +14,7 @@ from hgviz.gui import opening
 from hgviz.gui.asking import FILES
 from hgviz.gui.composing import ExchangeDialog, LongDialog, Reads, TextDialog, counted_tokens
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.samples import CLASSIFIERS, REVIEW, SAMPLE, TEXT, samples
 from hgviz.resources import resource
 from hgviz.tasks import Estimate
 
@@ -238,13 +239,13 @@ def test_the_file_dialog_offers_what_the_readers_open():
 
 
 def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
-    review = str(resource(opening.CLASSIFIERS[0]))
-    hourglass = str(resource(opening.SAMPLE))
-    assert opening.text_for(review, opening.TEXT) == opening.REVIEW
-    assert opening.text_for(hourglass, opening.REVIEW) == opening.TEXT
+    review = str(resource(CLASSIFIERS[0]))
+    hourglass = str(resource(SAMPLE))
+    assert opening.text_for(review, TEXT) == REVIEW
+    assert opening.text_for(hourglass, REVIEW) == TEXT
     assert opening.text_for(review, "my own") == "my own"
-    assert opening.text_for("elsewhere", opening.TEXT) == opening.TEXT
-    assert opening.samples()[hourglass] == "hourglass-sample"
+    assert opening.text_for("elsewhere", TEXT) == TEXT
+    assert samples()[hourglass] == "hourglass-sample"
 
 
 def test_a_long_text_is_held_and_its_beginning_shown(program):

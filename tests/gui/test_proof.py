@@ -2,11 +2,12 @@
 
 import pytest
 
-from hgviz.gui import opening, proof
+from hgviz.gui import proof
+from hgviz.gui.samples import FIRST, SAMPLE
 from hgviz.resources import resource
 
 needs_sample = pytest.mark.skipif(
-    not resource(opening.FIRST).exists() or not resource(opening.SAMPLE).exists(),
+    not resource(FIRST).exists() or not resource(SAMPLE).exists(),
     reason="the sample is not there",
 )
 
@@ -59,6 +60,6 @@ def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
 @pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_first_picture_needs_no_model_in_any_mode_and_theme(app, mode, dark):
-    image = proof.window_picture(resource(opening.FIRST), dark, mode)
+    image = proof.window_picture(resource(FIRST), dark, mode)
     ground = image.pixelColor(image.width() - 6, image.height() - 200).lightness()
     assert (ground < 80) == dark

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import theme
+from hgviz.gui.controls import turns_along
 from hgviz.gui.views import naming, ribbon
 from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
-from hgviz.gui.views.pointer import turns_along
 from hgviz.gui.views.strip import LEFT, TOP
 from hgviz.gui.views.text import TextStrip
 from tests.gui.showing import colour_at, shown

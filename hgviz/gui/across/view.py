@@ -17,7 +17,7 @@ from hgviz.gui.across import saying
 from hgviz.gui.across.bars import Bars
 from hgviz.gui.across.choices import Choices
 from hgviz.gui.across.composed import Across, Kept
-from hgviz.gui.controls import IconButton, PaneHead, label
+from hgviz.gui.controls import IconButton, PaneHead, arrow_of, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import sayings
 from hgviz.gui.views.axes import Names
@@ -26,7 +26,6 @@ from hgviz.gui.views.canvas import Canvas
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import Words as Texts
 from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.pointer import arrow_of
 from hgviz.gui.views.still import plain
 from hgviz.gui.views.supply import Supply
 from hgviz.gui.views.tiles import Tiles

@@ -26,7 +26,7 @@ from hgviz.gui.composing import Reads
 from hgviz.gui.controls import Button, Picker, Segments, Words, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay, ctrl_return
-from hgviz.gui.prune.removing import named
+from hgviz.gui.views.naming import named
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:

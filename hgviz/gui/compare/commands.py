@@ -11,9 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from hgviz.core import HeadId
-from hgviz.gui import opening
 from hgviz.gui.asking import ask_for
 from hgviz.gui.language import tr
+from hgviz.gui.samples import name_of
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class CompareCommands:
         place = Path(path)
         if place.name == "config.json":
             path = str(place.parent)
-        self.opened_before[path] = opening.name_of(path)
+        self.opened_before[path] = name_of(path)
         self.comparing.choose(Other("model", path=path))
 
 

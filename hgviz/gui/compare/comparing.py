@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hgviz import settings
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, HgvizError, Step
-from hgviz.gui import opening
 from hgviz.gui.compare import others
 from hgviz.gui.compare.others import Brought, Source
+from hgviz.gui.samples import name_of
 from hgviz.session import Session
 from hgviz.session.other import Other
 
@@ -111,7 +111,7 @@ class Comparing:
             self._take(Brought(other, a))
         elif other.kind == "model":
             self.working.start(
-                self.lanes.files, BESIDE, f"Opening {opening.name_of(other.path)} as B",
+                self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
                 others.looked(other, a), self._looked, self._failed, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:

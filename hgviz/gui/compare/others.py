@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hgviz import tasks
 from hgviz.core import NO_STREAMING, Capture, HgvizError, Step, Task
 from hgviz.gui import opening
+from hgviz.gui.samples import name_of
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -56,7 +57,7 @@ def looked(other: Other, a: Capture) -> Task[Brought | None]:
         return None
     if kind == "study":
         raise HgvizError(
-            f"{opening.name_of(other.path)} is a study",
+            f"{name_of(other.path)} is a study",
             "it says what heads are worth, and has no maps to compare",
             "Choose a checkpoint or a capture",
         )

@@ -24,10 +24,10 @@ from hgviz import palettes
 from hgviz.core import Display, Floats
 from hgviz.gui import theme
 from hgviz.gui.compare.rowpair import Bools, Names, RowPair
+from hgviz.gui.controls import turns_along
 from hgviz.gui.language import tr
 from hgviz.gui.views import ink, ribbon
 from hgviz.gui.views.cells import NARROWEST, WIDEST, Glyph, Line, Ruler
-from hgviz.gui.views.pointer import turns_along
 from hgviz.gui.views.strip import LEFT, LETTER, RIGHT
 
 TOP, GAP, HIGHEST, LOWEST = 4, 6, 32, 16  # px: above the rows, between them, of a row

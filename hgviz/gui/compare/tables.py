@@ -14,7 +14,7 @@ from hgviz.gui.compare.rowpair import Bools, RowPair
 from hgviz.gui.language import tr
 from hgviz.gui.views import mosaic, naming
 from hgviz.gui.views.axes import Names
-from hgviz.gui.views.tables import Table, span
+from hgviz.gui.views.tablerow import Table, span
 from hgviz.gui.views.tiles import Tiles
 from hgviz.gui.views.viewport import Viewport
 

@@ -10,7 +10,7 @@ from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, HeadId, Off
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
+from hgviz.gui.samples import name_of
 from hgviz.gui.sweeps.results import trained_as
 from hgviz.gui.views.words import counted
 

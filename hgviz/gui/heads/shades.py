@@ -17,7 +17,7 @@ from hgviz.gui import theme
 from hgviz.gui.controls import Picker
 from hgviz.gui.heads.metrics import explained, named
 from hgviz.gui.language import tr
-from hgviz.gui.panels.heads import measured
+from hgviz.gui.views.words import measured
 
 MAPS = "Maps"
 BAR, HIGH = 40, 10  # px of the ramp

@@ -12,9 +12,9 @@ from hgviz.core import HeadId, ModelSpec
 from hgviz.gui import theme
 from hgviz.gui.heads.metrics import Cited, explained, explanation, named
 from hgviz.gui.language import tr
-from hgviz.gui.panels.heads import measured
 from hgviz.gui.rows import SORT, SortedTable
 from hgviz.gui.views import words
+from hgviz.gui.views.words import measured
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject

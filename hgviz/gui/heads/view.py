@@ -23,10 +23,10 @@ from hgviz.gui.heads.deeds import Deeds
 from hgviz.gui.heads.metrics import explained, named
 from hgviz.gui.heads.table import HeadsTable
 from hgviz.gui.language import tr
-from hgviz.gui.panels.heads import measured
 from hgviz.gui.plots import Axis, Chart, Entry, Plot, Points
 from hgviz.gui.views import words
 from hgviz.gui.views.base import View
+from hgviz.gui.views.words import measured
 
 if TYPE_CHECKING:
     from hgviz.gui.heads.deeds import Example

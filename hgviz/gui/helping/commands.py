@@ -12,6 +12,7 @@ from PySide6.QtGui import QDesktopServices
 from hgviz.gui import dialogs, opening
 from hgviz.gui.helping import log as logged
 from hgviz.gui.language import tr
+from hgviz.gui.samples import FIRST, SAMPLE
 from hgviz.resources import resource
 from hgviz.session.other import Other
 
@@ -41,9 +42,9 @@ class HelpCommands:
     def open_example(self, name: str) -> None:
         """Open one of the examples that come with hgviz: inspect, prune or compare."""
         if name == "inspect":
-            first = resource(opening.FIRST)
+            first = resource(FIRST)
             self.session.put(mode="inspect")
-            self.open_path(str(first if first.exists() else resource(opening.SAMPLE)))
+            self.open_path(str(first if first.exists() else resource(SAMPLE)))
             return
         then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
         path = str(resource(SOFTMAX))

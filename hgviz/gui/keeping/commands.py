@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, replace
 from hgviz.gui import opening
-from hgviz.gui.app import wants_dark
 from hgviz.gui.asking import CAPTURES, ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping.dropping import IDS, TEXTS, planned, sorted_out
 from hgviz.gui.language import tr
+from hgviz.gui.samples import name_of
+from hgviz.gui.theme import wants_dark
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.keeping.laying import Laying
     from hgviz.gui.keeping.recent import Recent
     from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prompting import Prompting
@@ -40,7 +40,7 @@ class KeepingCommands:
     recent: Recent
     opened_before: dict[str, str]
     sessions: Sessions
-    laying: Laying
+    laying: Any
     pruning: Pruning
     prompting: Prompting
     run: Callable[[str], None]
@@ -78,7 +78,7 @@ class KeepingCommands:
 
     def open_recent(self, path: str) -> None:
         """Open a file of those opened last; one that has gone can be taken off the list."""
-        title = f"Opening {opening.name_of(path)}"
+        title = f"Opening {name_of(path)}"
         failed = partial(self._not_there, path)
         task = opening.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
@@ -93,7 +93,7 @@ class KeepingCommands:
             self._not_opened(error)
             return
         said = HgvizError(
-            f"{opening.name_of(path)} is not there any more",
+            f"{name_of(path)} is not there any more",
             f"It was at {path}, and was moved or deleted, or its disk is not connected",
             "Remove it from the files opened last, or open it where it is now",
         )
@@ -157,7 +157,7 @@ class KeepingCommands:
 
     # --- the layout -------------------------------------------------------------------------------
 
-    def lay(self, laying: Laying) -> None:
+    def lay(self, laying: Any) -> None:
         """From now on, lay out through this."""
         self.laying = laying
         self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
@@ -183,7 +183,7 @@ class KeepingCommands:
         if len(paths) == 1 and not paths[0].lower().endswith((*TEXTS, IDS)):
             self.open_path(paths[0])
             return
-        title = f"Looking at {opening.name_of(paths[0])}"
+        title = f"Looking at {name_of(paths[0])}"
         self.working.start(self.lanes.files, "open", title, sorted_out(paths), self._sorted_out)
 
     def _sorted_out(self, found: list[Any]) -> None:
@@ -228,7 +228,7 @@ class KeepingCommands:
     def _saved(self, capture: Capture, path: str) -> None:
         if not capture.items:  # of many texts one was written: the others stay where they are
             self.session.lies_at(capture, path)
-        self.opened_before[path] = opening.name_of(path)
+        self.opened_before[path] = name_of(path)
         self.say(tr("Saved {path}", path=path))
 
     def save_session(self) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, Task
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
+from hgviz.gui.samples import name_of
 from hgviz.session.saved import is_session
 
 TEXTS = (".txt", ".tsv", ".csv", ".jsonl")  # what is scored on, or captured text by text

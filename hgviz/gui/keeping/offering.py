@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.keeping.recent import place_of
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
+from hgviz.gui.samples import name_of
 
 if TYPE_CHECKING:
     from hgviz.session import Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import settings
 from hgviz.core import Step, Task
-from hgviz.gui import opening
+from hgviz.gui.samples import samples
 from hgviz.models.formats.cache import is_there
 from hgviz.resources import resource
 
@@ -23,7 +23,7 @@ class Opened(dict[str, str]):
     path. told: hears of every path that is opened, also again."""
 
     def __init__(self, told: Callable[[str], None]) -> None:
-        super().__init__(opening.samples())
+        super().__init__(samples())
         self._told = told
 
     def __setitem__(self, path: str, name: str) -> None:
@@ -40,7 +40,7 @@ class Recent:
 
     def add(self, path: str) -> None:
         """A path was opened. What comes with hgviz has a place of its own in the menus."""
-        if path in opening.samples() or Path(path).is_relative_to(resource("sample")):
+        if path in samples() or Path(path).is_relative_to(resource("sample")):
             return
         path = os.path.abspath(path) if os.path.lexists(path) else path
         self.session.put(gone=self.session.gone - {path})

@@ -23,8 +23,8 @@ from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.keeping.gathering import NAMES, checking, gather, placed
 from hgviz.gui.keeping.sessions import OPEN, last
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.samples import name_of
 from hgviz.session import saved
 from hgviz.session.saved import Saved
 from hgviz.study import Mask, Study

@@ -17,6 +17,7 @@ from hgviz.gui import opening
 from hgviz.gui.keeping.gathering import NAMES, Checked, checking, gather, placed, saving
 from hgviz.gui.language import tr
 from hgviz.gui.looks import LOOKS
+from hgviz.gui.samples import TEXT, name_of
 from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import saved
@@ -27,7 +28,6 @@ from hgviz.study import Mask
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hgviz.gui.commands import Commands
     from hgviz.session import Mode
 
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
@@ -39,7 +39,7 @@ class Sessions:
     """Sessions of a window. file: the one at hand, "" for none; layout and lay_out: what tells and
     changes how the window is laid out."""
 
-    def __init__(self, commands: Commands) -> None:
+    def __init__(self, commands: Any) -> None:
         self.commands, self.file = commands, ""
         self.session, self.working = commands.session, commands.working
         self.layout: Callable[[], Layout] = Layout
@@ -106,7 +106,7 @@ class Sessions:
         everything in it where the first of them cannot be opened.
         """
         first = paths.get("capture") or paths["model"]
-        commands, title = self.commands, f"Opening {opening.name_of(first)}"
+        commands, title = self.commands, f"Opening {name_of(first)}"
         done = partial(self._open_together, paths, page)
         commands.working.start(commands.lanes.files, OPEN, title, _readable(first), done)
 
@@ -167,7 +167,7 @@ class Restoring:
             self._study()
 
     def _look(self, path: str, task: Any, done: Any, failed: Any) -> None:
-        lane, title = self.commands.lanes.files, f"Opening {opening.name_of(path)}"
+        lane, title = self.commands.lanes.files, f"Opening {name_of(path)}"
         self.commands.working.start(lane, OPEN, title, task, done, failed)
 
     def _without_capture(self, error: BaseException) -> None:
@@ -192,7 +192,7 @@ class Restoring:
 
     def _capture_again(self) -> None:
         wanted = self.wanted
-        self.session.put(text=wanted.text or opening.TEXT, second=wanted.second)
+        self.session.put(text=wanted.text or TEXT, second=wanted.second)
         self.commands.capturing.start_again(
             self.paths["model"],
             then=self._picture_there,
@@ -356,7 +356,7 @@ def _readable(path: str) -> Task[None]:
 
 def _no_capture(path: str) -> HgvizError:
     return HgvizError(
-        f"{opening.name_of(path)} is no capture any more",
+        f"{name_of(path)} is no capture any more",
         "the session was saved with one there",
         "Open it by itself",
     )

@@ -16,13 +16,13 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractScrollArea
 
 from hgviz.gui import theme
+from hgviz.gui.controls import turns_along
 from hgviz.gui.language import tr
 from hgviz.gui.links.brush import Brush
 from hgviz.gui.links.plan import Plan
 from hgviz.gui.links.scene import Scene
 from hgviz.gui.links.track import Track
 from hgviz.gui.views import ink
-from hgviz.gui.views.pointer import turns_along
 
 TURN = 66  # px for one
 QUERY, KEY = 0, 1

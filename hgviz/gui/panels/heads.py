@@ -21,6 +21,7 @@ from hgviz.gui.views import words
 from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import CAPTURE
 from hgviz.gui.views.ink import faint, focus_ring
+from hgviz.gui.views.words import measured
 from hgviz.maps import LazyMap
 
 if TYPE_CHECKING:
@@ -208,20 +209,6 @@ class Ticks(QWidget):
             painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
             if self.hasFocus():
                 focus_ring(painter, QRectF(self.rect()))
-
-
-def measured(metric: str, value: float) -> str:
-    """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
-    if value != value:
-        return "–"
-    if metric == "offset":
-        return f"{value:+,.0f}".replace("-", "−") if value else "0"
-    if metric in ("distance", "centre", "width"):
-        near = abs(value) < 10
-        return (f"{value:.1f}" if near else f"{value:,.0f}").replace("-", "−")
-    if metric == "variance":
-        return f"{value:.2g}"
-    return words.weight(value)
 
 
 def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Task[Told]:

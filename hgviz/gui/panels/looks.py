@@ -16,8 +16,7 @@ from hgviz.gui.controls import Words, label
 from hgviz.gui.language import tr
 from hgviz.gui.views import ink, naming, signs, words
 from hgviz.gui.views.base import View
-from hgviz.gui.views.choosing import CAPTURE
-from hgviz.gui.views.map import NOTHING
+from hgviz.gui.views.choosing import CAPTURE, NOTHING
 
 if TYPE_CHECKING:
     from hgviz.session import Session

@@ -14,8 +14,8 @@ from hgviz.analysis.trial import Trial, Which
 from hgviz.core import Step, Task
 from hgviz.gui.controls import tip
 from hgviz.gui.language import tr
-from hgviz.gui.opening import reads_text
 from hgviz.gui.prune.explained import told
+from hgviz.gui.reasons import reads_text
 from hgviz.gui.views import naming
 
 if TYPE_CHECKING:

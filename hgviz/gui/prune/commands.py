@@ -14,6 +14,7 @@ from hgviz.gui import opening
 from hgviz.gui.asking import TEXTS, ask_for, ask_where
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.language import tr
+from hgviz.gui.samples import name_of
 from hgviz.resources import resource
 from hgviz.session import undoing
 
@@ -91,7 +92,7 @@ class PruneCommands:
             self.pruning.labels[self.session.checkpoint, data] = labels
             self.use_data(data)
 
-        dialog = LabelsDialog(self.window, opening.name_of(data), error)
+        dialog = LabelsDialog(self.window, name_of(data), error)
         dialog.chosen.connect(self.answered("choose_data", use))
         dialog.open()
 
@@ -146,7 +147,7 @@ class PruneCommands:
         from hgviz.gui.prune import studied
 
         session = self.session
-        self.opened_before[study.path] = opening.name_of(study.path)
+        self.opened_before[study.path] = name_of(study.path)
         nothing = session.model is None and session.capture is None and not session.checkpoint
         if nothing:
             self._show_alone(study)
@@ -192,7 +193,7 @@ class PruneCommands:
             return
         task = tasks.require_model_of(self.session.study, path)
         self.working.start(
-            self.lanes.engine, FIND, f"Looking at {opening.name_of(path)}", task,
+            self.lanes.engine, FIND, f"Looking at {name_of(path)}", task,
             self.open_path, self._not_its_model, bound=True,
         )  # fmt: skip
 

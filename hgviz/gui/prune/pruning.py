@@ -15,6 +15,7 @@ from hgviz.errors import LabelError
 from hgviz.gui import opening
 from hgviz.gui.language import tr
 from hgviz.gui.prune import trying
+from hgviz.gui.samples import name_of
 from hgviz.gui.working import GOING
 from hgviz.session import Session, undoing
 from hgviz.study import Mask, Study
@@ -94,7 +95,7 @@ class Pruning:
 
         task = trying.save(replace(study, masks=self.session.masks), path)
         self.working.start(
-            self.lanes.files, f"save {path}", f"Saving {opening.name_of(path)}", task, saved,
+            self.lanes.files, f"save {path}", f"Saving {name_of(path)}", task, saved,
             lasting=True,
         )  # fmt: skip
 
@@ -145,7 +146,7 @@ class Pruning:
         self.working.start(
             self.lanes.engine,
             DATA,
-            f"Reading {opening.name_of(data)}",
+            f"Reading {name_of(data)}",
             trying.prepare(
                 session.model,
                 session.checkpoint,
@@ -315,7 +316,7 @@ class Pruning:
             return
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
-        data = opening.name_of(self.session.data)
+        data = name_of(self.session.data)
         task = trying.measuring(self.trials, needs, data, self.known, self.urgent)
         self._start(MEASURE, "Measuring heads", task, self._measured)
         self._go_on()

@@ -27,8 +27,8 @@ from hgviz.gui import theme
 from hgviz.gui.asking import ask_for
 from hgviz.gui.controls import Button, Picker, Progress, Words, label
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.samples import name_of
 
 if TYPE_CHECKING:
     from hgviz.gui.prune.removing import Removal

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId, Layer, ModelSpec, Off, Step, Task
+from hgviz.core import HeadId, ModelSpec, Off, Step, Task
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of, shown_error
+from hgviz.gui.opening import shown_error
+from hgviz.gui.samples import name_of
+from hgviz.gui.views.naming import named
 from hgviz.gui.working import GOING
 
 if TYPE_CHECKING:
@@ -76,16 +78,6 @@ class Removal:
             data=data,
             labels=self.labels or None,
         )
-
-
-def named(off: Off, layers: Iterable[Layer]) -> str:
-    """Heads as `--off` takes them, a whole layer in one: "3.5,4.*"."""
-    words: list[str] = []
-    for layer in layers:
-        gone = [head for head in layer.heads if HeadId(layer.index, head) in off]
-        whole = len(gone) == len(layer.heads) > 1
-        words += [f"{layer.index}.*"] if whole else [f"{layer.index}.{head}" for head in gone]
-    return ",".join(words)
 
 
 def free(out: Path) -> Path:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.gui.actions import by_name
 from hgviz.gui.language import tr
-from hgviz.gui.opening import name_of
 from hgviz.gui.prune.shades import place_noun
+from hgviz.gui.samples import name_of
 from hgviz.gui.views.words import counted
 from hgviz.study import Study
 

@@ -13,9 +13,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
 from hgviz.core import Step, Task
-from hgviz.gui import opening
 from hgviz.gui.asking import ask_for
 from hgviz.gui.language import tr
+from hgviz.gui.samples import name_of
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SweepCommands:
 
     def show_sweep(self, found: Sweep, path: str) -> None:
         """Show a study that was opened, by its file or its folder."""
-        self.opened_before[path] = found.title or opening.name_of(path)
+        self.opened_before[path] = found.title or name_of(path)
         at = Path(path).resolve()
         file = str(at if at.is_file() else at / "study.toml")
         found = replace(found, path=str(Path(found.path).resolve()))

@@ -12,7 +12,7 @@ from hgviz.core import HgvizError, Step, Task, finish
 from hgviz.gui.controls import Button, PaneHead, label
 from hgviz.gui.helping import log
 from hgviz.gui.language import tr
-from hgviz.gui.opening import reads_text
+from hgviz.gui.reasons import reads_text
 from hgviz.gui.views.busy import Busy, time_left
 from hgviz.gui.views.still import left_alone, put_on_clipboard
 from hgviz.gui.working import GOING

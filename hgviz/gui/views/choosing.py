@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
@@ -11,11 +11,13 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.core import Selection
-from hgviz.gui.controls import Segments
+from hgviz.gui.controls import Segments, arrow_of
 from hgviz.gui.language import tr
 from hgviz.gui.views.base import View
-from hgviz.gui.views.pointer import arrow_of
 from hgviz.session import Session, step_token
+
+if TYPE_CHECKING:
+    pass
 
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
@@ -80,3 +82,6 @@ class MapsView(View):
         else:
             return False
         return True
+
+
+NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")

@@ -9,11 +9,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from hgviz.core import Capture, HeadId, Task
 from hgviz.gui.controls import IconButton, PaneHead, label
 from hgviz.gui.language import tr
-from hgviz.gui.views import tables, verdict
+from hgviz.gui.views import verdict
 from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import CAPTURE
 from hgviz.gui.views.naming import region, shown, word_spans
 from hgviz.gui.views.stages import stages
+from hgviz.gui.views.strips import of_story
 from hgviz.gui.views.trace import Trace, Wish, follow
 from hgviz.gui.views.walk import Trail
 from hgviz.gui.views.words import counted
@@ -103,7 +104,7 @@ class FollowView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """One row for each stage, with the strongest keys and their weights."""
-        return tables.of_story(self.trail.story) if self.trail.story is not None else None
+        return of_story(self.trail.story) if self.trail.story is not None else None
 
     # --- inside -----------------------------------------------------------------------------------
 

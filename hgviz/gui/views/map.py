@@ -17,7 +17,7 @@ from hgviz.gui.controls import IconButton, PaneHead, label, tip
 from hgviz.gui.language import tr
 from hgviz.gui.views import sayings, tables, words
 from hgviz.gui.views.canvas import Canvas
-from hgviz.gui.views.choosing import CAPTURE, MapsView, scale_choice
+from hgviz.gui.views.choosing import CAPTURE, NOTHING, MapsView, scale_choice
 from hgviz.gui.views.crosshair import Cross
 from hgviz.gui.views.grid import banded
 from hgviz.gui.views.opened import Opened, Opener
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 LEAST_ROLE = 48  # px of a chip: less than this says nothing
 CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
-NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
 
 
 class MapView(MapsView):

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import html
 import unicodedata
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Integers, Prompt
+from hgviz.core import HeadId, Integers, Layer, Off, Prompt
 from hgviz.gui.language import tr
+
+if TYPE_CHECKING:
+    pass
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
@@ -152,3 +157,13 @@ def _sign(char: str) -> str:
     if char == "\x7f":
         return "␡"
     return SPACE if char.isspace() and char not in LINE_ENDS else "\ufffd"
+
+
+def named(off: Off, layers: Iterable[Layer]) -> str:
+    """Heads as `--off` takes them, a whole layer in one: "3.5,4.*"."""
+    words: list[str] = []
+    for layer in layers:
+        gone = [head for head in layer.heads if HeadId(layer.index, head) in off]
+        whole = len(gone) == len(layer.heads) > 1
+        words += [f"{layer.index}.*"] if whole else [f"{layer.index}.{head}" for head in gone]
+    return ",".join(words)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QToolTip
 
+from hgviz.gui.controls import NOTCH
+
 if TYPE_CHECKING:
     from hgviz.gui.views.canvas import Canvas
-
-NOTCH = 120  # units of the wheel for one turn
 STILL = 4  # px: a press that moves less is a click
 TURNS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
-ARROWS = {
-    Qt.Key.Key_Up: (-1, "query"),
-    Qt.Key.Key_Down: (1, "query"),
-    Qt.Key.Key_Left: (-1, "key"),
-    Qt.Key.Key_Right: (1, "key"),
-}
 
 
 class Pointer(QObject):
@@ -111,15 +105,3 @@ class Pointer(QObject):
         self._turned -= turns * NOTCH
         if turns:
             self._canvas.zoom(turns, event.position())
-
-
-def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
-    """A step of the query or the key, where the key pressed is an arrow alone."""
-    plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-    return None if plain else ARROWS.get(Qt.Key(event.key()))
-
-
-def turns_along(event: QWheelEvent) -> float:
-    """Turns of the wheel along a text, whichever way it was turned more."""
-    turn = event.angleDelta()
-    return (turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()) / NOTCH

@@ -23,13 +23,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Integers, Prompt
 from hgviz.gui import theme
+from hgviz.gui.controls import turns_along
 from hgviz.gui.language import tr
 from hgviz.gui.views import ends, ink, labels, ribbon
 from hgviz.gui.views.cells import Glyph, Line, Rows, Ruler, glyphs
 from hgviz.gui.views.ends import LANE
 from hgviz.gui.views.labels import LEFT
 from hgviz.gui.views.passages import Tokens
-from hgviz.gui.views.pointer import turns_along
 
 RIGHT, TOP = 17, 6  # px: the padding of the pane
 LETTER = 0.62  # the width of a monospaced letter, in parts of its size

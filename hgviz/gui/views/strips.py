@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +10,15 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from hgviz import palettes
-from hgviz.core import Capture, Display, Floats, Prompt
+from hgviz.core import Capture, Display, Floats, Integers, Prompt
 from hgviz.gui import theme
+from hgviz.gui.language import tr
+from hgviz.gui.views import naming, words
 from hgviz.gui.views.ink import faint
 from hgviz.gui.views.journey import ASIDE, Course, Strip
 from hgviz.gui.views.naming import name
 from hgviz.gui.views.stages import Stage
+from hgviz.gui.views.tablerow import Table
 from hgviz.gui.views.trace import Trace
 
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
@@ -150,3 +154,44 @@ class StripPen:
 def width(font: QFont, said: str) -> float:
     """How wide a text is in a font."""
     return QFontMetricsF(font).horizontalAdvance(said)
+
+
+def of_story(story: Story) -> Table:
+    """One row for each stage of a letter's way with its strongest keys, then all of them
+    together."""
+    capture, most = story.capture, max((len(one.top) for one in story.trace.looks), default=0)
+    numbered = (
+        (tr("Key {number}", number=one + 1), tr("Weight {number}", number=one + 1))
+        for one in range(most)
+    )
+    heads = [tr("Stage"), tr("What happens"), tr("Level"), tr("Head"), tr("Role")]
+    out = [[*heads, *(one for pair in numbered for one in pair)]]
+    for stage, look in zip(story.way, story.trace.looks, strict=True):
+        known = [str(stage.number), stage.title(capture.spec, story.noun)]
+        known += [words.level(capture.spec, stage.level), look.name, look.role]
+        from_layers = [look.head.layer] if look.head is not None else stage.layers[:1]
+        spans = [capture.key_spans(one) for one in from_layers]  # a stranger's map may have more
+        out.append(known + _keys(story, stage.level, look.top, most, *spans))
+    together = story.trace.together
+    if together is not None:
+        order = np.argsort(-together, kind="stable")[:most]
+        top = [(int(key), float(together[key])) for key in order if together[key] > 0]
+        level = story.trace.level
+        all_of = [str(len(story.way) + 1), tr("All levels"), words.level(capture.spec, level)]
+        out.append([*all_of, "", "", *_keys(story, level, top, most)])
+    return out
+
+
+def _keys(
+    story: Story, level: int, top: Iterable[tuple[int, float]], most: int,
+    spans: Integers | None = None,
+) -> list[str]:  # fmt: skip
+    """Glyph and weight of the strongest keys, as many cells as there are names. spans: what the
+    keys stand for, where that is not the level's own."""
+    cells, prompt = [], story.prompts[level]
+    spans = story.capture.spans[level] if spans is None else spans
+    for key, weight in top:
+        start, end = (int(one) for one in spans[key])
+        glyph = naming.glyph(prompt, start, end) if start >= 0 else "∅"
+        cells += [f"{key} {glyph}", repr(weight)]
+    return cells + [""] * (2 * most - len(cells))

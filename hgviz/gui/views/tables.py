@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hgviz.analysis.heads import METRICS
-from hgviz.core import HeadId, Integers
+from hgviz.core import HeadId
 from hgviz.gui.heads.metrics import named
 from hgviz.gui.language import tr
 from hgviz.gui.views import mosaic, naming, words
 from hgviz.gui.views.sight import rule_of, seen
+from hgviz.gui.views.tablerow import Table, _number, span
 
 if TYPE_CHECKING:
     from hgviz.gui.views.atlas import Thumb
     from hgviz.gui.views.cells import Line
     from hgviz.gui.views.opened import Opened
     from hgviz.gui.views.passages import Passage
-    from hgviz.gui.views.strips import Story
     from hgviz.gui.views.tiles import Tiles
     from hgviz.gui.views.viewport import Viewport
     from hgviz.session import Session
-
-Table = list[list[str]]
 CELL = ("Query", "Query token", "Key", "Key token", "Weight")
 
 
@@ -114,53 +112,3 @@ def _weight(line: Line, token: int) -> str:
     if cell is None or line.weights is None or (line.seen is not None and not line.seen[cell]):
         return ""
     return str(line.weights[cell])
-
-
-def of_story(story: Story) -> Table:
-    """One row for each stage of a letter's way with its strongest keys, then all of them
-    together."""
-    capture, most = story.capture, max((len(one.top) for one in story.trace.looks), default=0)
-    numbered = (
-        (tr("Key {number}", number=one + 1), tr("Weight {number}", number=one + 1))
-        for one in range(most)
-    )
-    heads = [tr("Stage"), tr("What happens"), tr("Level"), tr("Head"), tr("Role")]
-    out = [[*heads, *(one for pair in numbered for one in pair)]]
-    for stage, look in zip(story.way, story.trace.looks, strict=True):
-        known = [str(stage.number), stage.title(capture.spec, story.noun)]
-        known += [words.level(capture.spec, stage.level), look.name, look.role]
-        from_layers = [look.head.layer] if look.head is not None else stage.layers[:1]
-        spans = [capture.key_spans(one) for one in from_layers]  # a stranger's map may have more
-        out.append(known + _keys(story, stage.level, look.top, most, *spans))
-    together = story.trace.together
-    if together is not None:
-        order = np.argsort(-together, kind="stable")[:most]
-        top = [(int(key), float(together[key])) for key in order if together[key] > 0]
-        level = story.trace.level
-        all_of = [str(len(story.way) + 1), tr("All levels"), words.level(capture.spec, level)]
-        out.append([*all_of, "", "", *_keys(story, level, top, most)])
-    return out
-
-
-def _keys(
-    story: Story, level: int, top: Iterable[tuple[int, float]], most: int,
-    spans: Integers | None = None,
-) -> list[str]:  # fmt: skip
-    """Glyph and weight of the strongest keys, as many cells as there are names. spans: what the
-    keys stand for, where that is not the level's own."""
-    cells, prompt = [], story.prompts[level]
-    spans = story.capture.spans[level] if spans is None else spans
-    for key, weight in top:
-        start, end = (int(one) for one in spans[key])
-        glyph = naming.glyph(prompt, start, end) if start >= 0 else "∅"
-        cells += [f"{key} {glyph}", repr(weight)]
-    return cells + [""] * (2 * most - len(cells))
-
-
-def span(first: int, last: int) -> str:
-    """One cell by its number, several as Python writes a range."""
-    return str(first) if last <= first else f"{first}:{last + 1}"
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None or value != value else repr(float(value))

@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hgviz.core import Level, ModelSpec
 from hgviz.gui.language import tr
+from hgviz.gui.views import words
+
+if TYPE_CHECKING:
+    pass
 
 READ = {"text": "Text", "image": "Image", "audio": "Sound"}  # by what a model reads
 NUMBERS = (
@@ -104,3 +109,17 @@ def layers(numbers: Sequence[int]) -> str:
         return tr("layers {first} to {last}", first=first, last=last)
     before = ", ".join(map(str, numbers[:-1]))
     return tr("layers {before} and {last}", before=before, last=last)
+
+
+def measured(metric: str, value: float) -> str:
+    """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
+    if value != value:
+        return "–"
+    if metric == "offset":
+        return f"{value:+,.0f}".replace("-", "−") if value else "0"
+    if metric in ("distance", "centre", "width"):
+        near = abs(value) < 10
+        return (f"{value:.1f}" if near else f"{value:,.0f}").replace("-", "−")
+    if metric == "variance":
+        return f"{value:.2g}"
+    return words.weight(value)

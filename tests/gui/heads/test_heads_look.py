@@ -13,8 +13,8 @@ from hgviz.core import HeadId, finish
 from hgviz.gui.heads.metrics import explained, named
 from hgviz.gui.heads.table import FIXED, MEANT
 from hgviz.gui.heads.view import HeadsView
-from hgviz.gui.panels.heads import measured
 from hgviz.gui.plots import Points
+from hgviz.gui.views.words import measured
 from hgviz.models import open_model
 from hgviz.session import Session
 from tests.gui.viewing import session_of, showing

@@ -8,9 +8,10 @@ import pytest
 
 from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
 from hgviz.core import HeadId, Selection
-from hgviz.gui.panels.heads import HeadPanel, measured
+from hgviz.gui.panels.heads import HeadPanel
 from hgviz.gui.panels.looks import LooksPanel
 from hgviz.gui.panels.worth import WorthPanel
+from hgviz.gui.views.words import measured
 from tests.gui.viewing import picture, session_of, showing
 
 

@@ -17,6 +17,7 @@ from hgviz.core import finish
 from hgviz.gui import opening
 from hgviz.gui.compare.told import model_of
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.samples import FIRST
 from hgviz.gui.sweeps import about, results, watching
 from hgviz.gui.sweeps.table import COLUMNS
 from hgviz.resources import resource
@@ -234,7 +235,7 @@ def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, un
 def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studied):
     session = studied.session
     one = session.sweep.of("train")[0].cell
-    capture = open_capture(resource(opening.FIRST))
+    capture = open_capture(resource(FIRST))
     assert model_of(session, capture) == capture.spec.name
     trained = replace(capture.spec, name=one.key)
     assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"

@@ -21,7 +21,7 @@ from hgviz.gui.panels.worth import WorthPanel
 from hgviz.gui.views.follow import FollowView
 from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.map import MapView
-from hgviz.gui.views.tables import of_story
+from hgviz.gui.views.strips import of_story
 from hgviz.gui.views.text import TextStrip
 from hgviz.session import Session, Work
 from tests.gui.viewing import session_of, showing
