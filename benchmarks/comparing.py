@@ -116,7 +116,7 @@ def resize(view, size, room):
 @contextmanager
 def single(capture):
     """The map of the first head."""
-    from hgviz.gui.views.map import MapView
+    from hgviz.gui.map import MapView
 
     with shown(MapView, INSPECT, capture=capture) as view:
         turn(lambda: view.canvas.view is not None)
@@ -126,7 +126,7 @@ def single(capture):
 @contextmanager
 def compared(a, b):
     """The maps of the first heads of both."""
-    from hgviz.gui.compare.maps import CompareView
+    from hgviz.gui.compare import CompareView
 
     with shown(CompareView, COMPARE, capture=a, beside=b) as view:
         turn(lambda: view.trio.view is not None)

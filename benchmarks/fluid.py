@@ -112,7 +112,7 @@ def shown(path):
     from hgviz.gui import theme
     from hgviz.gui.application import application
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.views.map import MapView
+    from hgviz.gui.map import MapView
     from hgviz.session import Session
     from hgviz.store import open_capture
 
@@ -323,8 +323,8 @@ def memory():
 def openings(path):
     """Opening heads at 32k that were open before, and others of the same file."""
     from hgviz.core import HeadId, finish
+    from hgviz.gui.tiles import Tiles
     from hgviz.gui.views.opened import Opener
-    from hgviz.gui.views.tiles import Tiles
     from hgviz.gui.views.viewport import Viewport
     from hgviz.store import open_capture
 
@@ -350,7 +350,7 @@ def minute(path):
     from PySide6.QtCore import QPointF
 
     from hgviz.gui import opening
-    from hgviz.gui.proof import opened
+    from hgviz.gui.selftest import opened
 
     opening.AT_ONCE = 0  # heads are not measured: the window opens such captures the same way
     with opened(path) as (program, frame):

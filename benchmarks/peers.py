@@ -233,7 +233,7 @@ def ours(name, length, layers, heads, folder):
     """The work of hgviz on random weights, or on random queries and keys."""
     import numpy as np
 
-    from hgviz.gui.proof import window_picture
+    from hgviz.gui.selftest import window_picture
     from hgviz.store import write_capture
 
     random = np.random.default_rng(0)

@@ -70,9 +70,9 @@ def seconds(count):
 
 def capture():
     """The Inspect page while texts of several lengths are captured."""
-    from hgviz.gui.proof import opened
+    from hgviz.gui.jobs import GOING
     from hgviz.gui.samples import FIRST, TEXT
-    from hgviz.gui.working import GOING
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     heading("event loop later than asked, 99 % of its turns")
@@ -112,8 +112,8 @@ def tried(sample, data):
 
     from hgviz import tasks
     from hgviz.core import finish
-    from hgviz.gui.proof import opened
     from hgviz.gui.samples import FIRST
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     path = resource(f"sample/{sample}")

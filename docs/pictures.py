@@ -52,8 +52,8 @@ def main() -> None:
 
 def windows() -> None:
     """The window: every mode, signed weights, many texts, and a text being written."""
-    from hgviz.gui.proof import window_picture
     from hgviz.gui.samples import CLASSIFIERS, FIRST, REVIEW, SAMPLE
+    from hgviz.gui.selftest import window_picture
     from hgviz.resources import resource
 
     pages.PICTURES.mkdir(exist_ok=True)
@@ -76,8 +76,8 @@ def windows() -> None:
 
 def looks() -> None:
     """The other looks at a head that need no model."""
-    from hgviz.gui.proof import opened
     from hgviz.gui.samples import FIRST
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     for look in ("links", "neurons", "heads"):
@@ -91,8 +91,8 @@ def compared(folder: Path) -> None:
     """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
     from hgviz import tasks
     from hgviz.core import finish
-    from hgviz.gui.proof import opened
     from hgviz.gui.samples import FIRST, SAMPLE
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
     from hgviz.store import open_capture
 
@@ -108,8 +108,8 @@ def compared(folder: Path) -> None:
 
 def across() -> None:
     """The Hourglass across its levels, one answer chosen."""
-    from hgviz.gui.proof import opened
     from hgviz.gui.samples import FIRST
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame):
@@ -121,9 +121,9 @@ def across() -> None:
 
 def exporting() -> None:
     """What is asked before a figure is written, and its page."""
-    from hgviz.gui.exporting.dialog import ExportDialog
-    from hgviz.gui.proof import opened
+    from hgviz.gui.export import ExportDialog
     from hgviz.gui.samples import FIRST
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame):
@@ -139,8 +139,8 @@ def studied() -> None:
     """The page of a study of many runs: its cells, one chosen, and what is left as heads go."""
     import kept
 
-    from hgviz.gui.proof import opened
     from hgviz.gui.samples import FIRST
+    from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
@@ -168,7 +168,7 @@ def captured_texts(model: Path, folder: Path) -> Path:
 
 def searched(file: Path, query: str) -> QImage:
     """The window on a capture of many texts while somebody looks for one."""
-    from hgviz.gui.proof import opened
+    from hgviz.gui.selftest import opened
 
     with opened(file) as (program, frame):
         program.settle()

@@ -87,14 +87,14 @@ def demo(headless: Path | None = None) -> int:
     """The window on the sample; with a folder, the same work off screen."""
     if headless is None:
         return window([], go_on=False)
-    from hgviz.gui import proof
+    from hgviz.gui import selftest as proof
 
     return proof.demo(headless)
 
 
 def selftest() -> int:
     """Prove that the parts of an installed or frozen program work; 1 if one does not."""
-    from hgviz.gui import proof
+    from hgviz.gui import selftest as proof
 
     return proof.selftest()
 
@@ -183,7 +183,7 @@ class Starter(QObject):
     @Slot()
     def furnish(self) -> None:
         """Import what is heavy and show the first capture."""
-        from hgviz.gui.helping import log
+        from hgviz.gui import log
 
         log.start()
         QApplication.instance().aboutToQuit.connect(log.stop)

@@ -29,10 +29,10 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication, QLabel, QRubberBand, QSizePolicy, QWidget
 
 from hgviz.gui import plots, theme
+from hgviz.gui.ink import focus_ring
 from hgviz.gui.plots import Chart, Mark, Note, Plot, Points, Scale, Spots
 from hgviz.gui.theme import faint
 from hgviz.gui.views.cellcard import CellCard
-from hgviz.gui.views.ink import focus_ring
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 
 LONG = 2000  # points of a series of which only what is seen is drawn

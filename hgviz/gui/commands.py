@@ -17,28 +17,28 @@ from hgviz.core import HeadId, HgvizError, replace
 from hgviz.gui import dialogs, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.asking import READABLE, ask_for
-from hgviz.gui.attribution.asking import Explaining
-from hgviz.gui.attribution.commands import AttributionCommands
-from hgviz.gui.capturing import Capturing
-from hgviz.gui.compare.commands import CompareCommands
-from hgviz.gui.compare.comparing import BESIDE, Comparing
+from hgviz.gui.attribution_parts.asking import Explaining
+from hgviz.gui.attribution_parts.commands import AttributionCommands
+from hgviz.gui.compare_parts.commands import CompareCommands
+from hgviz.gui.compare_parts.comparing import BESIDE, Comparing
 from hgviz.gui.exporting.commands import ExportCommands
 from hgviz.gui.helping.commands import HelpCommands
+from hgviz.gui.jobs import GOING, Working
 from hgviz.gui.keeping.commands import KeepingCommands
 from hgviz.gui.keeping.recent import Opened, Recent
-from hgviz.gui.keeping.sessions import Sessions
 from hgviz.gui.language import tr
-from hgviz.gui.panels.texts import TextsPanel
+from hgviz.gui.panels_parts.texts import TextsPanel
 from hgviz.gui.prompting import Prompting
-from hgviz.gui.prune.commands import PruneCommands
-from hgviz.gui.prune.pruning import CURVE, MEASURE, Pruning
-from hgviz.gui.prune.removing import REMOVE, Removing
+from hgviz.gui.prune_parts.commands import PruneCommands
+from hgviz.gui.prune_parts.removing import REMOVE, Removing
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
+from hgviz.gui.sessions import Sessions
+from hgviz.gui.sources import Capturing
 from hgviz.gui.stepping import Stepping
 from hgviz.gui.sweeps.commands import SweepCommands
 from hgviz.gui.sweeps.watching import Watching
-from hgviz.gui.views.base import View
-from hgviz.gui.working import GOING, Working
+from hgviz.gui.trials import CURVE, MEASURE, Pruning
+from hgviz.gui.view import View
 from hgviz.resources import resource
 from hgviz.session import Session, step_item
 

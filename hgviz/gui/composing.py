@@ -12,11 +12,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QWidget
 from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.core import HgvizError
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Picker, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay, ctrl_return
 from hgviz.gui.reasons import reads_pairs, reads_text
 from hgviz.gui.views.words import counted
+from hgviz.gui.widgets import Button, Picker, label
 
 if TYPE_CHECKING:
     from hgviz.core import ModelSpec

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 
 import hgviz
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
+from hgviz.gui.widgets import Button, label
 from hgviz.resources import resource
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui import theme
-from hgviz.gui.controls import IconButton, label
 from hgviz.gui.language import tr
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import IconButton, label
 
 TABS = 190  # px
 

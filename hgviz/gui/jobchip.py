@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from hgviz.gui.controls import IconButton, Progress, Words, label
+from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
-from hgviz.gui.panels.jobs import JobList
+from hgviz.gui.panels_parts.jobs import JobList
 from hgviz.gui.views.busy import time_left
-from hgviz.gui.working import GOING, within
+from hgviz.gui.widgets import IconButton, Progress, Words, label
 
 if TYPE_CHECKING:
     from hgviz.session import Work

@@ -11,19 +11,19 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
 
 # every picture of the window; each is imported when it is built, most after the first one is seen
 VIEWS = {
-    "hourglass": "hgviz.gui.views.hourglass:HourglassView",
-    "map": "hgviz.gui.views.map:MapView",
+    "hourglass": "hgviz.gui.hourglass:HourglassView",
+    "map": "hgviz.gui.map:MapView",
     "image": "hgviz.gui.views.image:ImageView",
-    "links": "hgviz.gui.links.view:LinksView",
-    "neurons": "hgviz.gui.neurons.view:NeuronView",
-    "attribution": "hgviz.gui.attribution.view:AttributionView",
-    "across": "hgviz.gui.across.view:AcrossView",
-    "heads": "hgviz.gui.heads.view:HeadsView",
-    "text": "hgviz.gui.views.text:TextStrip",
+    "links": "hgviz.gui.links:LinksView",
+    "neurons": "hgviz.gui.neurons_parts.view:NeuronView",
+    "attribution": "hgviz.gui.attribution:AttributionView",
+    "across": "hgviz.gui.across:AcrossView",
+    "heads": "hgviz.gui.heads:HeadsView",
+    "text": "hgviz.gui.text:TextStrip",
     "follow": "hgviz.gui.views.follow:FollowView",
 }
 # those that have a tab over the middle, and what it says

@@ -22,7 +22,7 @@ from hgviz.core import (
     Streaming,
     Task,
 )
-from hgviz.gui.helping import log
+from hgviz.gui import log
 from hgviz.gui.keeping.gathering import Checked, checking
 from hgviz.gui.reasons import reads_pairs, reads_text
 from hgviz.gui.samples import (

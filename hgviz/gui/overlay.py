@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from hgviz.gui import theme
-from hgviz.gui.controls import Button
 from hgviz.gui.language import tr
+from hgviz.gui.widgets import Button
 
 MARGIN = 24  # px of scrim that always shows around a card
 RETURN = (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -20,19 +20,19 @@ from hgviz.gui.actions import RECENT
 from hgviz.gui.application import application
 from hgviz.gui.bridge import Lanes
 from hgviz.gui.commands import Commands
+from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.jobchip import JobChip
+from hgviz.gui.jobs import GOING
 from hgviz.gui.keeping.laying import Laying
 from hgviz.gui.keeping.offering import RecentMenu
 from hgviz.gui.keeping.recovery import Recovery
-from hgviz.gui.keeping.sessions import last
 from hgviz.gui.language import tr
-from hgviz.gui.pages import EmptyPage, FollowPage, InspectPage
 from hgviz.gui.samples import FIRST, TEXT, name_of
+from hgviz.gui.sessions import last
 from hgviz.gui.status import Status
 from hgviz.gui.theme import wants_dark
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
 from hgviz.gui.window import Window
-from hgviz.gui.working import GOING
 from hgviz.resources import resource
 from hgviz.session import Session
 
@@ -41,8 +41,8 @@ LONG = 1000  # ms: shorter jobs are not shown in the status bar
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
 
 if TYPE_CHECKING:
-    from hgviz.gui.compare.page import ComparePage
-    from hgviz.gui.prune.page import PrunePage
+    from hgviz.gui.compare_parts.page import ComparePage
+    from hgviz.gui.prune_parts.page import PrunePage
     from hgviz.gui.sweeps.page import SweepPage
 
     Page = InspectPage | FollowPage | PrunePage | ComparePage | SweepPage
@@ -154,8 +154,8 @@ class Program:
         if self._complete or not self._open:
             return
         self._complete = True
-        from hgviz.gui.compare.page import ComparePage
-        from hgviz.gui.prune.page import PrunePage
+        from hgviz.gui.compare_parts.page import ComparePage
+        from hgviz.gui.prune_parts.page import PrunePage
         from hgviz.gui.sweeps.page import SweepPage
 
         with theme.undressed(self._app):

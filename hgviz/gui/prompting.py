@@ -15,7 +15,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.writing import WriteDialog, Writing
 
 if TYPE_CHECKING:
-    from hgviz.gui.capturing import Capturing
+    from hgviz.gui.sources import Capturing
     from hgviz.gui.window import Window
     from hgviz.session import Session
 

@@ -11,16 +11,16 @@ from PySide6.QtCore import QObject, QTimer
 from hgviz.core import Capture, Display, Prompt, Selection, Step, Task, finish
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
+from hgviz.gui.sentences import NULL, glyph, quoted
 from hgviz.gui.views import verdict
-from hgviz.gui.views.naming import NULL, glyph, quoted
 from hgviz.gui.views.signs import signed
 from hgviz.gui.views.words import counted, with_sign
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.compare.texts import Reader
-    from hgviz.gui.compare.told import Told
-    from hgviz.gui.controls import StatusLine, Words
+    from hgviz.gui.compare_parts.texts import Reader
+    from hgviz.gui.compare_parts.told import Told
+    from hgviz.gui.widgets import StatusLine, Words
     from hgviz.session import Session
     from hgviz.study import Study
 
@@ -81,7 +81,7 @@ class Status(QObject):
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
-            from hgviz.gui.sweeps.about import line_of
+            from hgviz.gui.runs import line_of
             from hgviz.gui.sweeps.commands import chosen as chosen_cell
 
             one = chosen_cell(session)
@@ -113,8 +113,8 @@ class Status(QObject):
 
     def _compared(self) -> Task[str]:
         """The same cell of A and B; reads a row of each."""
-        from hgviz.gui.compare.texts import Reader
-        from hgviz.gui.compare.told import sides_of
+        from hgviz.gui.compare_parts.texts import Reader
+        from hgviz.gui.compare_parts.told import sides_of
 
         self._reader = self._reader or Reader()
         session = self._session
@@ -127,7 +127,7 @@ class Status(QObject):
 def _both(
     reader: Reader, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
 ) -> Task[str]:
-    from hgviz.gui.compare import saying
+    from hgviz.gui.compare_parts import saying
 
     found = yield from reader.read(a, b, chosen, told, display)
     none = tr("{side} has none", side=told.b)
@@ -228,7 +228,7 @@ def _device(capture: Capture) -> str:
 
 def both_words(session: Session) -> str:
     """same text, 136 bytes · CPU, float32; of two captures."""
-    from hgviz.gui.compare import saying
+    from hgviz.gui.compare_parts import saying
 
     a, b = session.capture, session.beside
     assert a is not None and b is not None
@@ -243,7 +243,7 @@ def both_words(session: Session) -> str:
 
 def study_words(study: Study) -> str:
     """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
-    from hgviz.gui.prune.shades import place_noun
+    from hgviz.gui.prune_parts.shades import place_noun
 
     of = tr(
         "{model} on {data}",

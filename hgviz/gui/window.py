@@ -36,8 +36,8 @@ from PySide6.QtWidgets import (
 
 from hgviz.gui import menus, theme
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.controls import Button, IconButton, PaneHead, Segments, StatusLine, Words, line, tip
 from hgviz.gui.language import tr
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, StatusLine, Words, line, tip
 
 if TYPE_CHECKING:
     from hgviz.session import Session

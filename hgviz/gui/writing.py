@@ -8,11 +8,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QDoubleSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
 
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, Segments, Words, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
-from hgviz.gui.views.naming import shown
+from hgviz.gui.sentences import shown
 from hgviz.gui.views.words import counted
+from hgviz.gui.widgets import Button, Segments, Words, label
 
 MOST = 100_000  # tokens at a time, where the model sets no limit
 END = 48  # characters of the text that are shown

@@ -134,7 +134,7 @@ def study(program: Any, inputs: Path) -> None:
 
 def export(program: Any, inputs: Path) -> None:
     """The dialog that writes a figure, its preview drawn."""
-    from hgviz.gui.exporting.dialog import ExportDialog
+    from hgviz.gui.export import ExportDialog
 
     open_sample(program)
     program.settle()
@@ -207,7 +207,7 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
 
 def picture_at_rest(program: Any, frame: Any) -> Any:
     """The window (QImage) once no job runs and its picture stays the same."""
-    from hgviz.gui.working import GOING
+    from hgviz.gui.jobs import GOING
 
     picture, since = None, time.monotonic()
 

@@ -10,9 +10,9 @@ from PySide6.QtGui import QImage, QPainter
 
 from hgviz import palettes
 from hgviz.core import Display
-from hgviz.gui.views import ink
-from hgviz.gui.views.axes import Names
-from hgviz.gui.views.naming import word_spans
+from hgviz.gui import ink
+from hgviz.gui.grid import Names
+from hgviz.gui.sentences import word_spans
 from hgviz.gui.views.viewport import Along
 from tests.making import make_capture
 

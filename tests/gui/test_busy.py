@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 
 from hgviz.core import Step
 from hgviz.gui.bridge import Lanes
-from hgviz.gui.controls import label
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import label
 from hgviz.session import Session, Work
 
 

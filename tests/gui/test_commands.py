@@ -14,14 +14,14 @@ from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui import commands, opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
-from hgviz.gui.compare.choosing import CompareDialog
+from hgviz.gui.compare_parts.choosing import CompareDialog
 from hgviz.gui.composing import ExchangeDialog
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.export import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.prune.measuring import MeasureDialog
+from hgviz.gui.jobs import GOING
+from hgviz.gui.prune_parts.measuring import MeasureDialog
 from hgviz.gui.samples import FIRST, TEXT
-from hgviz.gui.working import GOING
 from hgviz.gui.writing import WriteDialog, Writing
 from hgviz.resources import resource
 from hgviz.session.other import Other

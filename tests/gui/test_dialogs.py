@@ -22,7 +22,7 @@ from hgviz.gui.dialogs import (
     ErrorDialog,
     Licences,
 )
-from hgviz.gui.helping.explaining import Explanation
+from hgviz.gui.help import Explanation
 from hgviz.gui.opening import shown_error
 
 ERROR = HgvizError(

@@ -11,12 +11,12 @@ from hgviz.core import HeadId, Selection, finish
 from hgviz.gui import status, theme
 from hgviz.gui.looks import VIEWS
 from hgviz.gui.looks import view as view_of
+from hgviz.gui.text import TextStrip
+from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.views import trace
 from hgviz.gui.views.ends import segment_ends
 from hgviz.gui.views.labels import null_box
 from hgviz.gui.views.stages import stages
-from hgviz.gui.views.strip import LEFT, TOP
-from hgviz.gui.views.text import TextStrip
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.model import open_model
 from hgviz.session import Session
@@ -152,8 +152,8 @@ def test_every_segmentation_is_drawn_in_every_look(app, model, dark, ends):
 
 
 def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
-    from hgviz.gui.panels.looks import LooksPanel
-    from hgviz.gui.views.map import MapView
+    from hgviz.gui.map import MapView
+    from hgviz.gui.panels import LooksPanel
 
     chosen = Selection(1, 0, 1, 1)  # before any end
     assert "query 0 (null group)" in status.chosen_words(given, chosen)

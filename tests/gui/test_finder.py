@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 
 from hgviz.core import HeadId
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.finder import Finder, entries, match
+from hgviz.gui.palette import Finder, entries, match
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from functools import cache
 import pytest
 
 from hgviz.core import Selection, finish
+from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.looks import VIEWS
 from hgviz.gui.looks import view as view_of
-from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.journey import Room, char_edges, lay
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Wish, follow

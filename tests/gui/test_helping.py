@@ -13,15 +13,15 @@ from PySide6.QtWidgets import QApplication
 
 import hgviz
 from hgviz.core import HgvizError
+from hgviz.gui import log
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.helping import log
-from hgviz.gui.helping.explaining import GUIDE, Explanation, find, linked, page, title, topics
+from hgviz.gui.help import GUIDE, Explanation, find, linked, page, title, topics
 from hgviz.gui.helping.keys import LOCAL
+from hgviz.gui.jobs import GOING
 from hgviz.gui.menus import LETTERS
 from hgviz.gui.opening import shown_error
-from hgviz.gui.views.base import View
-from hgviz.gui.working import GOING
+from hgviz.gui.view import View
 from hgviz.resources import resource
 
 GUI = Path(hgviz.__file__).parent / "gui"
@@ -120,11 +120,11 @@ def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
 
 
 def test_links_lead_to_headings(program, monkeypatch):
-    from hgviz.gui.helping import explaining
+    from hgviz.gui import help
 
     lines = "\n\n".join(f"line {number}" for number in range(99))
     text = f"# Two\n\n{lines}\n\n## At last\n\n{lines}"
-    monkeypatch.setattr(explaining, "page", lambda topic: text)
+    monkeypatch.setattr(help, "page", lambda topic: text)
     dialog = Explanation(program.frame, "keys")
     dialog.open()
     QApplication.processEvents()

@@ -16,17 +16,16 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.analysis.texts import texts_of
 from hgviz.core import HeadId, Prompt, Selection, finish, readonly
-from hgviz.gui import status, theme
-from hgviz.gui.panels.looks import LooksPanel
-from hgviz.gui.views import naming
-from hgviz.gui.views.axes import Names
+from hgviz.gui import sentences, status, theme
+from hgviz.gui.grid import Names
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.map import MapView
+from hgviz.gui.panels import LooksPanel
+from hgviz.gui.text import TextStrip
+from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
-from hgviz.gui.views.map import MapView
 from hgviz.gui.views.sayings import Reading
 from hgviz.gui.views.signs import signed
-from hgviz.gui.views.strip import LEFT, TOP
-from hgviz.gui.views.text import TextStrip
 from hgviz.gui.views.verdict import namer, of_text, of_token
 from hgviz.session import Session, clearest, step_layer, step_token
 from tests.gui import kinds
@@ -379,7 +378,7 @@ def test_ids_of_a_small_vocabulary_are_no_bytes_and_none_is_special():
     bare = Prompt("", ids, ("5", "114", "9"), readonly(np.full((3, 2), -1)))
     capture = replace(capture, spec=replace(capture.spec, vocabulary=151), prompt=bare)
     assert [namer(capture)(one) for one in (5, 114, 41)] == ["5", "114", "#41"]
-    assert naming.place(bare, np.zeros((0, 2), np.int64), 1, 2) == "position 1"
+    assert sentences.place(bare, np.zeros((0, 2), np.int64), 1, 2) == "position 1"
 
 
 def test_sums_too_small_to_write_are_whole_in_the_sentence(app):

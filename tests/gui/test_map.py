@@ -12,8 +12,8 @@ from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
 from hgviz.core import Capture, Display, HeadId, Item, Selection, finish
 from hgviz.gui import theme
-from hgviz.gui.views.map import MapView
-from hgviz.gui.views.tiles import Tiles, wanted
+from hgviz.gui.map import MapView
+from hgviz.gui.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from tests.gui.showing import shown
@@ -125,7 +125,7 @@ def test_the_dark_theme_keeps_the_colours_of_unsigned_data(app, small):
 def test_with_two_pixels_to_one_every_cell_is_a_square_of_whole_device_pixels(
     app, small, monkeypatch
 ):
-    monkeypatch.setattr("hgviz.gui.views.canvas.Canvas._ratio", property(lambda self: 2.0))
+    monkeypatch.setattr("hgviz.gui.heatmap.Canvas._ratio", property(lambda self: 2.0))
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         scale = int(view.canvas.view.down.scale)
         assert scale == 2 * 544 // len(small.prompt)

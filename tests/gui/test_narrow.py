@@ -6,12 +6,13 @@ import pytest
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter
 
 from hgviz.core import HeadId, Selection
+from hgviz.gui import follow as trail
 from hgviz.gui import theme
-from hgviz.gui.neurons.view import NeuronView
-from hgviz.gui.views import labels, trail
+from hgviz.gui.neurons_parts.view import NeuronView
+from hgviz.gui.text import TextStrip
+from hgviz.gui.views import labels
 from hgviz.gui.views.cells import Line
 from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.text import TextStrip
 from hgviz.gui.window import Chooser
 from tests.analysis.test_funnel import make as make_funnel
 from tests.analysis.test_segments import make

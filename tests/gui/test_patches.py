@@ -9,15 +9,15 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.jobs import GOING
+from hgviz.gui.layouts import arrange
 from hgviz.gui.looks import VIEWS
 from hgviz.gui.looks import view as view_of
-from hgviz.gui.views.arrangement import arrange
-from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.sight import rule_of
 from hgviz.gui.views.silhouette import Room, visits
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Wish, follow
-from hgviz.gui.working import GOING
 from hgviz.models import open_model
 from tests.gui.showing import shown
 from tests.models import patches as blt

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hgviz.gui import proof
+from hgviz.gui import selftest as proof
 from hgviz.gui.samples import FIRST, SAMPLE
 from hgviz.resources import resource
 

@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from hgviz.gui.tiles import Key, Part, Source, Tiles, wanted
 from hgviz.gui.views.readers import Readers
-from hgviz.gui.views.tiles import Key, Part, Source, Tiles, wanted
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import Rule
 

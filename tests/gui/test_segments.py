@@ -10,13 +10,13 @@ import pytest
 from hgviz.core import HeadId, Selection
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.gui import status
-from hgviz.gui.views.arrangement import Room as Space
-from hgviz.gui.views.arrangement import arrange
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.layouts import Room as Space
+from hgviz.gui.layouts import arrange
+from hgviz.gui.text import TextStrip
 from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
 from hgviz.gui.views.journey import Room, char_edges, lay
 from hgviz.gui.views.stages import stages
-from hgviz.gui.views.text import TextStrip
 from tests.analysis.test_segments import ENDS, TEXT, make
 from tests.gui.showing import shown
 from tests.test_families import call

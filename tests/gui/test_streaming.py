@@ -9,8 +9,8 @@ from hgviz import tasks
 from hgviz.core import NO_STREAMING, HeadId, Selection, Streaming, finish
 from hgviz.gui import opening
 from hgviz.gui.actions import by_name
-from hgviz.gui.compare import offers
-from hgviz.gui.panels import heads
+from hgviz.gui.compare_parts import offers
+from hgviz.gui.panels_parts import heads
 from hgviz.gui.views import sayings, sight
 from hgviz.maps import LazyMap, Rule
 from hgviz.session.other import Other

@@ -12,7 +12,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.working import GOING
+from hgviz.gui.jobs import GOING
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.formats.checkpoint import save

@@ -10,12 +10,12 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
-from hgviz.gui import theme
-from hgviz.gui.controls import turns_along
-from hgviz.gui.views import naming, ribbon
+from hgviz.gui import sentences, theme
+from hgviz.gui.text import TextStrip
+from hgviz.gui.textrows import LEFT, TOP
+from hgviz.gui.views import ribbon
 from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
-from hgviz.gui.views.strip import LEFT, TOP
-from hgviz.gui.views.text import TextStrip
+from hgviz.gui.widgets import turns_along
 from tests.gui.showing import colour_at, shown
 from tests.making import byte_prompt, make_capture
 
@@ -252,13 +252,13 @@ def test_letters_from_the_right_are_marked_and_keep_their_cells():
 
 def test_a_sentence_about_a_letter_from_the_right_reads_from_the_left(app):
     document = QTextDocument()
-    document.setPlainText(f"{naming.quoted('שלום')} looks at {naming.quoted('s')}")
+    document.setPlainText(f"{sentences.quoted('שלום')} looks at {sentences.quoted('s')}")
     assert document.firstBlock().textDirection() == Qt.LayoutDirection.LeftToRight
-    assert naming.quoted("s") == "“s”"
+    assert sentences.quoted("s") == "“s”"
 
 
 def test_control_characters_can_be_seen():
-    assert naming.shown("\n\t\x00\u200f ") == "↵⇥␀\ufffd·"
+    assert sentences.shown("\n\t\x00\u200f ") == "↵⇥␀\ufffd·"
 
 
 def test_pieces_are_as_wide_as_their_letters_and_special_ones_are_chips():
@@ -273,11 +273,11 @@ def test_pieces_are_as_wide_as_their_letters_and_special_ones_are_chips():
 
 def test_words_are_found_by_offsets():
     prompt = byte_prompt("a bé\n c.")
-    spans = naming.word_spans(prompt)
+    spans = sentences.word_spans(prompt)
     assert [prompt.words(*one) for one in spans.tolist()] == ["a", "bé", "c."]
-    assert naming.place(prompt, spans, 3, 4) == "in bé, position 3"
-    assert naming.place(prompt, spans, 8, 9) == "after c, position 8"
-    assert naming.place(prompt, spans, 2, 5) == "letters 2 to 4"
+    assert sentences.place(prompt, spans, 3, 4) == "in bé, position 3"
+    assert sentences.place(prompt, spans, 8, 9) == "after c, position 8"
+    assert sentences.place(prompt, spans, 2, 5) == "letters 2 to 4"
 
 
 def test_the_ruler_finds_the_token_under_a_place():

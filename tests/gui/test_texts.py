@@ -15,9 +15,9 @@ from hgviz.analysis.texts import place
 from hgviz.core import HgvizError, Item, Step, finish
 from hgviz.gui import opening
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.panels.corpus import HIGH_ROW, ROW, Search
-from hgviz.gui.panels.texts import TextsPanel
-from hgviz.gui.working import GOING
+from hgviz.gui.jobs import GOING
+from hgviz.gui.panels_parts.corpus import HIGH_ROW, ROW, Search
+from hgviz.gui.panels_parts.texts import TextsPanel
 from tests.gui.showing import shown
 from tests.making import make_capture
 

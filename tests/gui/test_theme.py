@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.controls import Button
+from hgviz.gui.widgets import Button
 from hgviz.resources import resource
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId
-from hgviz.gui.views import mosaic, sight, tiles
-from hgviz.gui.views.tiles import Key, Source, Tiles
+from hgviz.gui import tiles
+from hgviz.gui.tiles import Key, Source, Tiles
+from hgviz.gui.views import mosaic, sight
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
 from hgviz.maps.pyramid import UNSIGNED_ERROR

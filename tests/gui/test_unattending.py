@@ -6,8 +6,8 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import finish
+from hgviz.gui import hourglass
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.views import hourglass
 from tests.models import zoo
 from tests.models.building import write_unattending
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.commands import Commands
-from hgviz.gui.exporting.dialog import ExportDialog
+from hgviz.gui.export import ExportDialog
 
 
 def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):

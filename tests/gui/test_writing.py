@@ -13,9 +13,9 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.jobs import GOING
+from hgviz.gui.textrows import Strip
 from hgviz.gui.views.cells import Line
-from hgviz.gui.views.strip import Strip
-from hgviz.gui.working import GOING
 from hgviz.gui.writing import WriteDialog, Writing
 from hgviz.store import open_capture
 from tests.gui.kinds import KINDS

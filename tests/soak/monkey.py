@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.jobs import GOING
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
-from hgviz.gui.working import GOING
 from tests.soak.hands import Hands, name_of
 from tests.soak.larder import Larder
 from tests.soak.watching import Census

@@ -66,7 +66,7 @@ class Answered:
 
 def answered(session: Session) -> Answered | None:
     """What was found of the text on screen; None where nobody asked."""
-    from hgviz.gui.attribution.asking import said
+    from hgviz.gui.attribution_parts.asking import said
 
     capture, found = session.capture, session.explained
     if capture is None or found is None or not found.of(capture):

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QLineEdit, QSizePolicy, QWidg
 
 from hgviz.core import Display, replace
 from hgviz.figures.spec import FORMATS, WIDTHS
-from hgviz.gui.controls import Check, Picker, Segments, label
 from hgviz.gui.exporting import saying
 from hgviz.gui.exporting.offers import coloured, signed
 from hgviz.gui.language import tr
+from hgviz.gui.widgets import Check, Picker, Segments, label
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec

@@ -17,10 +17,10 @@ from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.exporting.dialog import ExportDialog, Wish
-    from hgviz.gui.views.base import View
+    from hgviz.gui.export import ExportDialog, Wish
+    from hgviz.gui.jobs import Working
+    from hgviz.gui.view import View
     from hgviz.gui.window import Window
-    from hgviz.gui.working import Working
     from hgviz.session import Session
 
 
@@ -42,7 +42,7 @@ class ExportCommands:
 
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
-        from hgviz.gui.exporting.dialog import ExportDialog
+        from hgviz.gui.export import ExportDialog
 
         view = self._pane()
         others = [one for one in self._visible if one is not view]

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QStackedLayout, QWidget
 from hgviz.core import HgvizError, Step
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-from hgviz.gui.views.base import Notice
+from hgviz.gui.view import Notice
 from hgviz.gui.views.busy import BAR_AFTER, Busy
 
 EDGE = 12  # px of ground around the paper

@@ -10,16 +10,16 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 
 from hgviz.gui import dialogs, opening
-from hgviz.gui.helping import log as logged
+from hgviz.gui import log as logged
 from hgviz.gui.language import tr
 from hgviz.gui.samples import FIRST, SAMPLE
 from hgviz.resources import resource
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
-    from hgviz.gui.capturing import Capturing
-    from hgviz.gui.compare.comparing import Comparing
-    from hgviz.gui.views.base import View
+    from hgviz.gui.compare_parts.comparing import Comparing
+    from hgviz.gui.sources import Capturing
+    from hgviz.gui.view import View
     from hgviz.gui.window import Window
     from hgviz.session import Session
 
@@ -57,7 +57,7 @@ class HelpCommands:
 
     def explain(self) -> None:
         """What the pane at hand shows, and how to read it."""
-        from hgviz.gui.helping.explaining import Explanation, find
+        from hgviz.gui.help import Explanation, find
 
         view = self._pane()
         topic = view.topic if view is not None else "welcome"
@@ -68,13 +68,13 @@ class HelpCommands:
 
     def pages(self) -> None:
         """All pages of help."""
-        from hgviz.gui.helping.explaining import Explanation, topics
+        from hgviz.gui.help import Explanation, topics
 
         Explanation(self.window, topics()[0], listed=True).open()
 
     def guide(self) -> None:
         """The guide, which says everything from the start; without it the pages of help."""
-        from hgviz.gui.helping.explaining import GUIDE, Explanation, find, topics
+        from hgviz.gui.help import GUIDE, Explanation, find, topics
 
         there = find(GUIDE) is not None
         Explanation(self.window, GUIDE if there else topics()[0], listed=True).open()

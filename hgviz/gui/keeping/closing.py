@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from hgviz.gui.compare.comparing import BESIDE
-from hgviz.gui.controls import Button, label
+from hgviz.gui.compare_parts.comparing import BESIDE
+from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.views.words import counted, percent
-from hgviz.gui.working import GOING, within
+from hgviz.gui.widgets import Button, label
 
 if TYPE_CHECKING:
-    from hgviz.gui.working import Working
+    from hgviz.gui.jobs import Working
     from hgviz.session import Session
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind

@@ -21,12 +21,12 @@ from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Working
     from hgviz.gui.keeping.recent import Recent
-    from hgviz.gui.keeping.sessions import Sessions
     from hgviz.gui.prompting import Prompting
-    from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.sessions import Sessions
+    from hgviz.gui.trials import Pruning
     from hgviz.gui.window import Window
-    from hgviz.gui.working import Working
     from hgviz.session import Session
 
 
@@ -57,7 +57,7 @@ class KeepingCommands:
 
     def find(self) -> None:
         """The command palette."""
-        from hgviz.gui.finder import Finder
+        from hgviz.gui.palette import Finder
 
         self.recent.look()
         finder = Finder(self.window, self.session, settings.load().used)

@@ -11,7 +11,7 @@ from hgviz.session.saved import Layout
 from hgviz.settings import Settings
 
 if TYPE_CHECKING:
-    from hgviz.gui.pages import InspectPage
+    from hgviz.gui.inspect import InspectPage
     from hgviz.gui.window import Window
 
 

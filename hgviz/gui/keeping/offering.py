@@ -11,10 +11,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
-from hgviz.gui.controls import Button, IconButton, Words, label, tip
 from hgviz.gui.keeping.recent import place_of
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
+from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 
 if TYPE_CHECKING:
     from hgviz.session import Session

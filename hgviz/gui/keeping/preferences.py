@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QScrollArea, 
 
 from hgviz import settings
 from hgviz.figures import FORMATS, WIDTHS
-from hgviz.gui.controls import Button, Check, Picker, label
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import MARGIN, Overlay
+from hgviz.gui.widgets import Button, Check, Picker, label
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.settings import Settings
 

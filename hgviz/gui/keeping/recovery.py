@@ -19,12 +19,12 @@ from PySide6.QtCore import QDateTime, QLocale, QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QWidget
 
 from hgviz.core import HgvizError, Step, Task, finish
-from hgviz.gui.controls import Button, Words, label
 from hgviz.gui.keeping.gathering import NAMES, checking, gather, placed
-from hgviz.gui.keeping.sessions import OPEN, last
 from hgviz.gui.language import tr
 from hgviz.gui.overlay import Overlay
 from hgviz.gui.samples import name_of
+from hgviz.gui.sessions import OPEN, last
+from hgviz.gui.widgets import Button, Words, label
 from hgviz.session import saved
 from hgviz.session.saved import Saved
 from hgviz.study import Mask, Study
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
     from hgviz.gui.keeping.gathering import Checked
-    from hgviz.gui.keeping.sessions import Sessions
+    from hgviz.gui.sessions import Sessions
 
 SOON = 3000  # ms from a change until it is kept
 SHARE = 20  # writing takes at most one part in so many of the time

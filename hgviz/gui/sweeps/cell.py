@@ -18,12 +18,11 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.core import Step, Task
-from hgviz.gui import theme
-from hgviz.gui.controls import Button, PaneHead, label
+from hgviz.gui import runs, theme
 from hgviz.gui.language import tr
-from hgviz.gui.sweeps import about
 from hgviz.gui.sweeps.commands import chosen
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import Button, PaneHead, label
 from hgviz.sweep import Standing
 
 if TYPE_CHECKING:
@@ -102,8 +101,8 @@ class CellView(View):
     def draw(self, result: Standing) -> None:
         """Say all of it."""
         cell = result.cell
-        self.place.setText(about.name(cell))
-        rows = about.facts(result)
+        self.place.setText(runs.name(cell))
+        rows = runs.facts(result)
         while len(self._facts) < len(rows):
             self._add_row()
         for number, (name, words) in enumerate(self._facts):
@@ -112,8 +111,8 @@ class CellView(View):
             words.setText(said[1])
             for one in (name, words):
                 one.setVisible(number < len(rows))
-                one.setToolTip(about.explained(said[0], cell.work))
-        self.open.setText(tr(about.OPENS.get(cell.work, "Open")))
+                one.setToolTip(runs.explained(said[0], cell.work))
+        self.open.setText(tr(runs.OPENS.get(cell.work, "Open")))
         self.open.setVisible(result.state not in ("failed", "blocked"))
         self.open.setEnabled(result.state == "done")
         self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
@@ -129,15 +128,15 @@ class CellView(View):
         one = chosen(self.session) if self.session is not None else None
         if one is None:
             return ""
-        rows = [f"{tr(name)}: {words}" for name, words in about.facts(one)]
-        return "\n".join([about.name(one.cell), *rows])
+        rows = [f"{tr(name)}: {words}" for name, words in runs.facts(one)]
+        return "\n".join([runs.name(one.cell), *rows])
 
     def as_table(self) -> list[list[str]] | None:
         """What is known of it, a fact a row."""
         one = chosen(self.session) if self.session is not None else None
         if one is None:
             return None
-        rows = zip(about.VALUES, about.values(one), strict=True)
+        rows = zip(runs.VALUES, runs.values(one), strict=True)
         return [[tr("Fact"), tr("Value")], *([tr(name), said] for name, said in rows if said)]
 
     def _add_row(self) -> None:

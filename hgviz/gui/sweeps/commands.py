@@ -20,12 +20,12 @@ from hgviz.session.other import Other
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes
-    from hgviz.gui.capturing import Capturing
-    from hgviz.gui.keeping.sessions import Sessions
-    from hgviz.gui.prune.pruning import Pruning
+    from hgviz.gui.jobs import Working
+    from hgviz.gui.sessions import Sessions
+    from hgviz.gui.sources import Capturing
     from hgviz.gui.sweeps.results import Model
+    from hgviz.gui.trials import Pruning
     from hgviz.gui.window import Window
-    from hgviz.gui.working import Working
     from hgviz.session import Session
     from hgviz.study import Study
     from hgviz.sweep import Standing, Sweep
@@ -138,12 +138,12 @@ class SweepCommands:
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
 
     def _open_measured(self, one: Standing, sides: list[Model]) -> None:
-        from hgviz.gui.sweeps import about
+        from hgviz.gui import runs
 
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
         task = _told(self.session.sweep, one)
-        title = tr("Opening {name}", name=about.where(one.cell))
+        title = tr("Opening {name}", name=runs.where(one.cell))
         self.working.start(self.lanes.files, "open", title, task, self._united)
 
     def _united(self, study: Study) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from hgviz.gui.controls import Segments, line, splitter
 from hgviz.gui.language import tr
+from hgviz.gui.studies import BudgetsView, ReachedView
 from hgviz.gui.sweeps.cell import CellView
-from hgviz.gui.sweeps.charts import BudgetsView, ReachedView
 from hgviz.gui.sweeps.summary import SummaryView
 from hgviz.gui.sweeps.table import CellsView
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import Segments, line, splitter
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands

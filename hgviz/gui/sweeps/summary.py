@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout
 
 from hgviz.core import Step, Task
-from hgviz.gui.controls import Button, PaneHead, Progress, Words
 from hgviz.gui.language import tr
-from hgviz.gui.sweeps.about import COUNTS, MEANS, STATES
-from hgviz.gui.views.base import View
+from hgviz.gui.runs import COUNTS, MEANS, STATES
+from hgviz.gui.view import View
+from hgviz.gui.widgets import Button, PaneHead, Progress, Words
 
 if TYPE_CHECKING:
     from hgviz.session import Session

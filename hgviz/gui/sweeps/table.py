@@ -9,12 +9,11 @@ from PySide6.QtCore import QAbstractTableModel, Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout
 
 from hgviz.core import Step, Task
-from hgviz.gui import theme
-from hgviz.gui.controls import PaneHead
+from hgviz.gui import runs, theme
 from hgviz.gui.language import tr
 from hgviz.gui.rows import SORT, SortedTable
-from hgviz.gui.sweeps import about
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import PaneHead
 from hgviz.sweep import Standing, State
 
 if TYPE_CHECKING:
@@ -112,8 +111,8 @@ class CellTable(SortedTable):
 
     def table(self) -> list[list[str]]:
         """The values of all cells in the order that is shown, the names of columns first."""
-        rows = (about.values(self.rows.standings[at]) for at in self.order)
-        return [[*map(tr, about.VALUES)], *rows]
+        rows = (runs.values(self.rows.standings[at]) for at in self.order)
+        return [[*map(tr, runs.VALUES)], *rows]
 
     def _walked(self, number: int) -> None:
         self.picked.emit(self.rows.standings[number].cell.key)
@@ -156,7 +155,7 @@ class Rows(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.ToolTipRole:
-            return about.explained(COLUMNS[section])
+            return runs.explained(COLUMNS[section])
         return tr(COLUMNS[section]) if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: Any, role: int = 0) -> Any:
@@ -188,18 +187,18 @@ class Rows(QAbstractTableModel):
 def _word(one: Standing, column: int) -> str:
     place, name = one.cell.place, COLUMNS[column]
     if name in ("Data", "Model", "Activation", "Seed"):
-        return about.called(place.get(name.lower(), ""))
+        return runs.called(place.get(name.lower(), ""))
     if name == "Kind":
-        return about.kind(one.cell.work)
+        return runs.kind(one.cell.work)
     if name == "Method":
-        return about.sub(one.cell)
+        return runs.sub(one.cell)
     if name == "State":
-        return about.stands(one)
+        return runs.stands(one)
     if name == "Found":
-        return about.value(one)
+        return runs.value(one)
     if name == "Took":
-        return about.seconds(one.seconds)
-    return one.host if name == "On" else about.why(one)
+        return runs.seconds(one.seconds)
+    return one.host if name == "On" else runs.why(one)
 
 
 def _given(sweep: Sweep) -> Task[Sweep]:

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, Task
-from hgviz.gui.helping import log
+from hgviz.gui import log
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:

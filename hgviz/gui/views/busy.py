@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz.core import Step
 from hgviz.gui import theme
-from hgviz.gui.controls import Button, PaneHead, Words
 from hgviz.gui.language import tr
 from hgviz.gui.views.words import percent
+from hgviz.gui.widgets import Button, PaneHead, Words
 
 BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
 BAR, HIGH, EDGE = 2, 30, 6  # px

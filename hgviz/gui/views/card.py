@@ -8,12 +8,12 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
 from hgviz.core import HeadId
-from hgviz.gui.controls import label
 from hgviz.gui.language import tr
 from hgviz.gui.views import words
+from hgviz.gui.widgets import label
 
 if TYPE_CHECKING:
-    from hgviz.gui.views.atlas import Thumb
+    from hgviz.gui.atlas import Thumb
     from hgviz.session import Session
 
 OFF = 12  # px between the card and what it speaks about

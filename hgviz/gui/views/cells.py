@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, HeadId, Integers, Prompt
-from hgviz.gui.views import naming
+from hgviz.gui import sentences
 
 NARROWEST, WIDEST = 9.5, 16.0  # logical px for one letter: below it the text scrolls
 FIRST, OTHERS, LEAST, GAP = 36, 26, 15, 6  # heights of rows, px between them
@@ -181,7 +181,7 @@ def glyphs(prompt: Prompt, first: int, last: int) -> list[Glyph]:
         end = at + 1
         start = prompt.spans[at, 0]
         if start < 0:
-            name = naming.shown(_special(prompt.pieces[at]), SPECIAL)
+            name = sentences.shown(_special(prompt.pieces[at]), SPECIAL)
             out.append(Glyph(name, at, end, special=True))
             at = end
             continue
@@ -189,7 +189,7 @@ def glyphs(prompt: Prompt, first: int, last: int) -> list[Glyph]:
             end += 1
         label = prompt.words(at, end)
         turned = any(unicodedata.bidirectional(one) in ("R", "AL") for one in label)
-        text = naming.shown(label)
+        text = sentences.shown(label)
         out.append(Glyph(text, at, end, space=label == " ", leftwards=turned))
         at = end
     return out

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.core import Selection
-from hgviz.gui.controls import Segments, arrow_of
 from hgviz.gui.language import tr
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import Segments, arrow_of
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from hgviz.core import Capture, Integers
-from hgviz.gui import theme
+from hgviz.gui import ink, theme
 from hgviz.gui.language import tr
-from hgviz.gui.views import ink
 
 LANE = 12  # px above the text, for the marks
 HALF, HIGH = 4.0, 6.0  # px: of a mark

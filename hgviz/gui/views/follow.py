@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from hgviz.core import Capture, HeadId, Task
-from hgviz.gui.controls import IconButton, PaneHead, label
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import region, shown, word_spans
+from hgviz.gui.view import View
 from hgviz.gui.views import verdict
-from hgviz.gui.views.base import View
 from hgviz.gui.views.choosing import CAPTURE
-from hgviz.gui.views.naming import region, shown, word_spans
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.strips import of_story
 from hgviz.gui.views.trace import Trace, Wish, follow
 from hgviz.gui.views.walk import Trail
 from hgviz.gui.views.words import counted
+from hgviz.gui.widgets import IconButton, PaneHead, label
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec

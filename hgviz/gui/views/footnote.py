@@ -7,9 +7,8 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, QRectF, Qt, QTimer
 from PySide6.QtGui import QPainter
 
-from hgviz.gui import theme
+from hgviz.gui import ink, theme
 from hgviz.gui.language import tr
-from hgviz.gui.views import ink
 from hgviz.gui.views.mosaic import Quality
 from hgviz.gui.views.viewport import Viewport
 from hgviz.maps.pyramid import SIGNED_ERROR, UNSIGNED_ERROR

@@ -19,10 +19,10 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import HeadId
 from hgviz.gui import theme
+from hgviz.gui.atlas import Atlas
+from hgviz.gui.ink import focus_ring
 from hgviz.gui.language import tr
-from hgviz.gui.views.arrangement import arrange
-from hgviz.gui.views.atlas import Atlas
-from hgviz.gui.views.ink import focus_ring
+from hgviz.gui.layouts import arrange
 from hgviz.gui.views.silhouette import Layout, Room
 from hgviz.gui.views.strokes import MARGIN, Brush, Look, Scene
 

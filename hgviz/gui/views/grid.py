@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.core import Capture, HeadId, Integers, Layer, Map, Prompt
+from hgviz.gui import sentences
+from hgviz.gui.grid import Names, Places
 from hgviz.gui.language import tr
-from hgviz.gui.views import naming, words
-from hgviz.gui.views.axes import Names, Places
+from hgviz.gui.views import words
 from hgviz.gui.views.band import Band
 from hgviz.gui.views.sight import rule_of
 from hgviz.maps import Rule
@@ -136,7 +137,7 @@ class Words:
         side = capture.spec.levels[level].sequence
         if side not in self._known:
             prompt = capture.prompt_of(level)
-            self._known[side] = prompt, naming.word_spans(prompt)
+            self._known[side] = prompt, sentences.word_spans(prompt)
         return self._known[side]
 
     def names(self, capture: Capture, level: int, spans: Integers) -> Names:

@@ -7,8 +7,9 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from hgviz.core import Floats
+from hgviz.gui import ink
 from hgviz.gui.language import tr
-from hgviz.gui.views import ink, words
+from hgviz.gui.views import words
 from hgviz.gui.views.viewport import Along
 
 WIDE = 30  # logical px

@@ -14,11 +14,10 @@ from hgviz import palettes
 from hgviz.core import Capture, Floats, Selection, Step, Task
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
-from hgviz.gui import theme
-from hgviz.gui.controls import IconButton, PaneHead, label
+from hgviz.gui import ink, theme
 from hgviz.gui.language import tr
-from hgviz.gui.views import ink
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
+from hgviz.gui.widgets import IconButton, PaneHead, label
 from hgviz.palettes import Colours, Limits
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QPainter, QPen
 
-from hgviz.gui import theme
-from hgviz.gui.views import ink
+from hgviz.gui import ink, theme
 from hgviz.gui.views.viewport import Viewport
 
 MARGIN, DOWN = 13, 46  # px to the right edge of the map, and to its top: below the chip

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats
+from hgviz.gui.tiles import SIDE, Key, Source, Tiles, grid, on_screen, wanted
 from hgviz.gui.views.sight import seen
-from hgviz.gui.views.tiles import SIDE, Key, Source, Tiles, grid, on_screen, wanted
 from hgviz.gui.views.viewport import Along, Viewport
 from hgviz.maps import Rule
 

@@ -9,8 +9,8 @@ from threading import Lock
 import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, Map, Step, Task
+from hgviz.gui.tiles import Key, Source, Tiles
 from hgviz.gui.views.grid import Grid, Words
-from hgviz.gui.views.tiles import Key, Source, Tiles
 from hgviz.gui.views.viewport import Viewport
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment

@@ -11,10 +11,10 @@ from PySide6.QtGui import QImage
 
 from hgviz import palettes
 from hgviz.core import Display, Floats
+from hgviz.gui.grid import Names, Places
+from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.views import mosaic
-from hgviz.gui.views.axes import Names, Places
 from hgviz.gui.views.sight import seen
-from hgviz.gui.views.tiles import Source, Tiles
 from hgviz.gui.views.viewport import Box, Viewport
 from hgviz.maps import thumb_zoom
 

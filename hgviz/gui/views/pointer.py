@@ -8,10 +8,10 @@ from PySide6.QtCore import QEvent, QObject, QPointF, Qt
 from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QToolTip
 
-from hgviz.gui.controls import NOTCH
+from hgviz.gui.widgets import NOTCH
 
 if TYPE_CHECKING:
-    from hgviz.gui.views.canvas import Canvas
+    from hgviz.gui.heatmap import Canvas
 STILL = 4  # px: a press that moves less is a click
 TURNS = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from threading import Condition, Thread
 
-from hgviz.gui.views.tiles import Part, Tiles
+from hgviz.gui.tiles import Part, Tiles
 from hgviz.jobs import Post
 
 PAUSE = 0.012  # s between two times that parts are said, while there are more to come

@@ -8,10 +8,10 @@ from string import Template
 import numpy as np
 
 from hgviz.core import Floats, HeadId
-from hgviz.gui import theme
+from hgviz.gui import sentences, theme
+from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
-from hgviz.gui.views import gutter, naming, words
-from hgviz.gui.views.axes import Names
+from hgviz.gui.views import gutter, words
 from hgviz.maps import Rule
 from hgviz.maps.rule import Near
 
@@ -110,7 +110,7 @@ class Reading:
                 note=note,
                 name=name,
                 glyph=_mark(names.glyph(cell)),
-                place=naming.marked_up(names.place(cell)),
+                place=sentences.marked_up(names.place(cell)),
             )
             for name, names, cell in (
                 (tr("from"), self.rows, self.row),
@@ -195,7 +195,7 @@ def _mark(text: str) -> str:
     now = theme.current()
     family = ",".join(f"'{name}'" for name in theme.MONO)
     colour = now.mark_text.name()
-    return MARK.substitute(family=family, colour=colour, text=naming.marked_up(text))
+    return MARK.substitute(family=family, colour=colour, text=sentences.marked_up(text))
 
 
 def _bold(text: str) -> str:

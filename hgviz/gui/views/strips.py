@@ -11,12 +11,12 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from hgviz import palettes
 from hgviz.core import Capture, Display, Floats, Integers, Prompt
-from hgviz.gui import theme
+from hgviz.gui import sentences, theme
+from hgviz.gui.ink import faint
 from hgviz.gui.language import tr
-from hgviz.gui.views import naming, words
-from hgviz.gui.views.ink import faint
+from hgviz.gui.sentences import name
+from hgviz.gui.views import words
 from hgviz.gui.views.journey import ASIDE, Course, Strip
-from hgviz.gui.views.naming import name
 from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.tablerow import Table
 from hgviz.gui.views.trace import Trace
@@ -192,6 +192,6 @@ def _keys(
     spans = story.capture.spans[level] if spans is None else spans
     for key, weight in top:
         start, end = (int(one) for one in spans[key])
-        glyph = naming.glyph(prompt, start, end) if start >= 0 else "∅"
+        glyph = sentences.glyph(prompt, start, end) if start >= 0 else "∅"
         cells += [f"{key} {glyph}", repr(weight)]
     return cells + [""] * (2 * most - len(cells))

@@ -19,10 +19,10 @@ from PySide6.QtGui import (
 
 from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.gui import theme
+from hgviz.gui.atlas import Atlas
+from hgviz.gui.ink import faint, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.views import words
-from hgviz.gui.views.atlas import Atlas
-from hgviz.gui.views.ink import faint, hatching
 from hgviz.gui.views.silhouette import FLAT, Label, Layout, Rect, Residual
 
 MARGIN = 16  # the padding of a pane

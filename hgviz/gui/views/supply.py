@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from hgviz.gui.views import tiles
-from hgviz.gui.views.canvas import Canvas
+from hgviz.gui import tiles
+from hgviz.gui.heatmap import Canvas
+from hgviz.gui.tiles import Part, Source
 from hgviz.gui.views.opened import Opened, Opener
 from hgviz.gui.views.readers import Readers
-from hgviz.gui.views.tiles import Part, Source
 
 if TYPE_CHECKING:
     from hgviz.gui.bridge import Lanes

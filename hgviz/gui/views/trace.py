@@ -10,10 +10,10 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map, Prompt, Selection, Step, Task
+from hgviz.gui.atlas import Thumb, thumb
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import shown, word_at, word_spans
 from hgviz.gui.views import signs, words
-from hgviz.gui.views.atlas import Thumb, thumb
-from hgviz.gui.views.naming import shown, word_at, word_spans
 from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.verdict import Verdict, of_text, of_token
 

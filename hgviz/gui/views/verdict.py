@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hgviz import tasks
 from hgviz.core import Capture, Prompt
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import shown
 from hgviz.gui.views import words
-from hgviz.gui.views.naming import shown
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model

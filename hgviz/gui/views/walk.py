@@ -20,15 +20,15 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
 
 from hgviz.core import Capture
 from hgviz.gui import theme
+from hgviz.gui.follow import Pen
+from hgviz.gui.ink import focus_ring
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import quoted, shown
 from hgviz.gui.views import words
-from hgviz.gui.views.ink import focus_ring
 from hgviz.gui.views.journey import Room, Strip, char_edges, lay
-from hgviz.gui.views.naming import quoted, shown
 from hgviz.gui.views.stages import Stage
 from hgviz.gui.views.strips import Story
 from hgviz.gui.views.trace import Look, Trace
-from hgviz.gui.views.trail import Pen
 
 if TYPE_CHECKING:
     from hgviz.session import Session

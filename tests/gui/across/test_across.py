@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, Selection, finish, replace
-from hgviz.gui.across import composed
-from hgviz.gui.across.composed import Kept
-from hgviz.gui.across.view import AcrossView
+from hgviz.gui.across import AcrossView
+from hgviz.gui.across_parts import composed
+from hgviz.gui.across_parts.composed import Kept
+from hgviz.gui.tiles import Tiles
 from hgviz.gui.views import sayings
-from hgviz.gui.views.tiles import Tiles
 from hgviz.recipe import Recipe
 from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated

@@ -11,11 +11,11 @@ from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
 from hgviz.core import HeadId, Selection, finish
 from hgviz.gui import theme
-from hgviz.gui.compare import rowpair, saying
-from hgviz.gui.compare.numbers import NumbersView
-from hgviz.gui.compare.texts import Reader, TextsView, rows_of
-from hgviz.gui.compare.told import Told
-from hgviz.gui.views.base import Notice
+from hgviz.gui.compare_parts import rowpair, saying
+from hgviz.gui.compare_parts.numbers import NumbersView
+from hgviz.gui.compare_parts.texts import Reader, TextsView, rows_of
+from hgviz.gui.compare_parts.told import Told
+from hgviz.gui.view import Notice
 from hgviz.gui.views.cells import glyphs
 from hgviz.gui.views.words import share
 from hgviz.maps import Projected

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
 from hgviz.gui.bridge import Lanes
-from hgviz.gui.compare import comparing
-from hgviz.gui.compare.choosing import CompareDialog
-from hgviz.gui.compare.comparing import Comparing
-from hgviz.gui.compare.sides import Sides
-from hgviz.gui.compare.told import Told, listed, sides_of, spoken
-from hgviz.gui.working import Working
+from hgviz.gui.compare_parts import comparing
+from hgviz.gui.compare_parts.choosing import CompareDialog
+from hgviz.gui.compare_parts.comparing import Comparing
+from hgviz.gui.compare_parts.told import Told, listed, sides_of, spoken
+from hgviz.gui.jobs import Working
+from hgviz.gui.sides import Sides
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.other import Other

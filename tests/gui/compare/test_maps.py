@@ -13,13 +13,13 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
-from hgviz.gui.compare import trio
-from hgviz.gui.compare.compared import Kept
-from hgviz.gui.compare.maps import CompareView
-from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.compare import CompareView
+from hgviz.gui.compare_parts import trio
+from hgviz.gui.export import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.opened import Kept
+from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.gui.views.sight import rule_of
-from hgviz.gui.views.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap
 from tests.gui import kinds
 from tests.gui.showing import shown

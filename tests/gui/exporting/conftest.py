@@ -12,7 +12,7 @@ from hgviz.core import Selection, Step
 from hgviz.figures import Spec, points
 from hgviz.figures.preview import Preview
 from hgviz.gui.bridge import Lanes
-from hgviz.gui.exporting.dialog import ExportDialog
+from hgviz.gui.export import ExportDialog
 from hgviz.session import Session
 from tests.making import make_capture
 

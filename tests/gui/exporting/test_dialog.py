@@ -17,11 +17,11 @@ from hgviz import tasks
 from hgviz.core import Display, Step, finish
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.figures.paper import style
-from hgviz.gui.controls import Words
-from hgviz.gui.exporting import dialog as dialogs
+from hgviz.gui import export
+from hgviz.gui.export import ExportDialog
 from hgviz.gui.exporting import saying
-from hgviz.gui.exporting.dialog import ExportDialog
 from hgviz.gui.exporting.preview import DOTS, Picture
+from hgviz.gui.widgets import Words
 from tests.gui.exporting.conftest import TEXT, choose, exporting, shown
 from tests.making import make_capture
 from tests.studying import make_study
@@ -41,7 +41,7 @@ def said(dialog):
 
 
 def test_what_is_shown_at_the_dots_of_a_file_is_the_file(drawn, until, tmp_path, monkeypatch):
-    monkeypatch.setattr(dialogs, "DOTS", float(style.DOTS))
+    monkeypatch.setattr(export, "DOTS", float(style.DOTS))
     dialog = exporting(drawn, last=("icml", "png"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
     seen = pixels(dialog.preview.sheet.picture.image)

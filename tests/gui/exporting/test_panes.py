@@ -17,12 +17,12 @@ from hgviz import settings, tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, finish, replace
 from hgviz.figures.kinds.stages import stages_of
-from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.export import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
 from hgviz.gui.exporting.offers import command_for, offer_of, offers
-from hgviz.gui.views.base import View
+from hgviz.gui.jobs import GOING
+from hgviz.gui.view import View
 from hgviz.gui.views.stages import followed
-from hgviz.gui.working import GOING
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QFileDialog
 
 from hgviz.core import Selection, Step, replace
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.exporting.dialog import ExportDialog, Wish
+from hgviz.gui.export import ExportDialog, Wish
 from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.working import GOING
+from hgviz.gui.jobs import GOING
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hgviz.gui.helping.explaining import Explanation
+from hgviz.gui.help import Explanation
 from tests.gui.exporting.conftest import exporting
 
 

@@ -10,9 +10,9 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId, finish
-from hgviz.gui.heads.metrics import explained, named
-from hgviz.gui.heads.table import FIXED, MEANT
-from hgviz.gui.heads.view import HeadsView
+from hgviz.gui.heads import HeadsView
+from hgviz.gui.heads_parts.metrics import explained, named
+from hgviz.gui.heads_parts.table import FIXED, MEANT
 from hgviz.gui.plots import Points
 from hgviz.gui.views.words import measured
 from hgviz.models import open_model
@@ -208,7 +208,7 @@ def test_nothing_captured_and_half_captured_texts_say_what_is_there(small):
 def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(session, monkeypatch):
     with showing(HeadsView, session, 704, 620) as view:
         before = view.known
-        monkeypatch.setattr("hgviz.gui.heads.view.AT_ONCE", 10)
+        monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
         session.put(capture=make_capture("Another text. " * 6, (1, 2), heads=2))
         for _ in range(3):  # not measured yet, however often it is asked for
             view.settle()
@@ -219,7 +219,7 @@ def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(session,
 
 
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
-    monkeypatch.setattr("hgviz.gui.heads.view.AT_ONCE", 10)
+    monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
     with showing(HeadsView, session, 704, 620) as view:
         assert view.more.isVisible() and not view.known.whole
         assert "convolution" not in view.table.rows._shown

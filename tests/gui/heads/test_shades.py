@@ -7,9 +7,9 @@ import pytest
 
 from hgviz import palettes
 from hgviz.core import HeadId
-from hgviz.gui.heads.shades import shades_of
-from hgviz.gui.views.atlas import Thumb, compose
-from hgviz.gui.views.hourglass import HourglassView
+from hgviz.gui.atlas import Thumb, compose
+from hgviz.gui.heads_parts.shades import shades_of
+from hgviz.gui.hourglass import HourglassView
 from tests.gui.viewing import picture, session_of, showing
 
 

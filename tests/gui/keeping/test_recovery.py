@@ -15,8 +15,8 @@ from hgviz.core import HeadId, Selection
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.keeping import recovery
 from hgviz.gui.keeping.recovery import RecoveryDialog
-from hgviz.gui.keeping.sessions import last
 from hgviz.gui.program import Program
+from hgviz.gui.sessions import last
 from hgviz.gui.window import Window
 
 WINDOW = """

@@ -16,10 +16,10 @@ from hgviz.core import HeadId, finish
 from hgviz.figures import composed
 from hgviz.figures.paper import style
 from hgviz.gui import theme
-from hgviz.gui.links import curve
-from hgviz.gui.links.scene import label
-from hgviz.gui.links.view import LinksView
-from hgviz.gui.links.web import KEY, QUERY
+from hgviz.gui.links import LinksView
+from hgviz.gui.links_parts import curve
+from hgviz.gui.links_parts.scene import label
+from hgviz.gui.links_parts.web import KEY, QUERY
 from hgviz.maps import LazyMap
 from hgviz.maps.links import side_of
 from tests.gui import kinds

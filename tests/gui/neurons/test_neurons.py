@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
-from hgviz.gui.neurons.view import NeuronView
-from hgviz.gui.views.keylist import HEAD, HIGH
+from hgviz.gui.neurons_parts.view import NeuronView
+from hgviz.gui.tables import HEAD, HIGH
 from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
 from tests.closeness import scaled_error
 from tests.gui.kinds import gpt2

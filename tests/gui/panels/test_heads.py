@@ -8,9 +8,9 @@ import pytest
 
 from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
 from hgviz.core import HeadId, Selection
-from hgviz.gui.panels.heads import HeadPanel
-from hgviz.gui.panels.looks import LooksPanel
-from hgviz.gui.panels.worth import WorthPanel
+from hgviz.gui.panels import LooksPanel
+from hgviz.gui.panels_parts.heads import HeadPanel
+from hgviz.gui.panels_parts.worth import WorthPanel
 from hgviz.gui.views.words import measured
 from tests.gui.viewing import picture, session_of, showing
 

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from hgviz.analysis import slices
 from hgviz.analysis.slices import Part
 from hgviz.core import HeadId
-from hgviz.gui.prune.parts import PartTable, cell_words, row_of, signed, verdict
+from hgviz.gui.changes import PartTable, cell_words, row_of, signed, verdict
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -131,7 +131,7 @@ def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
 
 
 def test_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
-    from hgviz.gui.prune import trying
+    from hgviz.gui.prune_parts import trying
 
     monkeypatch.setattr(trying, "TOKENS", 3 * 256)
     pruning.commands.use_data(str(story))

@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QApplication, QToolTip
 
 from hgviz.analysis.importance import METHODS
 from hgviz.core import HeadId
-from hgviz.gui.helping import explaining
-from hgviz.gui.prune.explained import NUMBERS, SCORES, explained, told
-from hgviz.gui.prune.measuring import CHOICES, MeasureDialog
-from hgviz.gui.prune.page import PrunePage
+from hgviz.gui import help
+from hgviz.gui.prune_parts.explained import NUMBERS, SCORES, explained, told
+from hgviz.gui.prune_parts.measuring import CHOICES, MeasureDialog
+from hgviz.gui.prune_parts.page import PrunePage
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 TOPICS = ("prune-heads", "prune-score", "prune-curve", "prune-changed", "prune-slices")
@@ -205,4 +205,4 @@ def test_every_pane_has_its_page(app):
     page = PrunePage()
     assert tuple(one.topic for one in page.views) == TOPICS
     page.deleteLater()
-    assert all(explaining.find(topic) for topic in ("prune", *TOPICS))
+    assert all(help.find(topic) for topic in ("prune", *TOPICS))

@@ -9,9 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz.core import HeadId, Layer, Level, ModelSpec
-from hgviz.gui.prune.cells import HIGH, lay
-from hgviz.gui.prune.shades import Shade, Shades, colour, ink, written
-from hgviz.gui.prune.wall import HeadWall
+from hgviz.gui.headgrid import HeadWall
+from hgviz.gui.prune_parts.cells import HIGH, lay
+from hgviz.gui.prune_parts.shades import Shade, Shades, colour, ink, written
 from hgviz.palettes import luminance
 
 

@@ -14,11 +14,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import finish
-from hgviz.gui import opening
-from hgviz.gui.compare.told import model_of
+from hgviz.gui import opening, runs
+from hgviz.gui.compare_parts.told import model_of
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
-from hgviz.gui.sweeps import about, results, watching
+from hgviz.gui.sweeps import results, watching
 from hgviz.gui.sweeps.table import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
@@ -257,14 +257,14 @@ def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_
 
 def test_what_cells_found_is_said_in_words():
     by = {one.work: Standing(one, "done", found_by(one), seconds=75.0) for one in planned()}
-    assert about.value(by["score"]).startswith("accuracy 84.0")
-    assert about.value(by["measure"]) == "4 heads on 8 examples"
-    assert "to 50.0" in about.value(by["curve"])
-    assert about.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
-    assert ("Took", "75 s") in about.facts(by["train"])
+    assert runs.value(by["score"]).startswith("accuracy 84.0")
+    assert runs.value(by["measure"]) == "4 heads on 8 examples"
+    assert "to 50.0" in runs.value(by["curve"])
+    assert runs.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
+    assert ("Took", "75 s") in runs.facts(by["train"])
 
 
 @pytest.mark.parametrize("found", [{}, {"metric": 3}, {"curves": []}, {"answers": None}])
 def test_results_of_another_version_are_shown_without_what_they_lack(found):
     for one in planned():
-        assert about.value(Standing(one, "done", found)) == ""
+        assert runs.value(Standing(one, "done", found)) == ""

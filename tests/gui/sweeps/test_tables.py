@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 
-from hgviz.gui.helping.explaining import find
+from hgviz.gui.help import find
 from hgviz.gui.sweeps.page import SweepPage
 from tests.gui.sweeps.conftest import show
 

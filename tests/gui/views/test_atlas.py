@@ -9,17 +9,7 @@ from hypothesis import strategies as st
 
 from hgviz import palettes
 from hgviz.core import HeadId
-from hgviz.gui.views.atlas import (
-    Thumb,
-    coloured,
-    compose,
-    fitted,
-    largest,
-    painted,
-    places,
-    seen,
-    thumb,
-)
+from hgviz.gui.atlas import Thumb, coloured, compose, fitted, largest, painted, places, seen, thumb
 from hgviz.maps import Rule
 from tests.making import make_capture
 

@@ -6,7 +6,7 @@ import time
 
 from hgviz.core import Step
 from hgviz.gui.bridge import Lanes
-from hgviz.gui.views.base import View
+from hgviz.gui.view import View
 from hgviz.session import Session
 
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.core import Display, HeadId, Selection, finish
 from hgviz.gui import theme
-from hgviz.gui.views.hourglass import HourglassView
+from hgviz.gui.hourglass import HourglassView
 from hgviz.session import Session, Work
 from tests.gui.viewing import picture, session_of, showing
 from tests.making import make_capture

@@ -5,8 +5,8 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
-from hgviz.gui.views.axes import Names
-from hgviz.gui.views.keylist import HEAD, HIGH, KeyList, where
+from hgviz.gui.grid import Names
+from hgviz.gui.tables import HEAD, HIGH, KeyList, where
 from tests.making import byte_prompt
 
 

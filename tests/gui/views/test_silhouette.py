@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId
-from hgviz.gui.views.arrangement import arrange
+from hgviz.gui.layouts import arrange
 from hgviz.gui.views.silhouette import LARGEST, PAD, Room, visits
 from tests.making import make_spec
 

@@ -12,17 +12,17 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
-from hgviz.gui.panels.display import DisplayPanel
-from hgviz.gui.panels.heads import HeadPanel
-from hgviz.gui.panels.jobs import CapturingView
-from hgviz.gui.panels.looks import LooksPanel
-from hgviz.gui.panels.texts import TextsPanel
-from hgviz.gui.panels.worth import WorthPanel
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.map import MapView
+from hgviz.gui.panels import LooksPanel
+from hgviz.gui.panels_parts.display import DisplayPanel
+from hgviz.gui.panels_parts.heads import HeadPanel
+from hgviz.gui.panels_parts.jobs import CapturingView
+from hgviz.gui.panels_parts.texts import TextsPanel
+from hgviz.gui.panels_parts.worth import WorthPanel
+from hgviz.gui.text import TextStrip
 from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.hourglass import HourglassView
-from hgviz.gui.views.map import MapView
 from hgviz.gui.views.strips import of_story
-from hgviz.gui.views.text import TextStrip
 from hgviz.session import Session, Work
 from tests.gui.viewing import session_of, showing
 from tests.making import make_capture

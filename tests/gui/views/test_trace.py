@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, Step, finish
-from hgviz.gui.attribution.asking import said
+from hgviz.gui.attribution_parts.asking import said
 from hgviz.gui.views import verdict
 from hgviz.gui.views.stages import stages
 from hgviz.gui.views.trace import Wish, follow, quoted

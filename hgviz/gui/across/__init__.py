@@ -1,1 +1,0 @@
-"""All levels composed: the map of all maps, one answer, what takes the long way."""

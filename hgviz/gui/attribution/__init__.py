@@ -1,1 +1,0 @@
-"""The look Attribution: where an answer comes from, beside what a head looks at."""

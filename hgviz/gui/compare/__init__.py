@@ -1,1 +1,0 @@
-"""Two captures side by side: their maps, their numbers, their text."""

@@ -1,0 +1,194 @@
+"""What am I looking at? The pages of resources/help, one for each pane, and the guide."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QDesktopServices,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFormat,
+)
+from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QTextBrowser, QWidget
+
+from hgviz.gui.language import tr
+from hgviz.gui.overlay import Overlay
+from hgviz.gui.widgets import Button, label
+from hgviz.resources import resource
+
+FIRST = ("welcome", "keys", "files", "sessions")  # pages of the window, before those of panes
+GUIDE = "guide"  # its first page; the others are guide/... by their places in docs/
+NARROW, WIDE, LIST, ROW = 680, 940, 220, 30  # px: a page, with the list of all, the list
+PICTURE = re.compile(r"^ *!\[.*\n?", re.MULTILINE)  # the window itself stands behind the page
+
+
+def find(topic: str) -> Path | None:
+    """The file of a topic; None: there is none."""
+    if topic != GUIDE and not topic.startswith(f"{GUIDE}/"):
+        places = [resource(f"help/{topic}.md")]
+    else:  # in a checkout the guide is written, not carried along
+        name = f"{topic.partition('/')[2] or 'index'}.md"
+        places = [resource(GUIDE) / name, resource("x").parents[1] / "docs" / name]
+    return next((one for one in places if one.exists()), None)
+
+
+def page(topic: str) -> str:
+    """The Markdown of a topic; FileNotFoundError for no topic."""
+    path = find(topic)
+    if path is None:
+        raise FileNotFoundError(topic)
+    return PICTURE.sub("", path.read_text("utf-8"))
+
+
+def title(topic: str) -> str:
+    """What the page of a topic is headed with."""
+    return page(topic).partition("\n")[0].lstrip("# ").strip()
+
+
+def topics() -> list[str]:
+    """All there are: those of the window, those of panes by their titles, and the guide."""
+    names = [one.stem for one in resource("help").glob("*.md")]
+    panes = sorted((one for one in names if one not in FIRST), key=title)
+    known = (*FIRST, *panes, GUIDE)
+    return [one for one in known if find(one) is not None]
+
+
+class Explanation(Overlay):
+    """A page of help, and at its left, where it is asked for, the list of all."""
+
+    def __init__(self, over: QWidget, topic: str, listed: bool = False) -> None:
+        super().__init__(over)
+        self.topic = ""
+        self.view = QTextBrowser()
+        self.view.setOpenLinks(False)
+        self.view.anchorClicked.connect(self._follow)
+        self.view.setAccessibleName(tr("What am I looking at?"))
+        self.view.setMinimumHeight(440)
+        self.list = QListWidget()
+        self.list.setFixedWidth(LIST)
+        self.list.setProperty("kind", "topics")
+        self.list.setAccessibleName(tr("All pages of help"))
+        for one in topics():
+            item = QListWidgetItem(title(one))
+            item.setData(Qt.ItemDataRole.UserRole, one)
+            item.setSizeHint(QSize(LIST - 30, ROW))
+            self.list.addItem(item)
+        self.list.currentItemChanged.connect(self._listed)
+        self.said = label("", factor=0.92, kind="secondary")
+        self.all = Button(tr("All pages of help"), kind="link")
+        self.all.clicked.connect(self._unfold)
+        self.default = Button(tr("Close"))
+        self.default.clicked.connect(self.finish)
+        middle, row = QHBoxLayout(), QHBoxLayout()
+        middle.setSpacing(16)
+        middle.addWidget(self.list)
+        middle.addWidget(self.view, 1)
+        self.body.addLayout(middle, 1)
+        row.addWidget(self.all)
+        row.addWidget(self.said)
+        row.addStretch(1)
+        row.addWidget(self.default)
+        self.body.addLayout(row)
+        self._have_list(listed)
+        self.show_topic(topic)
+
+    def show_topic(self, topic: str, heading: str = "") -> None:
+        """Show the page of a topic, from a heading on, named as links name it."""
+        if topic != self.topic:
+            self.topic = topic
+            self.view.setMarkdown(page(topic))
+            dress(self.view.document())
+            self.view.verticalScrollBar().setValue(0)
+            self._mark()
+        self.said.setText("")
+        if heading:
+            self._go_to(heading)
+
+    def open(self) -> None:
+        """Start on the page, to be scrolled by keys."""
+        super().open()
+        (self.list if self.list.isVisible() else self.view).setFocus()
+
+    def _have_list(self, there: bool) -> None:
+        self.list.setVisible(there)
+        self.all.setVisible(not there)
+        self.wide = WIDE if there else NARROW
+
+    def _unfold(self) -> None:
+        self._have_list(True)
+        self.place()
+        self._mark()
+        self.list.setFocus()
+
+    def _mark(self) -> None:
+        """The row of the page that is shown."""
+        for at in range(self.list.count()):
+            if self.list.item(at).data(Qt.ItemDataRole.UserRole) == self.topic:
+                self.list.setCurrentRow(at)
+
+    def _listed(self, item: QListWidgetItem | None) -> None:
+        if item is not None:
+            self.show_topic(item.data(Qt.ItemDataRole.UserRole))
+
+    def _follow(self, link: QUrl) -> None:
+        """Other pages open here, the web in its browser."""
+        if link.scheme() in ("http", "https"):
+            QDesktopServices.openUrl(link)
+            return
+        name = linked(self.topic, link.path())
+        if find(name) is not None:
+            self.show_topic(name, link.fragment())
+        else:
+            self.said.setText(tr("{page} is among the documents of hgviz", page=link.path()))
+
+    def _go_to(self, heading: str) -> None:
+        block = self.view.document().begin()
+        while block.isValid():
+            if block.blockFormat().headingLevel() and anchor(block.text()) == heading:
+                self.view.setTextCursor(QTextCursor(block))
+                top = self.view.document().documentLayout().blockBoundingRect(block).top()
+                self.view.verticalScrollBar().setValue(round(top))
+                return
+            block = block.next()
+
+
+def linked(topic: str, path: str) -> str:
+    """The topic that a link of a page leads to: within the guide to its pages, from a page of help
+    to others of help, and where there is none of that name to the guide's."""
+    if not path:
+        return topic
+    within = f"{GUIDE}/index" if topic == GUIDE else topic
+    name = posixpath.join(posixpath.dirname(within), path.removesuffix(".md"))
+    name = posixpath.normpath(name)
+    return name if find(name) is not None else f"{GUIDE}/{name}"
+
+
+def dress(document: QTextDocument) -> None:
+    """Room around what Markdown says: it sets headings tight upon what they head."""
+    document.setDocumentMargin(16)
+    cursor = QTextCursor(document)
+    block = document.begin()
+    while block.isValid():
+        level, form = block.blockFormat().headingLevel(), QTextBlockFormat()
+        form.setTopMargin(18 if level > 1 else 0)
+        form.setBottomMargin(3 if block.textList() else 6)
+        form.setLineHeight(125, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        cursor.setPosition(block.position())
+        cursor.mergeBlockFormat(form)
+        if level:
+            letters = QTextCharFormat()
+            letters.setProperty(QTextFormat.Property.FontSizeAdjustment, 2 if level == 1 else 1)
+            cursor.select(QTextCursor.SelectionType.BlockUnderCursor)
+            cursor.mergeCharFormat(letters)
+        block = block.next()
+
+
+def anchor(heading: str) -> str:
+    """How a link names a heading: "Files opened last" is files-opened-last."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

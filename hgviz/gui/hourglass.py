@@ -1,0 +1,374 @@
+"""The hourglass view: every head of every layer, in the order they compute, level by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QPoint, Signal
+from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
+
+from hgviz import tasks
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
+from hgviz.gui import theme, values
+from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
+from hgviz.gui.heads_parts.shades import ShadeBar, Shades, shades_of
+from hgviz.gui.language import tr
+from hgviz.gui.view import View
+from hgviz.gui.views import verdict, words
+from hgviz.gui.views.card import HeadCard
+from hgviz.gui.views.glass import Glass
+from hgviz.gui.views.silhouette import FLAT
+from hgviz.gui.views.strokes import Scene
+from hgviz.gui.widgets import IconButton, PaneHead, label, tip
+
+if TYPE_CHECKING:
+    from hgviz.figures import Spec
+    from hgviz.session import Session
+    from hgviz.tasks.opening import Unattending
+
+NAMED = 16  # layers without a map that a tooltip lists
+GHOST = 128  # positions of a model that no text was captured with yet
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a request found: the small maps for later, and the atlas of this size and theme."""
+
+    thumbs: dict[HeadId, Thumb]
+    source: dict[int, Map]
+    atlas: Atlas
+    asked: tuple[Any, ...]
+
+
+class HourglassView(View):
+    """All heads of a model as one picture whose waist is where the text is shortest."""
+
+    title = "Hourglass"
+    topic = "hourglass"
+    icon = "hourglass"
+    needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits", "off")
+    watches = ("selection", "opened", "hover", "work", "model")
+    empty = (
+        "Open a model to look inside",
+        "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
+        "text letter by letter.",
+    )
+    empty_actions = (("open_sample", "Open the sample"), ("open_folder", "Open a checkpoint…"))
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.head = PaneHead(tr(self.title))
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.shade = ShadeBar()
+        self.shade.chosen.connect(self.shaded)
+        self.head.add(self.shade, self.export)
+        self.glass = Glass()
+        self._card = HeadCard(self.glass.viewport())
+        self._picture: Picture | None = None
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.glass, 1)
+        self.mapless = label(factor=0.92, kind="secondary")
+        self.mapless.setWordWrap(True)
+        self.mapless.setContentsMargins(16, 4, 16, 8)
+        self.mapless.hide()
+        column.addWidget(self.mapless)
+        self.export.clicked.connect(self._export)
+        self.glass.picked.connect(self._pick)
+        self.glass.hovered.connect(self._hover)
+        self.glass.asked_menu.connect(self._menu)
+        self.glass.rearranged.connect(self.refresh)
+
+    # --- the view ---------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Picture] | None:
+        """The small maps of every layer that is there, as one image."""
+        if session.spec is None:
+            return None
+        self._stage(session)
+        if session.capture is None:
+            return _nothing()
+        sizes, shades = self.glass.sizes(), self._shades(session)
+        shares = shades.shares() if shades else None
+        asked = (
+            session.display.palette, theme.current().dark, session.display.shared,
+            self._flat, tuple(sorted(sizes.items())), shares,
+        )  # fmt: skip
+        return _pictures(session.capture, sizes, asked, self._picture)
+
+    def draw(self, result: Picture | None) -> None:
+        """Show the atlas, unless it is the one on screen already."""
+        if result is None:
+            self._picture = None
+            self.glass.show_atlas(Atlas.empty())
+        elif self._picture is None or result.atlas is not self._picture.atlas:
+            self._picture = result
+            self.glass.show_atlas(result.atlas)
+
+    def noticed(self, name: str) -> None:
+        """Move the frames at once; the pictures follow."""
+        if name in ("selection", "opened", "hover"):
+            self._mark()
+        elif self.session is not None and self.session.spec is not None:
+            self._stage(self.session)
+
+    def figure(self, session: Session) -> Spec | None:
+        """The wall of all heads."""
+        if session.capture is None:
+            return None
+        from hgviz.figures import Spec
+
+        return Spec(kind="wall", selection=session.selection, display=session.display)
+
+    def as_table(self) -> list[list[str]] | None:
+        """One row for each head, with the numbers of its card and of its colour."""
+        thumbs = self._picture.thumbs if self._picture is not None else {}
+        return values.of_heads(self.session, thumbs) if self.session is not None else None
+
+    export_wanted = Signal()  # the map of the head that is chosen
+    shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _shades(self, session: Session) -> Shades | None:
+        """The numbers that colour heads, None where their maps are shown."""
+        facts = session.habits.facts if session.habits is not None else session.facts
+        unit = session.capture.main.unit if session.capture is not None else "letter"
+        found = shades_of(facts, session.shade, unit)
+        self.shade.show_metrics(facts, unit, found, session.display.palette)
+        return found
+
+    @property
+    def _flat(self) -> bool:
+        return self.glass.layout_ is not None and self.glass.layout_.size < FLAT
+
+    def _stage(self, session: Session) -> None:
+        """Lay out what is known without reading a map."""
+        spec, capture = session.spec, session.capture
+        if spec is None:
+            return
+        if capture is not None and capture.spec.layers != spec.layers:
+            capture = None
+        missing = _missing(spec, capture)
+        running = any(one.state == "running" and one.keeps for one in session.work)
+        off = session.off | (capture.off if capture is not None else frozenset())
+        self.glass.show_scene(
+            Scene(
+                spec,
+                _lengths(spec, capture),
+                _nouns(spec, capture),
+                missing,
+                min(missing) if missing and running and capture is not None else None,
+                frozenset(one.index for one in spec.layers if _only(one)),
+                capture is None,
+                verdict.of_text(capture).sentence() if capture is not None else "",
+                off,
+            )
+        )
+        self.head.title.setText(tr(self.title) if _shrinks(spec) else tr("Layers"))
+        told = self._shades(session)
+        notes = [
+            _note(spec, capture, running),
+            tr("exchanged, not trained again") if session.activation else "",
+            tr("colour: focus") if self._flat else "",
+            tr("without {heads}", heads=words.counted(len(off), "head")) if off else "",
+        ]
+        note = "; ".join(filter(None, notes))
+        self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
+        others = () if session.model is None else tasks.unattending(session.model)
+        self.mapless.setText(mapless_words(others))
+        self.mapless.setToolTip(tip(mapless_names(others)))
+        self.mapless.setVisible(bool(others))
+        self._mark()
+
+    def _mark(self) -> None:
+        if self.session is None or self.session.spec is None:
+            return
+        hover = self.session.hover
+        captured = self.session.capture is not None
+        chosen = self.session.selection.head_id
+        facts = self.session.facts.get(chosen)
+        name = tr("Head {head}", head=chosen)
+        said = f"{name}: {tr(facts.sentence)}" if facts is not None else name
+        self.glass.setAccessibleDescription(said if captured else "")
+        self.glass.mark(
+            self.session.selection.head_id if captured else None,
+            self.session.opened if captured else {},
+            hover.head_id if hover is not None else None,
+        )
+
+    def _export(self) -> None:
+        self.asked.emit("export")
+
+    def _pick(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
+
+    def _hover(self, head: HeadId | None) -> None:
+        if self.session is None:
+            return
+        now = None
+        if head is not None:
+            now = self.session.at(head)
+        if now != self.session.hover:
+            self.session.put(hover=now)
+        where = self.glass.where(head) if head is not None else None
+        if head is None or where is None or self.session.spec is None:
+            self._card.hide()
+        else:
+            self._card.tell(self.session, head, self._of(head))
+            self._card.stand_by(where)
+
+    def _of(self, head: HeadId) -> Thumb | None:
+        return self._picture.thumbs.get(head) if self._picture is not None else None
+
+    def _menu(self, head: HeadId | None, where: QPoint) -> None:
+        menu = self.menu(head)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(where)
+
+    def menu(self, head: HeadId | None) -> QMenu:
+        """What can be done with a head, or with the whole picture."""
+        menu = QMenu(self)
+        if head is not None:
+            menu.addAction(tr("Go to head {head}", head=head)).setData(("go", head))
+            export = menu.addAction(theme.icon("export"), tr("Export map…"))
+            export.setData(("export", head))
+            menu.addSeparator()
+        self._offer_shades(menu)
+        menu.addAction(theme.icon("copy"), tr("Copy picture")).setData(("copy", head))
+        menu.triggered.connect(self._did)
+        return menu
+
+    def _offer_shades(self, menu: QMenu) -> None:
+        choices = self.shade.choices
+        if len(choices) < 2:
+            return
+        inside = menu.addMenu(tr("Colour heads by"))
+        for name, title in choices:
+            one = inside.addAction(title)
+            one.setData(("shade", name))
+            one.setCheckable(True)
+            one.setChecked(self.session is not None and self.session.shade == name)
+
+    def _did(self, action: Any) -> None:
+        what, head = action.data()
+        if what == "shade":
+            self.shaded.emit(head)
+            return
+        if head is not None and what != "copy":
+            self._pick(HeadId(*head))
+        if what == "export":
+            self.export_wanted.emit()
+        elif what == "copy":
+            QApplication.clipboard().setPixmap(self.grab())
+
+
+def _pictures(
+    capture: Capture,
+    sizes: dict[HeadId, tuple[int, int]],
+    asked: tuple[Any, ...],
+    before: Picture | None,
+) -> Task[Picture]:
+    """Thumbnails layer by layer, those already made kept, then the one image of them all."""
+    palette, dark, shared, flat, _, shares = asked
+    thumbs: dict[HeadId, Thumb] = {}
+    source = {n: one for n, one in enumerate(capture.maps) if one is not None}
+    new = False
+    for index, one in source.items():
+        layer = capture.spec.layers[index]
+        for head in layer.heads:
+            name = HeadId(index, head)
+            if before is not None and before.source.get(index) is one and name in before.thumbs:
+                thumbs[name] = before.thumbs[name]
+            else:
+                thumbs[name] = thumb(capture, one, layer, head)
+                new = True
+        yield Step(index + 1, len(capture.maps), "drawing the hourglass")
+    if before is not None and not new and before.asked == asked and before.source == source:
+        return before
+    atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
+    return Picture(thumbs, source, atlas, asked)
+
+
+def _nothing() -> Task[None]:
+    yield Step(1, 1)
+    return None
+
+
+def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:
+    if capture is None:
+        return frozenset(one.index for one in spec.layers)
+    return frozenset(n for n, one in enumerate(capture.maps) if one is None)
+
+
+def _lengths(spec: ModelSpec, capture: Capture | None) -> tuple[int, ...]:
+    if capture is not None:
+        return tuple(len(one) for one in capture.spans)
+    return tuple(-(-GHOST // (one.stride or 4)) for one in spec.levels)
+
+
+def _nouns(spec: ModelSpec, capture: Capture | None) -> tuple[str, ...]:
+    if capture is not None:
+        return tuple(capture.prompt_of(one.index).unit for one in spec.levels)
+    return ("letter" if spec.vocabulary == 256 else "token",) * len(spec.levels)
+
+
+def _shrinks(spec: ModelSpec) -> bool:
+    return any(one.stride != 1 for one in spec.levels)
+
+
+def _only(layer: Layer) -> bool:
+    """Whether each window of a layer has a single key, whose softmax weight is always 1."""
+    return (
+        layer.window is not None
+        and layer.role == "up"
+        and all(one in ("softmax", "topk") for one in layer.activations)
+    )
+
+
+def mapless_words(others: Unattending) -> str:
+    """24 layers have no map: MambaMixer."""
+    if not others:
+        return ""
+    made = "; ".join(dict.fromkeys(tr(parts) for _, parts in others))
+    if len(others) == 1:
+        return tr("1 layer has no map: {made}", made=made)
+    return tr("{n:,} layers have no map: {made}", n=len(others), made=made)
+
+
+def mapless_names(others: Unattending) -> str:
+    """model.layers.0: MambaMixer, a line each; of many the first and how many more."""
+    lines = [f"{name}: {tr(parts)}" for name, parts in others[:NAMED]]
+    more = len(others) - NAMED
+    return "\n".join([*lines, *([tr("and {n:,} more", n=more)] if more > 0 else ())])
+
+
+def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
+    if capture is not None and not capture.complete:
+        done = sum(one is not None for one in capture.maps)
+        if running:
+            many = words.counted(len(capture.main), capture.main.unit)
+            return tr("capturing {many}", many=many)
+        every = words.counted(len(capture.maps), "layer")
+        return tr("{done} of {layers} captured", done=done, layers=every)
+    deepest = max((one.stride or 1 for one in spec.levels), default=1)
+    if any(one.stride is None for one in spec.levels):
+        return tr("the text shrinks to segments and grows back")
+    if deepest > 1:
+        if spec.form == "base":
+            return tr("the text shrinks to {part}", part=words.part(deepest))
+        return tr("the text shrinks to {part} and grows back", part=words.part(deepest))
+    layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
+    if crossing:
+        return tr("{layers} layers, {crossing} between source and target",
+                  layers=layers - crossing, crossing=crossing)  # fmt: skip
+    sizes = {len(one.heads) for one in spec.layers}
+    if len(sizes) > 1:
+        total = words.counted(len(spec.heads), "head")
+        return tr("{heads} in {layers}", heads=total, layers=words.counted(layers, "layer"))
+    each = words.counted(max(sizes, default=0), "head")
+    return tr("{layers} of {heads}", layers=words.counted(layers, "layer"), heads=each)

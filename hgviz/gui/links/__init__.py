@@ -1,1 +1,0 @@
-"""The look Links: what tokens are linked with by the strongest weights of some heads."""

@@ -1,0 +1,356 @@
+"""The live score: one large number, its interval, and the chart of how both grew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from hgviz.analysis.orders import costs, saved
+from hgviz.analysis.trial import Trial
+from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
+from hgviz.examples import EACH, SEED
+from hgviz.gui import plots
+from hgviz.gui.actions import by_name
+from hgviz.gui.charts import ChartWidget
+from hgviz.gui.language import tr
+from hgviz.gui.plots import Axis, Band, Bars, Chart, Line, Mark, Note, Plot, Points
+from hgviz.gui.prune_parts.explained import told
+from hgviz.gui.prune_parts.shades import place_noun
+from hgviz.gui.prune_parts.studied import wanting
+from hgviz.gui.view import View
+from hgviz.gui.widgets import Button, PaneHead, Progress, Words, label, tip
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+RIGHT = {
+    "classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right",
+    "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
+    "states": "Nearest to its own state",
+}  # fmt: skip
+COLUMNS = ("seen", "share right", "low", "high")
+WITHOUT = "Write the model without the heads that are off"
+LINES = {"Whole model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
+
+
+class LiveView(View):
+    """What the model scores with heads off, from the first texts on."""
+
+    title = "Score"
+    figureless = "It is a score on its way: How many heads can go draws what it comes to"
+    icon = "prune"
+    needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
+    lane = "here"
+    empty = (
+        "Choose data to see what the model scores",
+        "A classifier needs texts with labels, a language model any text.",
+    )
+    empty_actions: tuple[tuple[str, str], ...] = (
+        ("bundled_data", "Use the bundled reviews"),
+        ("choose_data", "Choose data…"),
+    )
+
+    topic = "prune-score"
+
+    stopped = Signal()
+    resumed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead(tr("Accuracy"))
+        self.change = Button(tr("Choose data…"))
+        self.change.clicked.connect(self._change)
+        self.remove = Button(tr("Remove for good…"))
+        self.remove.clicked.connect(self._remove)
+        self.head.add(self.change, self.remove)
+        self.value = label("–", factor=3.5, weight=600)
+        self.percent = label("%", factor=1.55, kind="secondary")
+        self.interval = label("", factor=1.08, weight=600)
+        self.early = label(tr("95 % interval"), factor=0.92, kind="secondary")
+        self.early.setToolTip(tip(told("early")))
+        for one in (self.value, self.percent, self.interval):
+            one.setToolTip(tip(told("right")))
+        self.names: dict[str, QLabel] = {}
+        self.lines: dict[str, Words] = {}
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(3)
+        for row, (name, number) in enumerate(LINES.items()):
+            self.names[name] = label(tr(name), factor=0.92, kind="secondary")
+            self.names[name].setToolTip(tip(told(number)))
+            grid.addWidget(self.names[name], row, 0)
+            self.lines[name] = Words(factor=0.92, weight=500)
+            grid.addWidget(self.lines[name], row, 1)
+        grid.setColumnStretch(1, 1)
+        self.progress = Progress()
+        self.stop = Button(tr("Stop"), "stop")
+        self.stop.setFixedWidth(92)
+        self.stop.clicked.connect(self._stop)
+        self.told = Words(factor=0.92, kind="secondary")
+        self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
+        self.chart = ChartWidget(tr("How the score grew"))
+        big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
+        for one in (big, near, bar):
+            one.setSpacing(8)
+        for one in (self.value, self.percent):
+            big.addWidget(one, 0, Qt.AlignmentFlag.AlignBaseline)
+        beside = QVBoxLayout()
+        beside.setSpacing(0)
+        beside.addStretch(1)
+        for said in self.sample:
+            beside.addWidget(said)
+        beside.addStretch(1)
+        big.addSpacing(8)
+        big.addLayout(beside, 1)
+        for one in (self.interval, self.early):
+            near.addWidget(one)
+        near.addStretch(1)
+        bar.addWidget(self.progress, 1)
+        bar.addWidget(self.stop)
+        column = QVBoxLayout()
+        column.setSpacing(4)
+        column.addLayout(big)
+        column.addLayout(near)
+        column.addSpacing(4)
+        column.addLayout(grid)
+        column.addLayout(bar)
+        column.addWidget(self.told)
+        column.addStretch(1)
+        self.side = QWidget()
+        self.side.setLayout(column)
+        column.setContentsMargins(0, 0, 0, 0)
+        row = QHBoxLayout()
+        row.setContentsMargins(16, 0, 16, 8)
+        row.setSpacing(16)
+        row.addWidget(self.side)
+        row.addWidget(self.chart, 1)
+        outer = QVBoxLayout(self.content)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self.head)
+        outer.addLayout(row, 1)
+
+    def request(self, session: Session) -> Task[Trial | None] | None:
+        """The trial so far; nothing without data."""
+        spec = session.spec
+        if not session.data:
+            if spec is not None and not spec.answers:
+                self.empty = ("This model cannot be scored here", "It reads two texts.")
+                self.empty_actions = (("open", "Open another…"), ("open_sample", "Open the sample"))
+            elif (said := wanting(session)) is not None:
+                self.empty, self.empty_actions = said
+            elif session.model is None and not session.checkpoint:
+                alone = "A capture alone cannot say what the model would answer."
+                self.empty = ("Open the checkpoint to switch heads off", alone)
+                self.empty_actions = (("open", "Open a checkpoint…"),)
+            else:
+                kind = type(self)
+                self.empty, self.empty_actions = kind.empty, kind.empty_actions
+            return None
+        return _given(session.trial)
+
+    def draw(self, result: Trial | None) -> None:
+        """Put the numbers in."""
+        session = self.session
+        assert session is not None
+        reason = by_name("remove_heads").why_off(session)
+        self.remove.setEnabled(not reason)
+        self.remove.setToolTip(tr(reason or WITHOUT))
+        asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
+        noun = place_noun(asked, session.spec)
+        metric = tr(RIGHT[asked], noun=tr(noun.rpartition(" ")[2]))
+        self.head.title.setText(title_words(metric, len(session.off)))
+        self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
+        self.head.note.setToolTip(session.data)
+        self.chart.show_chart(chart_of(result, tr("{noun}s evaluated", noun=tr(noun))))
+        note = result.examples.note if result is not None else ""
+        for line, said in zip(self.sample, (*sample_words(result), note), strict=True):
+            line.say(said)
+        found = result.paired if result else None
+        if result is None or found is None or not result.seen:
+            self.value.setText("–")
+            self.interval.setText("")
+            for one in self.lines.values():
+                one.say("")
+            self.told.say(tr("Reading the data") if result is None else tr("Asking the model"))
+            self.progress.show_part(0.0)
+            self.stop.setVisible(False)
+            return
+        score, whole = found.score, found.whole
+        self.value.setText(f"{100 * score.value:.1f}")
+        ends = {"low": 100 * score.low, "high": 100 * score.high}
+        self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
+        share = 100 * whole.value
+        self.lines["Whole model"].say(
+            tr("{share:.1f} %", share=share)
+            if result.done
+            else tr("{share:.1f} % on the same ones", share=share)
+        )
+        if not result.whole:
+            self.lines["Difference"].say(difference(found.difference, found.low, found.high))
+            self.lines["Changed"].say(tr(
+                "{lost:,} lost, {won:,} won; McNemar p {p}",
+                lost=found.lost, won=found.won, p=p_words(found.p),
+            ))  # fmt: skip
+        else:
+            self.lines["Difference"].say(tr("0: no head is off"))
+            self.lines["Changed"].say(tr("none"))
+        self.lines["Saved"].say(saved_words(session.spec, result.off, result.weights))
+        self.progress.show_part(result.seen / max(1, result.total), result.done)
+        seen = {"seen": result.seen, "total": result.total, "noun": tr(noun)}
+        words = [tr("{seen:,} of {total:,} {noun}s", **seen)]
+        self.stop.setVisible(not result.done)
+        self.stop.setText(tr("Go on") if result.stopped else tr("Stop"))
+        self.stop.wear("capture" if result.stopped else "stop")
+        if not result.done:
+            early = tr("looking early is not corrected for")
+            words.append(tr("stopped") if result.stopped else early)
+        self.told.say(" · ".join(words))
+        said = share_words(score.value, score.low, score.high)
+        self.setAccessibleDescription(f"{self.head.title.text()}: {said}")
+
+    def as_table(self) -> list[list[str]] | None:
+        """The score as it grew, in shares, then what the page says of the places seen last."""
+        trial = self.session.trial if self.session is not None else None
+        found = trial.paired if trial is not None else None
+        if trial is None or found is None or not trial.points:
+            return None
+        rows = [[tr(one) for one in COLUMNS]]
+        for one in trial.points:
+            rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
+        whole = found.whole
+        for name, numbers in (
+            ("whole model", (whole.value, whole.low, whole.high)),
+            ("difference", (found.difference, found.low, found.high)),
+            ("lost", (found.lost,)), ("won", (found.won,)), ("McNemar p", (found.p,)),
+        ):  # fmt: skip
+            cells = [repr(one) for one in numbers]
+            rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
+        return rows
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the chart is on screen."""
+        return self.chart.zoomed
+
+    def fit(self) -> None:
+        """Show all of the chart."""
+        self.chart.reset()
+
+    def resizeEvent(self, event: object) -> None:
+        """The numbers keep their width, the chart takes the rest."""
+        super().resizeEvent(event)  # type: ignore[arg-type]
+        narrow = self.width() < 640
+        self.side.setFixedWidth(max(230, self.width() * 9 // 20) if narrow else 356)
+
+    def _change(self) -> None:
+        self.asked.emit("choose_data")
+
+    def _remove(self) -> None:
+        self.asked.emit("remove_heads")
+
+    def _stop(self) -> None:
+        trial = self.session.trial if self.session else None
+        (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
+
+
+def chart_of(trial: Trial | None, title: str) -> Chart:
+    """Value and interval over the places seen, beside the whole model; title: what is counted."""
+    if trial is None or trial.paired is None or not trial.points:
+        return Chart()
+    points, whole = trial.points, trial.paired.whole.value
+    # the limits hold still once a quarter was seen, as the interval only narrows then
+    calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
+    low = min(whole, *(one.low for one in calm), 1.0)
+    high = max(whole, *(one.high for one in calm), 0.0)
+    room = max(0.01, (high - low) * 0.12)
+    up = Axis(max(0.0, low - room), min(1.0, high + room), words=plots.percent)
+    total, last = max(1, trial.total), points[-1]
+    across = Axis(-0.012 * total, 1.012 * total, title, plots.count, whole=True)
+    seen, values = [one.seen for one in points], [one.value for one in points]
+
+    def told(at: int) -> str:
+        one = points[at]
+        share = share_words(one.value, one.low, one.high)
+        return tr("{share} after {seen:,} of {total:,}", share=share, seen=one.seen, total=total)
+
+    parts = (
+        Band(seen, [one.low for one in points], [one.high for one in points]),
+        Mark("y", whole),
+        Line(seen, values),
+        Points(seen, values, size=0.0, told=told),
+        Bars([last.seen], [last.low], [last.high]),
+        Points([last.seen], [last.value], size=7.0),
+        Note(tr("whole model"), tuple((total * part, whole) for part in (0.8, 0.6, 0.4)),
+             weight=500),
+    )  # fmt: skip
+    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, reads="x")
+
+
+def difference(value: float, low: float, high: float) -> str:
+    """+0.05 points, −0.10 to +0.21."""
+    ends = {"low": points(low), "high": points(high)}
+    return tr("{value} points, {low} to {high}", value=points(value), **ends)
+
+
+def share_words(value: float, low: float, high: float) -> str:
+    """57.8 % (57.1 to 58.5)."""
+    ends = {"low": 100 * low, "high": 100 * high}
+    return tr("{value:.1f} % ({low:.1f} to {high:.1f})", value=100 * value, **ends)
+
+
+def title_words(metric: str, off: int) -> str:
+    """Accuracy with 2 heads off."""
+    if not off:
+        return tr("{metric}, whole model", metric=metric)
+    if off == 1:
+        return tr("{metric} with 1 head off", metric=metric)
+    return tr("{metric} with {n:,} heads off", metric=metric, n=off)
+
+
+def points(share: float) -> str:
+    """A difference of shares in points: +0.05, −1.20, 0."""
+    if share == 0:
+        return "0"
+    said = f"{100 * share:+.2f}"
+    return ("<0.01" if float(said) == 0 else said).replace("-", "−")
+
+
+def p_words(p: float) -> str:
+    """= 0.54, < 0.001."""
+    return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def sample_words(trial: Trial | None) -> tuple[str, str]:
+    """4,000 of 67,349 texts, | drawn with seed 0; nothing where all are looked at."""
+    if trial is None or not trial.examples.among:
+        return "", ""
+    examples = trial.examples
+    many = {"n": len(examples), "among": examples.among}
+    said = (
+        tr("{n:,} of {among:,} texts,", **many)
+        if examples.asked in EACH
+        else tr("{n:,} of {among:,} windows,", **many)
+    )
+    return said, tr("drawn with seed {seed}", seed=SEED)
+
+
+def saved_words(spec: ModelSpec | None, off: Off, weights: Sequence[HeadWeights] | None) -> str:
+    """295 k parameters (4.7 %) that are removed with the heads."""
+    if spec is None or not off or weights is None:
+        return tr("nothing") if weights is not None or not off else "–"
+    parameters, _ = costs(spec, weights, np.ones(1))
+    count = float(saved(parameters, spec, sorted(off))[-1])
+    size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
+    if not spec.parameters:
+        return tr("{size} parameters", size=size)
+    return tr("{size} parameters ({share:.1f} %)", size=size, share=100 * count / spec.parameters)
+
+
+def _given(trial: Trial | None) -> Task[Trial | None]:
+    yield Step(0, 1)
+    return trial

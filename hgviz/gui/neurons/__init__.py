@@ -1,1 +1,0 @@
-"""The look Neurons: how one row of weights comes about, number by number."""

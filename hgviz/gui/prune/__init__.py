@@ -1,1 +1,0 @@
-"""The Prune page: heads are switched off, and the score follows."""

@@ -1,0 +1,405 @@
+"""Switching heads off in the window: what is tried, what is measured, and what is undone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hgviz import settings
+from hgviz.analysis.trial import Trial
+from hgviz.core import Capture, Off, Step
+from hgviz.errors import LabelError
+from hgviz.gui import opening
+from hgviz.gui.jobs import GOING
+from hgviz.gui.language import tr
+from hgviz.gui.prune_parts import trying
+from hgviz.gui.samples import name_of
+from hgviz.session import Session, undoing
+from hgviz.study import Mask, Study
+
+if TYPE_CHECKING:
+    from hgviz.analysis.paired import Paired
+    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import OnError, Working
+    from hgviz.jobs import Job
+    from hgviz.models.measures.trials import Trials
+
+OFTEN = 0.1  # s: numbers that run change at most so often
+KEPT = 32  # finished trials that are shown again at once
+TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
+LONG = (MEASURE, CURVE)
+
+
+class Pruning:
+    """Keeps session.trial true to the heads that are off, in the engine lane; the newest set of
+    heads wins. ask_labels: asks which classes the labels of a file are, where the model does not
+    know them."""
+
+    def __init__(
+        self,
+        session: Session,
+        lanes: Lanes,
+        working: Working,
+        on_error: OnError,
+        ask_labels: Callable[[str, LabelError], None],
+    ) -> None:
+        self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
+        self._ask_labels = ask_labels
+        self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
+        self.trials: Trials | None = None
+        self.urgent = trying.Urgent()
+        self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
+        self._known: dict[Off, Trial] = {}
+        self._job: Job | None = None
+        self._shown = 0.0
+        self._by_hand = False  # whether somebody chose what colours the wall
+        self._curve = False  # whether one is to be drawn when the heads are measured
+        session.changed.connect(self._heard)
+
+    # --- what is off ------------------------------------------------------------------------------
+
+    def switch(self, off: Off, along: bool = False) -> None:
+        """Have exactly these heads off. along: undone together with the change before."""
+        if off != self.session.off:
+            undoing.do(self.session, _switching(self.session.off, off), along, off=off)
+
+    def keep(self) -> None:
+        """Keep the heads that are off under a name, with their score."""
+        session, trial = self.session, self.session.trial
+        paired = trial.paired if trial and trial.off == session.off else None
+        names = {one.name for one in session.masks}
+        count = len(session.off)
+        plain = "Whole model" if not count else f"{count} off"
+        number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
+        mask = _with_score(Mask(_named(plain, number), session.off), paired)
+        others = (one for one in session.masks if one.off != session.off)
+        undoing.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
+
+    def drop(self, name: str) -> None:
+        """Forget a mask."""
+        masks = tuple(one for one in self.session.masks if one.name != name)
+        undoing.do(self.session, f"forgetting the mask {name}", masks=masks)
+
+    def save(self, path: str, on_done: Callable[[Any], None]) -> None:
+        """Write what was measured, with the masks that were kept; it knows its file then."""
+        study = self.session.study
+        if study is None:
+            return
+
+        def saved(written: str) -> None:
+            self.session.lies_at(study, written)
+            on_done(written)
+
+        task = trying.save(replace(study, masks=self.session.masks), path)
+        self.working.start(
+            self.lanes.files, f"save {path}", f"Saving {name_of(path)}", task, saved,
+            lasting=True,
+        )  # fmt: skip
+
+    # --- before and after -------------------------------------------------------------------------
+
+    def open_text(self, text: str, on_done: Callable[[], object]) -> None:
+        """Capture a text with the whole model and with heads off, and show the latter."""
+        session = self.session
+        wish = opening.Wish(
+            session.checkpoint, text, off=session.off, device=settings.load().device,
+            activation=session.activation,
+        )  # fmt: skip
+
+        def show(pair: tuple[Capture, Capture]) -> None:
+            self.pair = pair
+            session.put(capture=pair[1], ids="")
+            on_done()
+
+        task = trying.both(wish, session.model)
+        self.working.start(
+            self.lanes.engine, "capture", "Capturing before and after", task, show, bound=True
+        )
+
+    def turn(self) -> str:
+        """Show the other capture of the same text; what is shown then, in words, "" for none."""
+        shown = self.session.capture
+        if self.pair is None or not any(shown is one for one in self.pair):
+            return ""
+        other = self.pair[0] if shown is self.pair[1] else self.pair[1]
+        session = self.session
+        kept = {"facts": {}, "selection": session.selection, "off": session.off}
+        session.put(chosen=False, capture=other, **kept)
+        if not other.off:
+            return tr("With all heads on")
+        count = len(other.off)
+        return tr("Without 1 head") if count == 1 else tr("Without {n:,} heads", n=count)
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def use(self, data: str, scored: str = "") -> None:
+        """Score the model on a file. scored: the digest of the examples that what is open was
+        measured on, where that was on this file."""
+        session, study = self.session, self.session.study
+        self.forget()
+        if study is not None and not study.path and not scored:
+            session.put(study=None)  # one that was opened stays, whatever is tried
+        session.put(data=data, trial=None)
+        self.working.start(
+            self.lanes.engine,
+            DATA,
+            f"Reading {name_of(data)}",
+            trying.prepare(
+                session.model,
+                session.checkpoint,
+                settings.load().device,
+                data,
+                session.study,
+                self.labels.get((session.checkpoint, data)),
+            ),
+            on_done=partial(self._ready, scored),
+            on_error=partial(self._unreadable, data),
+            bound=True,
+        )
+
+    def _ready(self, scored: str, trials: Trials) -> None:
+        self.trials = trials
+        if self.session.model is None:
+            self.session.put(model=trials.model)
+        if self.known is None and trials.examples.digest != scored:
+            history, masks = self.session.history, self.session.masks  # scored on other examples
+            self.session.put(masks=undoing.bare(masks), history=undoing.unscored(history))
+        self._try()
+
+    def open_study(self, study: Study, alone: bool = False) -> None:
+        """Show what was measured before. alone: nothing else that is open belongs to it.
+
+        What is tried goes on where it is tried on the same examples, and else is given up.
+        """
+        fields: dict[str, Any] = {}
+        self.stop_measuring()
+        if alone:
+            self.working.stop("capture")
+            fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
+                      "spec": study.spec, "off": study.off}  # fmt: skip
+        if alone or not self._is_of(study):
+            self.forget()
+            fields |= {"data": "", "trial": None}
+        if study.off:
+            fields["off"] = study.off
+        self._by_hand = False
+        score = trying.drawn(study)
+        self.session.put(study=study, masks=study.masks, score=score, mode="prune", **fields)
+
+    def _is_of(self, study: Study) -> bool:
+        """Whether a study is of the model and the examples that are tried."""
+        mine = self.trials
+        return mine is not None and (study.spec.digest, study.data_digest, study.off) == (
+            mine.model.spec.digest, mine.examples.digest, mine.off
+        )  # fmt: skip
+
+    @property
+    def known(self) -> Study | None:
+        """The study that measuring goes on with; None where it begins anew."""
+        study = self.session.study
+        return study if study is not None and self._is_of(study) else None
+
+    def _unreadable(self, data: str, error: BaseException) -> None:
+        self.session.put(data="", trial=None)
+        self.labels.pop((self.session.checkpoint, data), None)
+        if isinstance(error, LabelError):
+            self._ask_labels(data, error)
+        else:
+            self.on_error(error)
+
+    def forget(self) -> None:
+        """Try and measure nothing any more."""
+        for key in (TRIAL, DATA, *LONG):
+            self.lanes.engine.cancel(key)
+        for key in LONG:
+            self.working.stop(key)
+        self.urgent.clear()
+        self.trials = self.pair = None
+        self._known = {}
+
+    # --- the live score ---------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        if name == "models":
+            self.forget()
+        if name == "model":
+            self._read_again()
+        trial = self.session.trial
+        tried = trial is not None and trial.off == self.session.off
+        if name == "off" and self.trials is not None and not tried:
+            self._try()
+
+    def _read_again(self) -> None:
+        """Read the data of a model that came back: its heads can be tried and measured again."""
+        session, trial, study = self.session, self.session.trial, self.session.study
+        reads = any(one.key == DATA and one.state in GOING for one in session.work)
+        if session.model is not None and session.data and self.trials is None and not reads:
+            measured = "" if study is None else study.data_digest
+            self.use(session.data, trial.examples.digest if trial is not None else measured)
+
+    def _try(self) -> None:
+        """Try what is off now, at once and before whatever else is measured."""
+        trials, off = self.trials, self.session.off
+        if trials is None:
+            return
+        known = self._known.pop(off, None)
+        if known is not None:
+            self._known[off] = known
+            self.stop_trial()
+            self.session.put(trial=known)
+            return
+        self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
+        task = trying.trying(trials, off)
+        if self.measuring:
+            self.urgent.put(task)
+            return
+        self.lanes.engine.submit(
+            TRIAL,
+            "Scoring",
+            task,
+            on_step=self._stepped,
+            on_done=self._tried,
+            on_error=self.on_error,
+            post=self.lanes.bridge.post,
+        )
+
+    def stop_trial(self) -> None:
+        """Leave the score as far as it came."""
+        self.lanes.engine.cancel(TRIAL)
+        self.urgent.clear()
+        trial = self.session.trial
+        if trial is not None and not trial.done:
+            self.session.put(trial=replace(trial, stopped=True))
+
+    def resume(self) -> None:
+        """Score the heads that are off from the beginning: parts of it are kept."""
+        self._try()
+
+    def _stepped(self, step: Step) -> None:
+        trial, now = step.value, time.monotonic()
+        if not isinstance(trial, Trial) or trial.off != self.session.off:
+            return
+        shown = self.session.trial
+        if trial.done:
+            self._tried(trial)
+        elif shown is None or not shown.points or now - self._shown >= OFTEN:
+            self._shown = now
+            self.session.put(trial=trial)
+
+    def _tried(self, trial: Trial) -> None:
+        self._known[trial.off] = trial
+        while len(self._known) > KEPT:
+            del self._known[next(iter(self._known))]
+        if trial.off == self.session.off:
+            self.session.put(trial=trial, masks=self._scored(trial))
+
+    def _scored(self, trial: Trial) -> tuple[Mask, ...]:
+        """The masks, with a score for the one that was still being measured."""
+        return tuple(
+            _with_score(one, trial.paired) if one.off == trial.off else one
+            for one in self.session.masks
+        )
+
+    # --- what is measured -------------------------------------------------------------------------
+
+    @property
+    def measuring(self) -> bool:
+        """Whether heads are being measured, or a curve, or timed."""
+        return any(one.key in LONG and one.state in GOING for one in self.session.work)
+
+    def measure(self, needs: frozenset[str], curve: bool = False) -> None:
+        """Measure all heads; what is measured already shows while the rest is on its way."""
+        if self.trials is None:
+            return
+        self._curve = curve
+        self.lanes.engine.cancel(TRIAL)
+        data = name_of(self.session.data)
+        task = trying.measuring(self.trials, needs, data, self.known, self.urgent)
+        self._start(MEASURE, "Measuring heads", task, self._measured)
+        self._go_on()
+
+    def trace(self) -> None:
+        """The curve of the chosen score beside random orders."""
+        study = self.known
+        if self.trials is None or study is None or not self.session.score:
+            return
+        self.lanes.engine.cancel(TRIAL)
+        task = trying.tracing(self.trials, study, self.session.score, self.urgent)
+        self._start(CURVE, "How many heads can go", task, self._measured)
+        self._go_on()
+
+    def colour(self, score: str) -> None:
+        """Colour the wall by a score."""
+        self._by_hand = True
+        self.session.put(score=score)
+
+    def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
+        self.working.start(
+            self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew,
+            bound=True,
+        )  # fmt: skip
+
+    def _broke(self, error: BaseException) -> None:
+        """What is measured stays, and the live score goes on."""
+        self._go_on()
+        self.on_error(error)
+
+    def _go_on(self) -> None:
+        """A trial that gave way to a measurement goes on within it."""
+        trial = self.session.trial
+        if trial is not None and not trial.done and not trial.stopped:
+            self._try()
+
+    def stop_measuring(self) -> None:
+        """What is measured stays."""
+        for key in LONG:
+            self.working.stop(key)
+        self._go_on()
+
+    def _grew(self, step: Step) -> None:
+        if isinstance(step.value, Study):
+            self._measured(step.value, over=False)
+        else:
+            self._stepped(step)
+
+    def _measured(self, study: Study, over: bool = True) -> None:
+        """Colour the wall, unless somebody chose how, by the best score there is."""
+        kept = self.session.score if self._by_hand or not over else ""
+        self.session.put(study=study, unsaved=True, score=trying.best(study, kept))
+        if over:
+            self._go_on()
+            curve, self._curve = self._curve, False
+            if curve:
+                self.trace()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.session.changed.disconnect(self._heard)
+
+
+def _switching(old: Off, new: Off) -> str:
+    """What is done to heads, in words."""
+    turned = old ^ new
+    count, one = len(turned), next(iter(turned))
+    if not new:
+        return "switching all heads on"
+    if turned <= new:
+        return f"switching {count} heads off" if count > 1 else f"switching head {one} off"
+    if turned <= old:
+        return f"switching {count} heads on" if count > 1 else f"switching head {one} on"
+    return f"switching {count} heads off and on"
+
+
+def _with_score(mask: Mask, paired: Paired | None) -> Mask:
+    """A mask with what it scored, beside the whole model."""
+    if paired is None:
+        return mask
+    change = (paired.difference, paired.low, paired.high)
+    return replace(mask, score=paired.score, change=change)
+
+
+def _named(words: str, number: int) -> str:
+    return words if number == 1 else f"{words}, {number}"
