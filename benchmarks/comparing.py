@@ -137,7 +137,7 @@ def compared(a, b):
 def shown(kind, size, **fields):
     """A view of a size in a session of its own."""
     from hgviz.core import Selection
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Lanes
     from hgviz.session import Session
 
     view, lanes, session = kind(), Lanes(), Session()

@@ -111,7 +111,7 @@ def shown(path):
     from hgviz.core import Selection
     from hgviz.gui import theme
     from hgviz.gui.application import application
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Lanes
     from hgviz.gui.map import MapView
     from hgviz.session import Session
     from hgviz.store import open_capture
@@ -277,8 +277,7 @@ def charts():
     import numpy as np
     from PySide6.QtCore import QCoreApplication
 
-    from hgviz.gui.charts import ChartWidget
-    from hgviz.gui.plots import Axis, Band, Chart, Line, Plot, Points
+    from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Line, Plot, Points
 
     def chart(count, end):
         x = np.arange(float(count))
@@ -323,9 +322,9 @@ def memory():
 def openings(path):
     """Opening heads at 32k that were open before, and others of the same file."""
     from hgviz.core import HeadId, finish
+    from hgviz.gui.grid import Viewport
+    from hgviz.gui.opened import Opener
     from hgviz.gui.tiles import Tiles
-    from hgviz.gui.views.opened import Opener
-    from hgviz.gui.views.viewport import Viewport
     from hgviz.store import open_capture
 
     capture, opener = open_capture(path), Opener(Tiles())
@@ -349,10 +348,10 @@ def minute(path):
     """How late the event loop is, idle and while somebody moves about."""
     from PySide6.QtCore import QPointF
 
-    from hgviz.gui import opening
+    from hgviz.gui import sources
     from hgviz.gui.selftest import opened
 
-    opening.AT_ONCE = 0  # heads are not measured: the window opens such captures the same way
+    sources.AT_ONCE = 0  # heads are not measured: the window opens such captures the same way
     with opened(path) as (program, frame):
         wait(2)
         view, dice = program.inspect.map, random.Random(0)

@@ -230,7 +230,7 @@ def ablated(method, module, tokens):
 def live():
     """A click on a head on the Prune page: the first score and the last."""
     from hgviz import tasks
-    from hgviz.gui.prune_parts import trying
+    from hgviz.gui import trials as trying
 
     for sample in ("softmax", "hourglass"):
         model = open_model(resource(f"sample/{sample}"))

@@ -48,7 +48,7 @@ def commands() -> str:
 def keys() -> str:
     """Every action of the window with its keys, and what keys do inside of a pane."""
     from hgviz.gui.actions import MENUS
-    from hgviz.gui.helping.keys import groups
+    from hgviz.gui.palette import groups
 
     lines = [
         "# Actions and keys", "", MADE, "",

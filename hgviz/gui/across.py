@@ -1,39 +1,548 @@
-"""The look Across levels: all maps as one, and which way an answer took."""
+"""The Hourglass across its levels: one map composed of all."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from string import Template
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QVBoxLayout, QWidget
 
 from hgviz import palettes
-from hgviz.core import Capture, Selection, Task, finish
+from hgviz.analysis.resolution import Composed
+from hgviz.analysis.together import Composer, Together, reach, ways
+from hgviz.core import Capture, Floats, HeadId, Off, Selection, Step, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui.across_parts import saying
-from hgviz.gui.across_parts.bars import Bars
-from hgviz.gui.across_parts.choices import Choices
-from hgviz.gui.across_parts.composed import Across, Kept
-from hgviz.gui.grid import Names
-from hgviz.gui.heatmap import Canvas
+from hgviz.gui import heatmap, ink, sentences, theme
+from hgviz.gui import heatmap as sayings
+from hgviz.gui.grid import Along, Names
+from hgviz.gui.grid import Words as Texts
+from hgviz.gui.heatmap import Canvas, Supply
+from hgviz.gui.ink import Cross, Scene
 from hgviz.gui.language import tr
+from hgviz.gui.opened import Opened, Opener
+from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import View
-from hgviz.gui.views import sayings
-from hgviz.gui.views.crosshair import Cross
-from hgviz.gui.views.grid import Words as Texts
-from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.still import plain
-from hgviz.gui.views.supply import Supply
-from hgviz.gui.widgets import IconButton, PaneHead, arrow_of, label
-from hgviz.recipe import Recipe
+from hgviz.gui.view import View, plain
+from hgviz.gui.widgets import IconButton, PaneHead, Picker, arrow_of, label
+from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Lanes
+
+# --- composed -------------------------------------------------------------------------------------
+
+
+WHOLE = 2048  # tokens of which the whole map is composed
+TOO_LONG = (
+    "The whole map is composed for texts of up to {most:,} {unit}s; of this one, the row of the "
+    "selected answer."
+)
+COMPOSERS = 3  # kept for when one comes back to them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Across:
+    """All levels of one capture for one answer, as far as they are known.
+
+    row: what the answer at `query` is made of; opened: the whole map, ready for a canvas. why:
+    what is missing, in words. still: more is on its way.
+    """
+
+    of: Capture
+    recipe: Recipe
+    query: int | None
+    row: Composed | None = None
+    opened: Opened | None = None
+    why: str = ""
+    still: bool = True
+
+
+class Kept:
+    """What was composed of the capture on screen, so that another answer is there at once."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        self.opener = Alone(tiles)
+        self._capture: Capture | None = None
+        self._composers: dict[Recipe, Composer] = {}
+        self._opened: tuple[Together, Opened] | None = None
+
+    def across(self, capture: Capture, query: int | None, recipe: Recipe) -> Task[Across]:
+        """The row of an answer, a step's value once it is there, then the whole map."""
+        if self._capture is None or capture.maps is not self._capture.maps:
+            self._capture = capture
+            self._composers.clear()
+        composer = self._composers.pop(recipe, None) or Composer(capture, recipe)
+        self._composers[recipe] = composer
+        while len(self._composers) > COMPOSERS:
+            del self._composers[next(iter(self._composers))]
+        found = Across(capture, recipe, query)
+        if query is not None:
+            found = replace(found, row=(yield from composer.row(query)))
+        yield Step(0, 1, "composing all maps", found)
+        if len(capture.main) <= WHOLE:
+            whole = yield from composer.all()
+            found = replace(found, opened=self._open(whole))
+        else:
+            found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
+        return replace(found, still=False)
+
+    def _open(self, whole: Together) -> Opened:
+        if self._opened is None or self._opened[0] is not whole:
+            view = self.opener.view
+            task = self.opener.open(
+                whole.capture, HeadId(0, 0), query=None, whole=True, shared=False, view=view
+            )
+            self._opened = whole, finish(task)
+        return self._opened[1]
+
+
+class Alone(Opener):
+    """Opens a map that has no others beside it."""
+
+    def __init__(self, tiles: Tiles) -> None:
+        super().__init__(tiles)
+        from hgviz.gui.grid import Viewport
+
+        self.view = Viewport.fitted((1, 1), (512, 512))
+
+    def beside(self, opened: Opened) -> Task[list[Opened]]:
+        """Nothing: there is one map only."""
+        yield Step(0, 1)
+        return []
+
+
+# --- saying ---------------------------------------------------------------------------------------
+
+
+SOURCES = 3  # named in a sentence
+MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
+BOLD = Template("<b>$text</b>")
+COMES = "{share} of the answer at {answer} comes from {token}."
+COMES_ITSELF = "{share} of the answer at {answer} comes from {token}, itself."
+COMES_BACK = "{share} of the answer at {answer} comes from {token}, {away} back."
+COMES_AHEAD = "{share} of the answer at {answer} comes from {token}, {away} ahead."
+
+
+def answer(across: Across, rows: Names, columns: Names) -> str:
+    """Where the answer looked at comes from most, and which way."""
+    if across.row is None or across.query is None:
+        return tr("Point at a cell to read it; click to keep its answer.")
+    weights = across.row.weights[0]
+    order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
+    said = [
+        f"{_cell(columns, int(at))} {amount(float(weights[at]), across)}"
+        for at in order
+        if weights[at]
+    ]
+    own = _cell(rows, across.query)
+    if not said:
+        return tr("The answer at {answer} comes from nothing.", answer=own)
+    signed = "The answer at {answer} weighs most {tokens}."
+    most = signed if across.recipe.signed else "The answer at {answer} comes most from {tokens}."
+    told = tr(most, answer=own, tokens=", ".join(said))
+    return f"{told} {sentences.marked_up(_way(across))}"
+
+
+def cell(across: Across, rows: Names, columns: Names, row: int, column: int, value: float) -> str:
+    """How much of one answer comes from one token."""
+    ends = {"answer": _cell(rows, row), "token": _cell(columns, column)}
+    if across.recipe.signed:
+        adds = "{token} adds {amount} at the answer {answer}, all layers multiplied."
+        takes = "{token} takes away {amount} at the answer {answer}, all layers multiplied."
+        return tr(adds if value >= 0 else takes, amount=sentences.weight(abs(value), 3), **ends)
+    ends["share"] = BOLD.substitute(text=heatmap.share(value))
+    if rows.prompt is not columns.prompt:
+        return tr(COMES, **ends)
+    far = row - column
+    said = COMES_BACK if far > 0 else COMES_AHEAD if far else COMES_ITSELF
+    return tr(said, away=sentences.counted(abs(far), rows.prompt.unit), **ends)
+
+
+def amount(value: float, across: Across) -> str:
+    """A share in per cent, or a signed weight."""
+    return sentences.with_sign(value, 2) if across.recipe.signed else heatmap.share(value)
+
+
+def _way(across: Across) -> str:
+    """How much of it went to each level, and from how far back; a decoder's other text."""
+    assert across.row is not None
+    if not across.row.levels or across.query is None:
+        return tr(ways(across.of, across.row, across.query))
+    spec, unit = across.of.spec, tr(across.of.main.unit)
+    distances = reach(across.of, across.row.levels, across.query)
+    parts: list[str] = []
+    for level, weights, far in zip(spec.levels, across.row.levels, distances, strict=True):
+        if far == far:  # NaN: no part of the answer has this level as its innermost
+            stays = "{share} stayed at {level}, from {far:,.0f}"
+            goes = "{share} went to {level}, from {far:,.0f}"
+            share = heatmap.share(round(float(weights.sum(dtype=float)), 6))
+            said = tr(goes if level.index else stays, share=share, level=level.label, far=far)
+            parts.append(
+                said if parts else tr("{part} {unit}s back on average", part=said, unit=unit)
+            )
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _cell(names: Names, cell: int) -> str:
+    return MARK.substitute(
+        family=",".join(f"'{name}'" for name in theme.MONO),
+        colour=theme.current().mark_text.name(),
+        text=sentences.marked_up(names.glyph(cell)),
+    )
+
+
+# --- bars -----------------------------------------------------------------------------------------
+
+
+LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
+LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
+NAMES = {"rollout": "Rollout", "product": "Product"}
+MEANT = {  # what a lane is, its formula
+    "rollout": (
+        "How much of the answer comes from each token, all layers taken together",
+        Cited("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
+    ),
+    "product": (
+        "How much each token adds or takes away, all layers multiplied",
+        Cited("Π_l (A_l + I)", "across.md"),
+    ),
+}  # fmt: skip
+
+
+def tints(count: int) -> list[QColor]:
+    """Colours of so many levels, from full resolution in: the further in, the more orange."""
+    now = theme.current()
+    return [mixed(now.press, now.mark, number / max(1, count - 1)) for number in range(count)]
+
+
+def mixed(one: QColor, other: QColor, part: float) -> QColor:
+    """A colour between two."""
+    both = zip(one.getRgb()[:3], other.getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(a + (b - a) * part) for a, b in both))
+
+
+class Bars(QWidget):
+    """Draws what is known; the token under the pointer is told, a click says it."""
+
+    picked = Signal(int)  # a column
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.across: Across | None = None
+        self.columns: Names | None = None
+        self.rows: Names | None = None
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("The answer looked at, token by token"))
+        self.chosen: int | None = None
+
+    def sizeHint(self) -> QSize:
+        """A lane for each kind of number, and the words."""
+        return QSize(320, WORDS + LANE * max(1, len(self.lanes)))
+
+    def minimumSizeHint(self) -> QSize:
+        """As high as it needs to be."""
+        return QSize(160, self.sizeHint().height())
+
+    @property
+    def lanes(self) -> tuple[tuple[str, Floats], ...]:
+        """What is shown, from top to bottom."""
+        if self.across is None or self.across.row is None:
+            return ()
+        name = "product" if self.across.recipe.signed else "rollout"
+        return ((name, self.across.row.weights[0]),)
+
+    def show_row(self, across: Across, rows: Names, columns: Names) -> None:
+        """Show an answer."""
+        self.across, self.rows, self.columns = across, rows, columns
+        alone = across.opened is None and bool(across.why)  # there is no map above
+        lanes = max(1, len(self.lanes))
+        self.setMaximumHeight(WORDS + TALLEST * lanes * (3 if alone else 1))
+        self.updateGeometry()
+        self.update()
+
+    # --- where things are -------------------------------------------------------------------------
+
+    @property
+    def along(self) -> Along | None:
+        """The columns over the width, in logical px."""
+        if self.columns is None or not len(self.columns):
+            return None
+        room = max(8, self.width() - LEFT - RIGHT)
+        scale = room / len(self.columns)
+        return Along(len(self.columns), room, float(int(scale)) if scale >= 1 else scale)
+
+    def column_at(self, place: QPointF) -> int | None:
+        """The column under a place."""
+        along = self.along
+        return None if along is None else along.cell(place.x() - LEFT)
+
+    # --- painting ---------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Lanes of bars, the words of the text under them."""
+        along, lanes = self.along, self.lanes
+        if along is None or not lanes or self.columns is None or self.across is None:
+            return
+        now = theme.current()
+        with QPainter(self) as painter:
+            y, lane = 2.0, (self.height() - WORDS) / len(lanes)
+            for name, values in lanes:
+                self._lane(painter, along, name, values, QRectF(LEFT, y, along.size, lane - 8))
+                y += lane
+            if self.chosen is not None:  # the key, as the cross hair of the map above has it
+                left, right = along.edges(self.chosen)
+                box = QRectF(LEFT + left, 2, max(2.0, right - left), self.height() - WORDS)
+                painter.setPen(QPen(now.mark, 1))
+                painter.drawRect(box)
+            if self.hasFocus():
+                painter.save()
+                ink.focus_ring(painter, QRectF(self.rect()))
+                painter.restore()
+            base = QRectF(LEFT, y - 4, along.size, 1)
+            painter.setFont(theme.font(ink.AXIS))
+            chosen = self._own()
+            marks = self.columns.marks(along, 1.0, chosen)
+            metrics = QFontMetricsF(theme.font(ink.AXIS))
+            for label in marks.labels:
+                painter.setPen(now.mark_text if label.chosen else now.secondary)
+                painter.save()
+                painter.translate(base.left() + label.middle, base.top() + 2)
+                if len(label.text) == 1:
+                    box = QRectF(-20, 0, 40, metrics.height())
+                    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label.text)
+                else:
+                    painter.rotate(90)
+                    text = metrics.elidedText(label.text, Qt.TextElideMode.ElideRight, WORDS - 8)
+                    box = QRectF(0, -metrics.height() / 2, WORDS, metrics.height())
+                    painter.drawText(box, ink.TO_LEFT, text)
+                painter.restore()
+
+    def _own(self) -> int | None:
+        assert self.across is not None and self.columns is not None
+        if self.across.query is None or self.rows is None:
+            return None
+        return len(self.columns) - len(self.rows) + self.across.query
+
+    def _lane(
+        self, painter: QPainter, along: Along, name: str, values: Floats, box: QRectF
+    ) -> None:
+        now = theme.current()
+        values = np.nan_to_num(values, nan=0.0)
+        most = float(np.abs(values).max(initial=0.0)) or 1.0
+        painter.setFont(theme.font(ink.AXIS, 600))
+        painter.setPen(now.secondary)
+        beside = QRectF(16, box.top(), LEFT - 24, 16)
+        painter.drawText(beside, ink.TO_RIGHT, tr(NAMES[name]))
+        painter.setFont(theme.font(ink.AXIS))
+        under = QRectF(16, box.top() + 16, LEFT - 24, 16)
+        top = amount(most, self.across) if self.across else ""
+        painter.drawText(under, ink.TO_RIGHT, tr("to {amount}", amount=top))
+        signed = bool((values < 0).any())
+        zero = box.center().y() if signed else box.bottom()
+        high = box.height() / (2 if signed else 1)
+        negative, positive = ink.sides()
+        plain = now.press
+        bounds = along.bounds()
+        layers = self._layers(name, values, plain, negative, positive)
+        gap = along.scale > 4
+        for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+            if gap and (pixel + 1) % int(along.scale) == 0:
+                continue
+            cells = slice(int(first), max(int(first) + 1, int(after)))
+            if not len(values[cells]):
+                continue
+            at = int(first) + int(np.abs(values[cells]).argmax())
+            base = zero
+            for part, colour in layers:
+                tall = high * min(1.0, abs(float(part[at])) / most)
+                if tall:
+                    y = base - tall if part[at] > 0 else base
+                    painter.fillRect(QRectF(box.left() + pixel, y, 1, tall), colour)
+                    base -= tall
+        painter.setPen(QPen(now.edge, 1))
+        painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
+
+    def _layers(
+        self, name: str, values: Floats, plain: QColor, negative: QColor, positive: QColor
+    ) -> list[tuple[Floats, QColor]]:
+        """What is stacked in a lane: of a rollout, what comes from each level of the model."""
+        if (values < 0).any():
+            return [(np.minimum(values, 0), negative), (np.maximum(values, 0), positive)]
+        levels = self.levels if name == "rollout" else ()
+        return [*zip(levels, tints(len(levels)), strict=True)] if levels else [(values, plain)]
+
+    @property
+    def levels(self) -> tuple[Floats, ...]:
+        """The answer in parts, by the level that each went no further in than."""
+        return () if self.across is None or self.across.row is None else self.across.row.levels
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def said_at(self, place: QPointF) -> str:
+        """The token under a place and its numbers."""
+        if place.x() < LEFT and self.lanes:
+            lane = int((place.y() - 2) // max(1.0, (self.height() - WORDS) / len(self.lanes)))
+            meaning, cited = MEANT[self.lanes[min(max(lane, 0), len(self.lanes) - 1)][0]]
+            return explanation(tr(meaning), cited)
+        return self.said_of(self.column_at(place))
+
+    def said_of(self, column: int | None) -> str:
+        """A token and its numbers; "" for none."""
+        if column is None or self.columns is None or self.across is None:
+            return ""
+        parts = [f"{sentences.shown(self.columns.glyph(column))}, {self.columns.place(column)}"]
+        for name, values in self.lanes:
+            parts.append(self._said(name, float(values[column]), column))
+        return "; ".join(parts)
+
+    def _said(self, name: str, value: float, column: int) -> str:
+        """The number of a lane at a column, with its name."""
+        assert self.across is not None
+        whole = amount(value, self.across)
+        if name == "product":
+            return tr("product {amount}", amount=whole)
+        if not self.levels or not value:
+            return tr("rollout {amount}", amount=whole)
+        by = ", ".join(
+            tr("{amount} by {level}", level=level.label,
+               amount=amount(float(part[column]), self.across))
+            for part, level in zip(self.levels, self.across.of.spec.levels, strict=True)
+        )  # fmt: skip
+        return tr("rollout {amount} ({parts})", amount=whole, parts=by)
+
+    def choose(self, column: int | None) -> None:
+        """Mark a token, and say its numbers to those who cannot see them."""
+        if column is not None and (self.columns is None or column >= len(self.columns)):
+            column = None
+        self.chosen = column
+        self.setAccessibleDescription(self.said_of(column))
+        self.update()
+
+    def table(self) -> list[list[str]]:
+        """A row for each token, every number in full; nothing where one is not known."""
+        assert self.columns is not None and self.across is not None
+        levels = zip(self.across.of.spec.levels, self.levels, strict=False)
+        parts = [(tr("{name} by {level}", name=tr("Rollout"), level=level.label), values)
+                 for level, values in levels]  # fmt: skip
+        lanes = [(tr(NAMES[name]), values) for name, values in self.lanes] + parts
+        rows = [[tr("column"), tr("token"), tr("where"), *(name for name, _ in lanes)]]
+        for column in range(len(self.columns)):
+            numbers = (float(values[column]) for _, values in lanes)
+            told = ("" if one != one else repr(one) for one in numbers)
+            names = self.columns.glyph(column), self.columns.place(column)
+            rows.append([str(column), *names, *told])
+        return rows
+
+    def event(self, event: QEvent) -> bool:
+        """The numbers of the token under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.said_at(QPointF(event.pos())), self)
+            return True
+        return super().event(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a token."""
+        column = self.column_at(event.position())
+        if column is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.picked.emit(column)
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+FUSED = (
+    ("mean", "Mean of heads", "Heads of a layer count alike"),
+    ("max", "Largest head", "Of each cell the head that looks there most"),
+    ("min", "Smallest head", "Of each cell the head that looks there least"),
+    ("one", "This head", "In its layer the selected head alone; in others the mean"),
+)
+RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+FUSING = (
+    "How the heads of a layer become one map",
+    Cited("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; across.md"),
+)
+STAYING = (
+    "How much of every sum is what was there before attention",
+    Cited("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
+)
+SIGNED = "Weights below zero stay so: the product of A + I", MEANT["product"][1]
+
+
+class Choices(QWidget):
+    """Three controls in a row; `changed` says that one of them was used."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fuse, self.residual = Picker(), Picker()
+        for at, (name, said, why) in enumerate(FUSED):
+            self.fuse.addItem(tr(said), name)
+            self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
+        for share in RESIDUAL:
+            self.residual.addItem(tr("{share} residual", share=heatmap.share(share)), share)
+        self.residual.setCurrentIndex(RESIDUAL.index(0.5))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        for box, name, (meaning, cited), wide in (
+            (self.fuse, tr("Heads"), FUSING, 146),
+            (self.residual, tr("Residual share"), STAYING, 132),
+        ):
+            box.setAccessibleName(name)
+            box.setToolTip(explanation(tr(meaning), cited))
+            box.setFixedWidth(wide)
+            box.currentIndexChanged.connect(self._chosen)
+            row.addWidget(box)
+        self.signed = _switch(tr("Signed"), *SIGNED)
+        self.signed.toggled.connect(self._chosen)
+        row.addWidget(self.signed)
+
+    def recipe(self, head: HeadId, off: Off) -> Recipe:
+        """What is chosen; head: the selected one, off: those that are switched off."""
+        chosen = self.fuse.currentData()
+        heads = (head,) if chosen == "one" and head not in off else ()
+        if self.signed.isChecked():
+            return Recipe(heads=heads, signed=True)
+        fuse: Fuse = chosen if chosen in FUSES else "mean"
+        return Recipe(fuse, heads, self.residual.currentData())
+
+    def _chosen(self, _: object) -> None:
+        plain = not self.signed.isChecked()
+        for at in (1, 2):  # a signed product is of means
+            self.fuse.model().item(at).setEnabled(plain)  # type: ignore[attr-defined]
+        self.residual.setEnabled(plain)
+        self.changed.emit()
+
+
+def _switch(text: str, meaning: str, cited: Cited) -> QToolButton:
+    out = QToolButton()
+    out.setText(text)
+    out.setCheckable(True)
+    out.setFixedHeight(28)
+    out.setToolTip(explanation(tr(meaning), cited))
+    return out
+
+
+# --- across ---------------------------------------------------------------------------------------
+
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
 NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
@@ -245,14 +754,14 @@ class AcrossView(View):
             ends = (0, row + 1) if causal else (0, len(columns))
         self.canvas.point(Cross(row, column, ends))
         if row is None or column is None:
-            self.canvas.say(saying.answer(across, rows, columns), "")
+            self.canvas.say(answer(across, rows, columns), "")
             return
         read = across.opened.source.map.read(0, (row, row + 1))[0]
         value = float(read[column])
         said = sayings.Reading(
             across.opened.head, rows, columns, row, read, column, signed=across.recipe.signed
         )
-        self.canvas.say(saying.cell(across, rows, columns, row, column, value), said.card())
+        self.canvas.say(cell(across, rows, columns, row, column, value), said.card())
 
     def _column(self, session: Session) -> int | None:
         """The column of the chosen key, where its text has columns."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
-from hgviz.gui.views import signs
+from hgviz.gui import grid
 from hgviz.maps import LazyMap
 from hgviz.maps.rule import Near
 
@@ -56,7 +56,7 @@ class Atlas:
 def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
     """The small picture of one head."""
     _, queries, keys = one.shape
-    signed = signs.of(one, head)
+    signed = grid.of(one, head)
     if layer.window is not None:
         if layer.role == "up" and not signed:
             only = np.ones((1, 1), np.float32)

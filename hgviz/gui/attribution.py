@@ -1,40 +1,30 @@
-"""The look Attribution: where an answer comes from, beside what the selected head looks at."""
+"""Which tokens, heads and layers an answer comes from."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QResizeEvent
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from hgviz import tasks
+from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import Capture, Display, HeadId, Prompt, Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui.attribution_parts.asking import EXPLAIN, Choice, asked, choices, complete_words
-from hgviz.gui.attribution_parts.rows import BarRows
-from hgviz.gui.attribution_parts.telling import (
-    COMPLETENESS,
-    COMPLETES,
-    CONDUCTANCE,
-    CONDUCTS,
-    RANKED,
-    SPEARMAN,
-    agreement_words,
-    heads_of,
-    table_of,
-)
-from hgviz.gui.attribution_parts.wall import ConductanceWall
+from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import Names
-from hgviz.gui.heads_parts.metrics import explanation
+from hgviz.gui.grid import Words as Texts
+from hgviz.gui.headgrid import ConductanceWall
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.view import View
-from hgviz.gui.views import sayings, words
-from hgviz.gui.views.busy import time_left
-from hgviz.gui.views.grid import Words as Texts
+from hgviz.gui.neurons import number
+from hgviz.gui.sentences import Cited, explanation
+from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
+from hgviz.gui.view import View, time_left
 from hgviz.gui.widgets import (
     Button,
     IconButton,
@@ -48,8 +38,355 @@ from hgviz.gui.widgets import (
 )
 
 if TYPE_CHECKING:
+    from hgviz.gui.jobs import Lanes, Working
     from hgviz.models.model import Model
     from hgviz.session import Session, Work
+
+# --- asking ---------------------------------------------------------------------------------------
+
+
+EXPLAIN = "attribute"
+MOST = 8  # answers that are offered
+SUM = (
+    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
+    "{missing} is missing after {steps}."
+)
+SUM_OFF = (
+    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
+    "{missing} is missing after {steps}. More steps make it smaller."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer that can be asked about, and what it is called."""
+
+    number: int
+    words: str
+
+
+def asked(session: Session) -> Question | None:
+    """What is asked now: what was chosen, where it still fits, else what the model says."""
+    capture, chosen = session.capture, session.question
+    if capture is None or not capture.complete:
+        return None
+    mine = capture.query_prompt(session.selection.layer) is capture.main
+    position = session.selection.query if mine else None
+    if position is not None and position >= len(capture.main):
+        position = None
+    found = tasks.question_of(capture.spec.goal, capture.logits, capture.main, position)
+    if found is None or chosen is None:
+        return found
+    found = replace(found, steps=chosen.steps, baseline=chosen.baseline)
+    known = {one.number for one in choices(capture, found)}
+    fits = chosen.position == found.position and chosen.number in known
+    return replace(found, number=chosen.number) if fits else found
+
+
+def choices(capture: Capture, question: Question, model: Model | None = None) -> tuple[Choice, ...]:
+    """The classes; or the token that follows and those that the model finds likeliest there."""
+    spec, logits = capture.spec, capture.logits
+    assert logits is not None
+    row = np.asarray(logits if question.position is None else logits[question.position], np.float64)
+    shares = np.exp(row - row.max())
+    shares /= shares.sum()
+    if question.position is None:
+        return tuple(
+            Choice(number, f"{spec.labels[number]} {heatmap.share(float(shares[number]))}")
+            for number in range(len(row))
+        )
+    best = np.argsort(-row, kind="stable")[:MOST].tolist()
+    after = question.position + 1
+    follows = int(capture.main.ids[after]) if after < len(capture.main) else None
+    if spec.goal == "next" and follows is not None and follows not in best:
+        best = [follows, *best[:-1]]
+    found = []
+    for token in best:
+        answer = f"{said(capture, token, model)} {heatmap.share(float(shares[token]))}"
+        if spec.goal == "next" and token == follows:
+            answer = tr("{answer}, which follows", answer=answer)
+        found.append(Choice(token, answer))
+    return tuple(found)
+
+
+def said(capture: Capture, number: int, model: Model | None = None) -> str:
+    """A token by its id, as far as the text, its bytes or the tokenizer of its model tell."""
+    there = np.flatnonzero(capture.main.ids == number)
+    if len(there):
+        return sentences.quoted(sentences.name(capture.main, int(there[0])))
+    if capture.spec.vocabulary == 256:
+        if number < 128:
+            return sentences.quoted(sentences.shown(chr(number)))
+        return tr("byte {n}", n=number)
+    if text := sentences.spoken(capture, model, number):
+        return sentences.quoted(sentences.shown(text))
+    return tr("token {n:,}", n=number)
+
+
+class Explaining:
+    """Asks the model, and puts what it finds into the session."""
+
+    def __init__(self, session: Session, lanes: Lanes, working: Working) -> None:
+        self.session, self.lanes, self.working = session, lanes, working
+
+    def start(self) -> None:
+        """Attribute the answer that is asked about; a job before it is given up."""
+        session, question = self.session, asked(self.session)
+        capture = session.capture
+        if capture is None or question is None:
+            return
+        task = attributed(session.model, session.checkpoint, session.activation, capture, question)
+        self.working.start(
+            self.lanes.engine, EXPLAIN, tr("Attributing the answer"), task, self._done,
+            on_step=self._part, bound=True,
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """What is found so far stays."""
+        self.working.stop(EXPLAIN)
+
+    def _part(self, step: Step) -> None:
+        if isinstance(step.value, Attribution):
+            self.session.put(explained=step.value)
+
+    def _done(self, result: tuple[Model, Attribution]) -> None:
+        model, found = result
+        same = self.session.spec is not None and self.session.spec.digest == model.spec.digest
+        if self.session.model is None and same:
+            self.session.put(model=model)
+        self.session.put(explained=found)
+
+
+def attributed(
+    model: Model | None, path: str, activation: str, capture: Capture, question: Question
+) -> Task[tuple[Model, Attribution]]:
+    """Open the model where it is not, and ask it."""
+    if model is None:
+        device = settings.load().device
+        model = yield from tasks.load(path, device, activation=activation or None)
+    found = yield from tasks.explain(
+        model, capture.prompt, question, capture.target, capture.off, layers=True
+    )
+    return model, found
+
+
+def complete_words(found: Attribution) -> str:
+    """How far the sum is from what it should be, and of how many steps."""
+    said = SUM
+    percent = tr("{number} %", number=f"{100 * found.error:.2g}")
+    if found.error < 1e-5:
+        percent = tr("less than 0.001 %")
+    elif found.error >= 1e-3:
+        said = SUM_OFF
+    total, change = (sentences.with_sign(one) for one in (found.total, found.change))
+    start, end = (sentences.weight(one, 3) for one in (found.start, found.value))
+    return tr(
+        said, total=total, change=change, start=start, end=end, missing=percent,
+        steps=sentences.counted(found.question.steps, "step"),
+    )  # fmt: skip
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+VALUE, BAR_LEAST = 56, 40  # px: the figures; the least bar
+TITLES = (  # what a column is called, what it means, its formula
+    ("Attention", "How much the query looks at the key: the weight in the map",
+     Cited("a_ij", "Vaswani et al. 2017")),
+    ("Gradient × attention", "The weight times the slope of the answer with it",
+     Cited("a_ij ∂F / ∂a_ij", "Chefer et al. 2021")),
+    ("Integrated gradients", "What the tokens behind the key add to the answer, by captum",
+     Cited("Σ_e (x_e − x′_e) ∫₀¹ ∂F(x′ + t (x − x′)) / ∂x_e dt", "Sundararajan et al. 2017")),
+)  # fmt: skip
+
+
+class BarRows(KeyList):
+    """Every key with its three bars."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Beside | None = None
+        self.names: Names | None = None
+        self._most = [1.0, 1.0, 1.0]
+        self.setAccessibleName(tr("Every key: attention, gradient times attention, attribution"))
+
+    @property
+    def _values(self) -> list[np.ndarray | None]:
+        assert self.found is not None
+        return [self.found.attention, self.found.slope, self.found.tokens]
+
+    def show_rows(self, found: Beside | None, names: Names | None, chosen: int | None) -> None:
+        """Show the keys of a head; None clears."""
+        self.found, self.names = found, names
+        walked = Qt.FocusPolicy.NoFocus if found is None else Qt.FocusPolicy.StrongFocus
+        self.setFocusPolicy(walked)  # Tab passes by where there is nothing to walk
+        if found is not None:
+            self._most = [
+                1.0 if one is None else float(np.abs(one).max(initial=0.0)) or 1.0
+                for one in self._values
+            ]
+        self.put_in_order(np.zeros(0, np.int64) if found is None else found.columns)
+        self.choose(chosen)
+
+    def columns(self) -> list[tuple[float, float]]:
+        """The left and the width of the three columns."""
+        whole = self.viewport().width() - 2 * PAD
+        key = KEY if whole - KEY >= 3 * (VALUE + BAR_LEAST) else KEY_LEAST
+        wide = max(0.0, (whole - key) / 3)
+        return [(PAD + key + at * wide, wide) for at in range(3)]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the titles and the rows on screen."""
+        if self.found is None or self.names is None:
+            return
+        now, places = theme.current(), self.columns()
+        offset = self.verticalScrollBar().value()
+        first = offset // HIGH
+        with QPainter(self.viewport()) as painter:
+            wide = self.viewport().width()
+            painter.setClipRect(0, HEAD, wide, self.viewport().height() - HEAD)
+            last = min(len(self.found.columns), first + self.page // HIGH + 2)
+            for place in range(first, last):
+                box = QRectF(0, HEAD + place * HIGH - offset, wide, HIGH)
+                self._row(painter, places, place, box)
+            painter.setClipping(False)
+            painter.setFont(theme.font(0.85, 600))
+            painter.setPen(now.secondary)
+            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), ink.TO_LEFT, tr("Key"))
+            for (x, across), (title, *_) in zip(places, TITLES, strict=True):
+                said = painter.fontMetrics().elidedText(
+                    tr(title), Qt.TextElideMode.ElideRight, int(across) - 12
+                )
+                painter.drawText(QRectF(x + 4, 0, across - 8, HEAD), ink.TO_LEFT, said)
+            painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.viewport().rect()))
+
+    def _row(
+        self, painter: QPainter, places: list[tuple[float, float]], place: int, box: QRectF
+    ) -> None:
+        assert self.found is not None and self.names is not None
+        now, column = theme.current(), int(self.found.columns[place])
+        chosen = column == self.chosen
+        if chosen:
+            painter.fillRect(box.adjusted(8, 1, -8, -1), now.mark_tint)
+        glyph, font = self.names.glyph(column) or "∅", theme.mono(0.92, 600)
+        room = places[0][0] - PAD - 8
+        said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, room)
+        painter.setFont(font)
+        painter.setPen(now.mark_text if chosen else now.text)
+        painter.drawText(QRectF(PAD, box.top(), room, HIGH), ink.TO_LEFT, said)
+        x = max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
+        if room - x > 24:
+            painter.setFont(theme.font(0.85))
+            painter.setPen(now.secondary)
+            place_said = painter.fontMetrics().elidedText(
+                where(self.names, column), Qt.TextElideMode.ElideRight, int(room - x)
+            )
+            painter.drawText(QRectF(PAD + x, box.top(), room - x, HIGH), ink.TO_LEFT, place_said)
+        for (left, wide), values, most in zip(places, self._values, self._most, strict=True):
+            area = QRectF(left + 4, box.top(), wide - 8, HIGH)
+            if values is None:
+                ink.unseen(painter, area.adjusted(0, 4, 0, -4), self.devicePixelRatioF())
+            else:
+                _bar(painter, area, float(values[place]), most, bool((values < 0).any()))
+
+    def told_at(self, place: QPointF) -> str:
+        """What a column is, its formula, and where that comes from; of a row its numbers."""
+        for (x, across), (_, says, cited) in zip(self.columns(), TITLES, strict=True):
+            if place.y() < HEAD and x <= place.x() < x + across:
+                return explanation(tr(says), cited)
+        column = self.column_at(place.y())
+        return "" if column is None else self.said_of(column)
+
+    def said_of(self, column: int) -> str:
+        """A key and its three numbers in words; "" for one that is not there."""
+        place = self._place(column)
+        if self.found is None or self.names is None or place is None:
+            return ""
+        said = [
+            tr("{title}: {amount}", title=tr(title), amount=number(float(values[place])))
+            for (title, *_), values in zip(TITLES, self._values, strict=True)
+            if values is not None
+        ]
+        return " · ".join([where(self.names, column), *said])
+
+
+def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:
+    """A bar with its number at the right; signed ones to both sides of a middle line."""
+    now = theme.current()
+    negative, positive = ink.sides()
+    track = QRectF(area.left(), area.center().y() - 5, max(0.0, area.width() - VALUE), 10)
+    painter.fillRect(track, now.hover)
+    part = min(1.0, abs(value) / most)
+    if signed:
+        middle, half = track.center().x(), track.width() / 2
+        left = middle if value > 0 else middle - part * half
+        painter.fillRect(
+            QRectF(left, track.top(), part * half, 10), positive if value > 0 else negative
+        )
+        painter.fillRect(QRectF(round(middle), track.top(), 1, 10), now.edge)
+    else:
+        painter.fillRect(QRectF(track.left(), track.top(), part * track.width(), 10), now.secondary)
+    painter.setFont(theme.font(0.92))
+    painter.setPen(now.text)
+    painter.drawText(area, ink.TO_RIGHT, number(value))
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+RANKED = "How alike two orders of the keys are: 1 the same, −1 the other way round, 0 unrelated"
+SPEARMAN = Cited("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
+CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
+CONDUCTANCE = Cited("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
+COMPLETES = "What the tokens add up to should be the change of the answer along the path"
+COMPLETENESS = Cited("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
+FIRST = "How keys rank by attention agrees {slope} with gradient × attention"
+SECOND = "How keys rank by attention agrees {tokens} with integrated gradients"
+BOTH = (
+    "How keys rank by attention agrees {slope} with gradient × attention and {tokens} with "
+    "integrated gradients"
+)
+
+
+def table_of(beside: Beside, names: Names) -> list[list[str]]:
+    """A row for every key, every number in full."""
+    rows = [[tr("column"), tr("key"), tr("where"), tr("attention"), tr("gradient × attention"),
+             tr("integrated gradients")]]  # fmt: skip
+    parts = (beside.attention, beside.slope, beside.tokens)
+    for at, column in enumerate(beside.columns.tolist()):
+        numbers = ("" if part is None else repr(float(part[at])) for part in parts)
+        rows.append([str(column), names.glyph(column), names.place(column), *numbers])
+    return rows
+
+
+def heads_of(found: Attribution) -> list[list[str]]:
+    """A row for every head: what it conducts of the answer."""
+    rows = [[tr("head"), tr("conductance")]]
+    rows += [[str(head), repr(float(value))] for head, value in sorted(found.heads.items())]
+    return rows
+
+
+def agreement_words(beside: Beside) -> str:
+    """How alike the sizes are ranked, as a sentence."""
+    slope, tokens, both = beside.agreements
+    said = {
+        name: sentences.with_sign(value, 2)
+        for name, value in (("slope", slope), ("tokens", tokens))
+        if not math.isnan(value)
+    }
+    if not said:
+        return tr("There are too few keys here, or all are alike: their order says nothing.")
+    parts = [tr(BOTH if len(said) == 2 else FIRST if "slope" in said else SECOND, **said)]
+    if not math.isnan(both):
+        parts.append(tr("these two agree {amount}", amount=sentences.with_sign(both, 2)))
+    keys = sentences.counted(len(beside.columns), "key")
+    return tr("{agreement} (Spearman, of sizes, {keys}).", agreement="; ".join(parts), keys=keys)
+
+
+# --- attribution ----------------------------------------------------------------------------------
+
 
 STEPS = (32, 64, 128, 256, 512)
 BASELINES = (
@@ -119,7 +456,7 @@ class AttributionView(View):
             one.activated.connect(self._ask_for)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         for count in STEPS:
-            self.steps.addItem(words.counted(count, "step"), count)
+            self.steps.addItem(sentences.counted(count, "step"), count)
         for name, said, why in BASELINES:
             self.baseline.addItem(tr(said), name)
             self.baseline.setItemData(
@@ -235,7 +572,7 @@ class AttributionView(View):
             return
         self.told, head = result, self.session.selection.head_id
         self.head.title.setText(tr("Head {head}", head=head))
-        self.level.setText(words.ends(result.capture.spec, head.layer))
+        self.level.setText(sentences.ends(result.capture.spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self._offer(result)
         self.bars.show_rows(result.beside, result.names, self._column())
@@ -263,7 +600,7 @@ class AttributionView(View):
             now = self._work
             self.button.setText(tr("Stop" if now else "Attribute"))
             if now is not None:
-                part = sayings.share(round(now.done / now.total, 2)) if now.total else ""
+                part = heatmap.share(round(now.done / now.total, 2)) if now.total else ""
                 note = tr(now.note or now.title)
                 said = " · ".join(filter(None, (note, part, time_left(now.left))))
                 fresh = self.told is None or self.told.found is None

@@ -1,52 +1,939 @@
-"""What the actions do: one method of Commands for each row of ACTIONS, by the same name."""
+"""The methods behind the actions."""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable
+from dataclasses import replace as replace_dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId, HgvizError, replace
-from hgviz.gui import dialogs, opening
+from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.errors import LabelError
+from hgviz.gui import dialogs, sources
+from hgviz.gui import log as logged
+from hgviz.gui import sources as opening
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.asking import READABLE, ask_for
-from hgviz.gui.attribution_parts.asking import Explaining
-from hgviz.gui.attribution_parts.commands import AttributionCommands
-from hgviz.gui.compare_parts.commands import CompareCommands
-from hgviz.gui.compare_parts.comparing import BESIDE, Comparing
-from hgviz.gui.exporting.commands import ExportCommands
-from hgviz.gui.helping.commands import HelpCommands
+from hgviz.gui.attribution import Explaining
+from hgviz.gui.dialogs import CAPTURES, READABLE, ErrorDialog, ask_for, ask_where
+from hgviz.gui.dialogs import TEXTS as TEXT_FILES
+from hgviz.gui.export import ExportCommands
 from hgviz.gui.jobs import GOING, Working
-from hgviz.gui.keeping.commands import KeepingCommands
-from hgviz.gui.keeping.recent import Opened, Recent
 from hgviz.gui.language import tr
-from hgviz.gui.panels_parts.texts import TextsPanel
-from hgviz.gui.prompting import Prompting
-from hgviz.gui.prune_parts.commands import PruneCommands
-from hgviz.gui.prune_parts.removing import REMOVE, Removing
+from hgviz.gui.panels import TextsPanel
+from hgviz.gui.removal import REMOVE, Removing
+from hgviz.gui.runs import Watching
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
-from hgviz.gui.sessions import Sessions
-from hgviz.gui.sources import Capturing
-from hgviz.gui.stepping import Stepping
-from hgviz.gui.sweeps.commands import SweepCommands
-from hgviz.gui.sweeps.watching import Watching
+from hgviz.gui.sessions import IDS, TEXTS, Opened, Recent, Sessions, planned, sorted_out
+from hgviz.gui.sides import BESIDE, Comparing
+from hgviz.gui.sources import Capturing, Prompting
+from hgviz.gui.theme import wants_dark
 from hgviz.gui.trials import CURVE, MEASURE, Pruning
 from hgviz.gui.view import View
 from hgviz.resources import resource
-from hgviz.session import Session, step_item
+from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undoing
+from hgviz.session.other import Other
+from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.analysis.gathered import Example
     from hgviz.analysis.habits import Habits
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Lanes
+    from hgviz.gui.runs import Model
     from hgviz.gui.window import Window
+    from hgviz.study import Study
+    from hgviz.sweep import Standing, Sweep
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+class AttributionCommands:
+    """Asks where the answer comes from, and stops asking."""
+
+    session: Session
+    explaining: Explaining
+
+    def attribute(self) -> None:
+        """Ask where the answer comes from, and show it."""
+        self.session.put(mode="inspect", look="attribution")
+        self.explaining.start()
+
+    def stop_attributing(self) -> None:
+        """Stop asking; what is found so far stays."""
+        self.explaining.stop()
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+class CompareCommands:
+    """Chooses the sides of a comparison, for a window."""
+
+    window: Window
+    session: Session
+    capturing: Capturing
+    comparing: Comparing
+    say: Callable[[str], None]
+    opened_before: dict[str, str]
+    run: Callable[[str], None]
+    answered: Callable[..., Callable[..., None]]
+    open: Callable[[], None]
+    open_path: Callable[[str], None]
+    _remember: Callable[[str], None]
+    show_error: Callable[[BaseException], None]
+
+    def compare_with(self) -> None:
+        """Ask what to put beside the capture at hand."""
+        self._ask_side("")
+
+    def compare_nothing(self) -> None:
+        """Take B away."""
+        self.comparing.forget()
+
+    def choose_side(self, other: Other, head: HeadId | None = None) -> None:
+        """Have another B; what is asked for first, where the wish lacks it."""
+        if other.kind == "model" and not other.path:
+            self.ask_model(False)
+        elif other.kind == "text" and not other.text:
+            self._ask_side("text")
+        else:
+            self.comparing.choose(other, head)
+
+    def ask_side(self, kind: str) -> None:
+        """Ask what B shall be, of one kind first."""
+        self._ask_side(kind)
+
+    def ask_model(self, folder: bool) -> None:
+        """Ask for the checkpoint or the capture that B shall be."""
+        mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
+        one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
+        chosen = self.answered("compare_with", self._beside_chosen)
+        ask_for(self.window, tr(one if folder else other), mode, chosen)
+
+    def choose_a(self, activation: str) -> None:
+        """Open the checkpoint of A with another activation."""
+        self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
+
+    def report_sides(self) -> None:
+        """Copy the command that writes a report on A and B."""
+        command = report_command(self.session)
+        QGuiApplication.clipboard().setText(command)
+        self.say(tr("Copied: {command}", command=command))
+
+    def _ask_side(self, kind: str) -> None:
+        from hgviz.gui.sides import CompareDialog
+
+        dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
+        dialog.chosen.connect(self.answered("compare_with", self.choose_side))
+        dialog.file_wanted.connect(self.ask_model)
+        dialog.open()
+
+    def _beside_chosen(self, path: str) -> None:
+        self._remember(path)
+        place = Path(path)
+        if place.name == "config.json":
+            path = str(place.parent)
+        self.opened_before[path] = name_of(path)
+        self.comparing.choose(Other("model", path=path))
+
+
+def report_command(session: Session) -> str:
+    """Return the `hgviz compare` command that writes a report on A and B of the session."""
+    a, b, other = session.capture, session.beside, session.other
+    path = other.path if other.kind == "model" else session.checkpoint
+    words = ["hgviz", "compare", session.checkpoint, path, "--data", session.data]
+    if other.activation:
+        words += ["--activation", other.activation]
+    if other.off:
+        words += ["--off", ",".join(map(str, sorted(other.off)))]
+    if a.main.signal is None and a.spec.goal != "ends":
+        words += ["--text", a.main.text]
+    names = (one.spec.name or "model" for one in (a, b))
+    return shlex.join([*words, "-o", f"{'-'.join(names)}.html"])
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+SOFTMAX, YMISH = "sample/softmax", "sample/ymish"
+
+
+class HelpCommands:
+    """Says what is on screen, for a window."""
+
+    window: Window
+    session: Session
+    capturing: Capturing
+    comparing: Comparing
+    say: Callable[[str], None]
+    run: Callable[[str], None]
+    open_path: Callable[[str], None]
+    show_error: Callable[[BaseException], None]
+    _pane: Callable[[], View | None]
+
+    def open_example(self, name: str) -> None:
+        """Open one of the examples that come with hgviz: inspect, prune or compare."""
+        if name == "inspect":
+            first = resource(FIRST)
+            self.session.put(mode="inspect")
+            self.open_path(str(first if first.exists() else resource(SAMPLE)))
+            return
+        then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
+        path = str(resource(SOFTMAX))
+        self.session.put(text=opening.text_for(path, self.session.text), second="")
+        self.capturing.start_again(path, then, self.show_error)
+
+    def _compare_classifiers(self) -> None:
+        self.comparing.choose(Other("model", path=str(resource(YMISH))))
+        self.session.put(mode="compare")
+
+    def explain(self) -> None:
+        """What the pane at hand shows, and how to read it."""
+        from hgviz.gui.help import Explanation, find
+
+        view = self._pane()
+        topic = view.topic if view is not None else "welcome"
+        if find(topic) is None:
+            self.pages()
+        else:
+            Explanation(self.window, topic).open()
+
+    def pages(self) -> None:
+        """All pages of help."""
+        from hgviz.gui.help import Explanation, topics
+
+        Explanation(self.window, topics()[0], listed=True).open()
+
+    def guide(self) -> None:
+        """The guide, which says everything from the start; without it the pages of help."""
+        from hgviz.gui.help import GUIDE, Explanation, find, topics
+
+        there = find(GUIDE) is not None
+        Explanation(self.window, GUIDE if there else topics()[0], listed=True).open()
+
+    def log(self) -> None:
+        """Show the folder of the log, or say where it is."""
+        folder = logged.file().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            shown = QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+        except OSError:
+            shown = False
+        words = "The log is in {folder}" if shown else "Look for the log in {folder}"
+        self.say(tr(words, folder=folder))
+
+    def about(self) -> None:
+        """What this is."""
+        dialogs.About(self.window).open()
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+class KeepingCommands:
+    """Finds what was done and opened before, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    recent: Recent
+    opened_before: dict[str, str]
+    sessions: Sessions
+    laying: Any
+    pruning: Pruning
+    prompting: Prompting
+    run: Callable[[str], None]
+    drop: Callable[[str], None]
+    say: Callable[[str], None]
+    open_path: Callable[[str], None]
+    use_data: Callable[[str], None]
+    _keep: Callable[..., None]
+    _remember: Callable[[str], None]
+    _looked: Callable[[Any], None]
+    _not_opened: Callable[[BaseException], None]
+
+    # --- the palette ------------------------------------------------------------------------------
+
+    def find(self) -> None:
+        """The command palette."""
+        from hgviz.gui.palette import Finder
+
+        self.recent.look()
+        finder = Finder(self.window, self.session, settings.load().used)
+        finder.chosen.connect(self._run_found)
+        finder.head_chosen.connect(self._go_to)
+        finder.path_chosen.connect(self.open_recent)
+        finder.open()
+
+    def _run_found(self, name: str) -> None:
+        self._keep(used=settings.newest(settings.load().used, name))
+        self.run(name)
+
+    def _go_to(self, head: HeadId) -> None:
+        self.session.put(mode="inspect")
+        self.session.select(layer=head.layer, head=head.head)
+
+    # --- files that were opened last --------------------------------------------------------------
+
+    def open_recent(self, path: str) -> None:
+        """Open a file of those opened last; one that has gone can be taken off the list."""
+        title = f"Opening {name_of(path)}"
+        failed = partial(self._not_there, path)
+        task = sources.look(path)
+        self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
+
+    def clear_recent(self) -> None:
+        """Forget which files were opened."""
+        self.recent.clear()
+
+    def _not_there(self, path: str, error: BaseException) -> None:
+        self.recent.look()
+        if not isinstance(error, HgvizError) or os.path.lexists(path):
+            self._not_opened(error)
+            return
+        said = HgvizError(
+            f"{name_of(path)} is not there any more",
+            f"It was at {path}, and was moved or deleted, or its disk is not connected",
+            "Remove it from the files opened last, or open it where it is now",
+        )
+        dialog = ErrorDialog(self.window, said, ("remove", tr("Remove from the list")))
+        dialog.asked.connect(partial(self._forget, path))
+        dialog.open()
+
+    def _forget(self, path: str, _: str = "") -> None:
+        self.recent.remove(path)
+
+    # --- preferences ------------------------------------------------------------------------------
+
+    def preferences(self) -> None:
+        """What is kept of how hgviz looks and works; a change acts at once."""
+        from hgviz.gui.dialogs import Preferences
+
+        dialog = Preferences(self.window)
+        dialog.changed.connect(self._prefer)
+        dialog.open()
+
+    def _prefer(self, name: str, value: Any) -> None:
+        self._keep(**{name: value})
+        if name == "theme":
+            self.session.put(dark=wants_dark(value))
+        elif name == "side":
+            self.laying.page.put_docks(str(value))
+        elif name in ("palette", "scale"):
+            self.session.put(display=replace(self.session.display, **{name: value}))
+
+    # --- jobs, and closing ------------------------------------------------------------------------
+
+    def jobs(self) -> None:
+        """List all jobs over the status bar."""
+        from hgviz.gui.jobchip import JobsPopup
+
+        popup = JobsPopup(self.window)
+        popup.dropped.connect(self.drop)
+
+        def show(name: str) -> None:
+            if name == "work":
+                popup.show_work(self.session.work)
+
+        self.session.changed.connect(show)
+        popup.finished.connect(lambda: self.session.changed.disconnect(show))
+        show("work")
+        popup.show()
+
+    def may_close(self, closing: Callable[[], None]) -> bool:
+        """Whether the window may close at once; else somebody is asked, and closing does it."""
+        from hgviz.gui.sessions import ClosingDialog, losses
+
+        session = self.session
+        lost = losses(session, self.working, settings.load().restore)
+        if lost:
+            unsaved = session.study is not None and session.unsaved and bool(session.score)
+            dialog = ClosingDialog(self.window, lost, unsaved)
+            dialog.confirmed.connect(closing)
+            dialog.save_wanted.connect(partial(self.run, "save_study"))
+            dialog.open()
+        return not lost
+
+    # --- the layout -------------------------------------------------------------------------------
+
+    def lay(self, laying: Any) -> None:
+        """From now on, lay out through this."""
+        self.laying = laying
+        self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
+
+    def docks(self) -> None:
+        """Hide the docks, or show them again."""
+        self._keep(side=self.laying.turn())
+
+    def show_docks(self) -> None:
+        """Show the docks where they are hidden."""
+        if self.laying.page.side == "hidden":
+            self.docks()
+
+    def reset_layout(self) -> None:
+        """All panes and docks where they were at first."""
+        self.laying.reset()
+        self._keep(side=self.laying.page.side)
+
+    # --- files that are dropped -------------------------------------------------------------------
+
+    def take(self, paths: list[str]) -> None:
+        """See what was dropped, and do what it means."""
+        if len(paths) == 1 and not paths[0].lower().endswith((*TEXTS, IDS)):
+            self.open_path(paths[0])
+            return
+        title = f"Looking at {name_of(paths[0])}"
+        self.working.start(self.lanes.files, "open", title, sorted_out(paths), self._sorted_out)
+
+    def _sorted_out(self, found: list[Any]) -> None:
+        plan = planned(found, bool(self.session.checkpoint), self.session.mode)
+        file = plan.paths.get("file", "")
+        if plan.deed == "together":
+            self.sessions.open_together(plan.paths, plan.page)
+        elif plan.deed == "open":
+            self.open_path(file)
+        elif plan.deed == "data":
+            self.use_data(file)
+        elif plan.deed == "corpus":
+            self.prompting.keep_corpus(file)
+        elif plan.deed == "ids":
+            self.prompting.capture_ids(file)
+        if plan.said:
+            self.say(plan.said)
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Ask where, and write the capture."""
+        name = f"{self.session.capture.spec.name or 'capture'}.h5"
+        ask_where(self.window, tr("Save capture"), tr(CAPTURES), name,
+                  partial(self._save, self.session.capture))  # fmt: skip
+
+    def save_beside(self) -> None:
+        """Ask where, and write B."""
+        name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
+        where = partial(self._save, self.session.beside)  # it may go meanwhile
+        ask_where(self.window, tr("Save B"), tr(CAPTURES), name, where)
+
+    def _save(self, capture: Capture, path: str) -> None:
+        self._remember(path)
+        task = tasks.save(capture, path, force=True)
+        title = f"Saving {Path(path).name}"
+        self.working.start(
+            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
+            lasting=True,
+        )  # fmt: skip
+
+    def _saved(self, capture: Capture, path: str) -> None:
+        if not capture.items:  # of many texts one was written: the others stay where they are
+            self.session.lies_at(capture, path)
+        self.opened_before[path] = name_of(path)
+        self.say(tr("Saved {path}", path=path))
+
+    def save_session(self) -> None:
+        """Write what is open to the file of the session at hand; ask where there is none."""
+        if self.sessions.file:
+            self.sessions.save(self.sessions.file)
+        else:
+            self.save_session_as()
+
+    def save_session_as(self) -> None:
+        """Ask where, and write what is open as a session."""
+        name = Path(self.sessions.file).name
+        spec = self.session.spec
+        name = name or f"{(spec.name if spec else '') or 'session'}{SUFFIX}"
+        kinds = tr("Sessions (*{ending})", ending=SUFFIX)
+        ask_where(self.window, tr("Save session"), kinds, name, self._save_session)
+
+    def _save_session(self, path: str) -> None:
+        self._remember(path)
+        self.sessions.save(path)
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+REVIEWS = "sample/reviews.tsv"
+FIND = "find-model"  # a job
+
+
+class PruneCommands:
+    """Switches heads off and measures them, for a window."""
+
+    window: Window
+    session: Session
+    pruning: Pruning
+    removing: Removing
+    capturing: Capturing
+    working: Working
+    lanes: Lanes
+    opened_before: dict[str, str]
+    run: Callable[[str], None]
+    answered: Callable[..., Callable[..., None]]
+    open_path: Callable[[str], None]
+    _remember: Callable[[str], None]
+    say: Callable[[str], None]
+
+    def undo(self) -> None:
+        """Take back what was done last to heads or masks."""
+        if self.session.history.past:
+            self.say(tr("Undone: {deed}", deed=tr(undoing.undo(self.session).words)))
+
+    def redo(self) -> None:
+        """Do again what was taken back."""
+        if self.session.history.future:
+            self.say(tr("Done again: {deed}", deed=tr(undoing.redo(self.session).words)))
+
+    def prune(self) -> None:
+        """Show the Prune page."""
+        self.session.put(mode="prune")
+
+    def all_on(self) -> None:
+        """Switch every head on again."""
+        self.pruning.switch(frozenset())
+
+    def switch_head(self) -> None:
+        """The head at hand off, or on."""
+        self.pruning.switch(self.session.off ^ {self.session.selection.head_id})
+
+    def choose_data(self) -> None:
+        """Ask for a file to score the model on."""
+        file = QFileDialog.FileMode.ExistingFile
+        title = tr("Choose texts with labels") if self._classifies else tr("Choose a text")
+        chosen = self.answered("choose_data", self.use_data)
+        ask_for(self.window, title, file, chosen, tr(TEXT_FILES))
+
+    def use_data(self, path: str) -> None:
+        """Score the model on a file."""
+        self._remember(path)
+        self.pruning.use(path)
+        self.session.put(mode="prune")
+
+    def assign_labels(self, data: str, error: LabelError) -> None:
+        """Ask which class each label of a file is, and score the model on it."""
+        from hgviz.gui.dialogs import LabelsDialog
+
+        def use(labels: dict[str, str]) -> None:
+            self.pruning.labels[self.session.checkpoint, data] = labels
+            self.use_data(data)
+
+        dialog = LabelsDialog(self.window, name_of(data), error)
+        dialog.chosen.connect(self.answered("choose_data", use))
+        dialog.open()
+
+    def bundled_data(self) -> None:
+        """Score the model on the reviews that come with the program."""
+        self.pruning.use(str(resource(REVIEWS)))
+        self.session.put(mode="prune")
+
+    def resume_score(self) -> None:
+        """Go on with the score that was stopped."""
+        self.pruning.resume()
+
+    def measure_heads(self) -> None:
+        """Ask by which scores, and measure them."""
+        from hgviz.gui.dialogs import CHOICES, MeasureDialog
+
+        study = self.pruning.known
+        there = frozenset(
+            name for names, *_ in CHOICES for name in names
+            if study is not None and getattr(study, name) is not None
+        )  # fmt: skip
+        trial = self.session.trial
+        states = trial is not None and trial.examples.asked == "states"
+        dialog = MeasureDialog(self.window, there, states)
+        dialog.chosen.connect(self.answered("measure_heads", self.pruning.measure))
+        dialog.open()
+
+    def trace_curve(self) -> None:
+        """Draw how many heads can go by the chosen score."""
+        self.pruning.trace()
+
+    def save_study(self) -> None:
+        """Ask where, and write what was measured."""
+        name = f"{self.session.study.spec.name or 'model'}-heads.h5"
+        title, kinds = tr("Save what was measured"), tr("Studies (*.h5)")
+        chosen = self.answered("save_study", self._save_study, self._studied)
+        ask_where(self.window, title, kinds, name, chosen)
+
+    def _studied(self) -> object:
+        """Which model was measured on which data."""
+        study = self.session.study
+        return study and (study.spec.digest, study.data_digest)
+
+    def _save_study(self, path: str) -> None:
+        self._remember(path)
+        self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
+
+    # --- studies that are opened ------------------------------------------------------------------
+
+    def show_study(self, study: Study) -> None:
+        """Show a study that was opened; where another model is open, ask first."""
+        from hgviz.gui import trials as studied
+
+        session = self.session
+        self.opened_before[study.path] = name_of(study.path)
+        nothing = session.model is None and session.capture is None and not session.checkpoint
+        if nothing:
+            self._show_alone(study)
+        elif session.spec is None or session.spec.digest == study.spec.digest:
+            self.pruning.open_study(study)
+            self.say(studied.about(study))
+        else:
+            error = studied.another_model(study, session.spec)
+            dialog = ErrorDialog(self.window, error, ("alone", tr("Show the study")))
+            dialog.asked.connect(partial(self._show_alone, study))
+            dialog.open()
+
+    def _show_alone(self, study: Study, _: str = "") -> None:
+        from hgviz.gui import trials as studied
+
+        self.pruning.open_study(study, alone=True)
+        self.say(studied.about(study))
+
+    def open_studied(self) -> None:
+        """Open the model that a study is of: one opened before, or one that is asked for."""
+        task = tasks.model_of(self.session.study, [*self.opened_before])
+        self.working.start(
+            self.lanes.engine, FIND, "Looking for its model", task, self._model_found, bound=True
+        )
+
+    def _model_found(self, path: str) -> None:
+        if path:
+            self.open_path(path)
+            return
+        if self.session.study is None:  # something else was opened meanwhile
+            return
+        name = self.session.study.spec.name
+        title = (
+            tr("Choose the checkpoint of {name}", name=name)
+            if name
+            else tr("Choose the checkpoint of the model of this study")
+        )
+        ask_for(self.window, title, QFileDialog.FileMode.Directory, self._studied_chosen)
+
+    def _studied_chosen(self, path: str) -> None:
+        self._remember(path)
+        if self.session.study is None:  # as above
+            return
+        task = tasks.require_model_of(self.session.study, path)
+        self.working.start(
+            self.lanes.engine, FIND, f"Looking at {name_of(path)}", task,
+            self.open_path, self._not_its_model, bound=True,
+        )  # fmt: skip
+
+    def _not_its_model(self, error: BaseException) -> None:
+        again = ("open_studied", tr("Choose another…"))
+        dialog = ErrorDialog(self.window, opening.shown_error(error), again)
+        dialog.asked.connect(self.run)
+        dialog.open()
+
+    # --- heads that go for good -------------------------------------------------------------------
+
+    def remove_heads(self) -> None:
+        """Ask in which form, and write the model without the heads that are off."""
+        self.removing.ask()
+
+    def keep_mask(self) -> None:
+        """Keep the heads that are off under a name."""
+        self.pruning.keep()
+
+    def open_changed(self, text: str) -> None:
+        """Capture a text with and without the heads that are off, and look at it."""
+        self.session.put(mode="inspect")
+        self.pruning.open_text(text, self.capturing.measure)
+
+    def before_after(self) -> None:
+        """The other capture of the text that was opened: all heads on, or some off."""
+        said = self.pruning.turn()
+        if said:
+            self.capturing.measure()
+        self.say(said or tr("Open a prediction that changed on the Prune page first"))
+
+    @property
+    def _classifies(self) -> bool:
+        spec = self.session.spec
+        return spec is not None and spec.goal == "classes"
+
+
+# --- stepping -------------------------------------------------------------------------------------
+
+
+class Stepping:
+    """Moves the selection of a session."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+
+    def table(self) -> None:
+        """List every number of every head, to sort."""
+        self.look_heads()
+
+    def look_map(self) -> None:
+        """Show the map of the head."""
+        self.session.put(mode="inspect", look="map")
+
+    def look_links(self) -> None:
+        """Show what tokens are linked with by the strongest weights."""
+        self.session.put(mode="inspect", look="links")
+
+    def look_neurons(self) -> None:
+        """Show how the weights of one query come about."""
+        self.session.put(mode="inspect", look="neurons")
+
+    def look_attribution(self) -> None:
+        """Show where the answer comes from."""
+        self.session.put(mode="inspect", look="attribution")
+
+    def look_across(self) -> None:
+        """Show all levels composed."""
+        self.session.put(look="across", mode="inspect")
+
+    def look_heads(self) -> None:
+        """All heads as points and in a table."""
+        self.session.put(mode="inspect", look="heads")
+
+    def next_head(self) -> None:
+        """One head to the right."""
+        self.session.put(selection=step_head(self.session, 1))
+
+    def last_head(self) -> None:
+        """One head to the left."""
+        self.session.put(selection=step_head(self.session, -1))
+
+    def next_layer(self) -> None:
+        """One layer on."""
+        self.session.put(selection=step_layer(self.session, 1))
+
+    def last_layer(self) -> None:
+        """One layer back."""
+        self.session.put(selection=step_layer(self.session, -1))
+
+    def level_in(self) -> None:
+        """To the head last opened at the next coarser level."""
+        self.session.put(selection=step_level(self.session, 1))
+
+    def level_out(self) -> None:
+        """To the head last opened at the next finer level."""
+        self.session.put(selection=step_level(self.session, -1))
+
+    def next_query(self) -> None:
+        """One query on."""
+        self.session.put(selection=step_token(self.session, 1, "query"))
+
+    def last_query(self) -> None:
+        """One query back."""
+        self.session.put(selection=step_token(self.session, -1, "query"))
+
+    def next_key(self) -> None:
+        """One key on."""
+        self.session.put(selection=step_token(self.session, 1, "key"))
+
+    def last_key(self) -> None:
+        """One key back."""
+        self.session.put(selection=step_token(self.session, -1, "key"))
+
+    def strongest(self) -> None:
+        """The key this query looks at most."""
+        self.lanes.files.submit(
+            "strongest",
+            "Reading a row",
+            sources.strongest(self.session.capture, self.session.selection),
+            on_done=self._choose_key,
+            on_error=self.show_error,
+            post=self.lanes.bridge.post,
+        )
+
+    def _choose_key(self, key: int | None) -> None:
+        self.session.select(key=key)
+
+    def show_error(self, error: BaseException) -> None:
+        """What could not be read."""
+        raise NotImplementedError
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+STUDY_FILES = "Study files (*.toml);;All files (*)"
+
+
+class SweepCommands:
+    """Opens studies of many runs, and what their cells left, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    capturing: Capturing
+    pruning: Pruning
+    sessions: Sessions
+    opened_before: dict[str, str]
+    say: Callable[[str], None]
+    open_path: Callable[[str], None]
+    show_error: Callable[[BaseException], None]
+    _remember: Callable[[str], None]
+    _keep: Callable[..., None]
+
+    def sweep(self) -> None:
+        """Show the page of the study."""
+        self.session.put(mode="sweep")
+
+    def open_sweep_file(self) -> None:
+        """Ask for a study file."""
+        file = QFileDialog.FileMode.ExistingFile
+        ask_for(
+            self.window, tr("Open a study file"), file, self._sweep_chosen, tr(STUDY_FILES)
+        )  # fmt: skip
+
+    def _sweep_chosen(self, path: str) -> None:
+        self._remember(path)
+        self.open_path(path)
+
+    def show_sweep(self, found: Sweep, path: str) -> None:
+        """Show a study that was opened, by its file or its folder."""
+        self.opened_before[path] = found.title or name_of(path)
+        at = Path(path).resolve()
+        file = str(at if at.is_file() else at / "study.toml")
+        found = replace_dataclass(found, path=str(Path(found.path).resolve()))
+        same = self.session.sweep is not None and self.session.sweep.path == found.path
+        self.session.put(
+            sweep=found, sweep_file=file, sweep_trouble="", mode="sweep",
+            cell=self.session.cell if same else "",
+        )  # fmt: skip
+
+    def close_sweep(self) -> None:
+        """Let go of the study; what runs of it goes on."""
+        mode = "inspect" if self.session.mode == "sweep" else self.session.mode
+        self.session.put(sweep=None, sweep_file="", sweep_trouble="", cell="", mode=mode)
+
+    def sees_sweep(self) -> bool:
+        """Whether the page of the study is on screen."""
+        return self.session.mode == "sweep" and self.window.isVisible()
+
+    def run_sweep(self) -> None:
+        """Copy the command that computes what is missing of the study."""
+        session = self.session
+        assert session.sweep is not None
+        words = ["hgviz", "study", "run", session.sweep_file, "-o", session.sweep.path]
+        words += ["--again"] if session.sweep.counts["failed"] else []
+        command = shlex.join(words)
+        QGuiApplication.clipboard().setText(command)
+        self.say(tr("Copied: {command}", command=command))
+
+    # --- cells ------------------------------------------------------------------------------------
+
+    def choose_cell(self, key: str) -> None:
+        """Look at one cell, "" for none."""
+        self.session.put(cell=key)
+
+    def open_cell(self) -> None:
+        """Open what the chosen cell left, on the page that shows it."""
+        from hgviz.gui.runs import models_of, not_there
+
+        one = chosen(self.session)
+        if one is None or self.session.sweep is None or one.state != "done":
+            return
+        sides = models_of(self.session.sweep, one.cell)
+        gone = [side for side in sides if not Path(side.path).exists()]
+        if gone and one.cell.work not in (
+            "measure",
+            "curve",
+        ):  # these say themselves what they lack
+            self.show_error(not_there(gone[0].name, gone[0].path))
+            return
+        ways = {
+            "train": self._open_trained, "score": self._open_scored,
+            "measure": self._open_measured, "curve": self._open_measured,
+            "compare": self._open_compared,
+        }  # fmt: skip
+        ways[one.cell.work](one, sides)
+
+    def _open_trained(self, one: Standing, sides: list[Model]) -> None:
+        self._open_model(one, sides[0], mode="inspect")
+
+    def _open_scored(self, one: Standing, sides: list[Model]) -> None:
+        from hgviz.gui.runs import data_of
+
+        model, data = sides[0], data_of(one.cell)
+        if model.activation or not Path(data).exists():
+            self._open_model(one, model, mode="prune")
+        else:
+            self._name(model)
+            self.sessions.open_together({"model": model.path, "data": data}, "prune")
+
+    def _open_measured(self, one: Standing, sides: list[Model]) -> None:
+        from hgviz.gui import runs
+
+        if Path(sides[0].path).exists():  # else its study is looked at alone
+            self._name(sides[0])
+        task = _told(self.session.sweep, one)
+        title = tr("Opening {name}", name=runs.where(one.cell))
+        self.working.start(self.lanes.files, "open", title, task, self._united)
+
+    def _united(self, study: Study) -> None:
+        spec = self.session.spec
+        alone = spec is None or spec.digest != study.spec.digest
+        self.pruning.open_study(study, alone=alone)
+        self.session.put(unsaved=True)
+        name = study.spec.name or tr("this model")
+        self.say(tr("What was measured in the study: {name}", name=name))
+
+    def _open_compared(self, one: Standing, sides: list[Model]) -> None:
+        a, b = sides
+        self._name(b)
+        other = Other("model", path=b.path, activation=b.activation)
+        self._open_model(one, a, mode="compare", other=other)
+
+    def _open_model(self, one: Standing, model: Model, **shown: Any) -> None:
+        """Open a model on a text of what it was measured on, which it can read."""
+        self._name(model)
+        title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
+        self.working.start(self.lanes.files, "open", title, _text(one), done)
+
+    def _text_found(self, model: Model, shown: dict[str, Any], text: str) -> None:
+        self.session.put(text=text or self.session.text, second="", **shown)
+        self.capturing.start_fresh(model.path, self.show_error, model.activation)
+
+    def _name(self, model: Model) -> None:
+        """Have it called by its place, where its folder is named by a key."""
+        self.opened_before[model.path] = model.name
+
+
+def chosen(session: Session) -> Standing | None:
+    """The chosen cell as it stands."""
+    if session.sweep is None or not session.cell:
+        return None
+    return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
+
+
+def _text(one: Standing) -> Task[str]:
+    from hgviz.gui.runs import text_of
+
+    yield Step(0, 1, "reading a text")
+    return text_of(one.cell)
+
+
+def _told(sweep: Any, one: Standing) -> Task[Study]:
+    from hgviz.gui.runs import united_study
+
+    yield Step(0, 1, "reading what was measured")
+    return united_study(sweep, one.cell)
+
+
+# --- commands -------------------------------------------------------------------------------------
+
 
 LOOKING = ("inspect", "follow", "compare")  # pages that show a capture
 
@@ -163,7 +1050,7 @@ class Commands(
 
     def exchange(self) -> None:
         """Open the checkpoint at hand with another activation in its attention."""
-        from hgviz.gui.composing import ExchangeDialog
+        from hgviz.gui.dialogs import ExchangeDialog
 
         name = name_of(self.session.checkpoint)
         layers = self.session.spec.layers if self.session.spec else ()
@@ -387,7 +1274,7 @@ class Commands(
         self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
     ) -> None:
         """Ask whether a capture that takes long is to begin."""
-        from hgviz.gui.composing import LongDialog
+        from hgviz.gui.dialogs import LongDialog
 
         dialog = LongDialog(self.window, estimate)
         dialog.agreed.connect(go_on)
@@ -396,7 +1283,7 @@ class Commands(
 
     def show_error(self, error: BaseException) -> None:
         """The dialog with three lines."""
-        from hgviz.gui.composing import Reads
+        from hgviz.gui.dialogs import Reads
 
         act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
         if isinstance(error, opening.UnreadError):

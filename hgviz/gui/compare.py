@@ -1,34 +1,379 @@
-"""The maps of one head in A and in B, and the difference of the two."""
+"""The Compare page: maps, texts and numbers of two models."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from string import Template
+from typing import TYPE_CHECKING, ClassVar, cast
 
-from PySide6.QtCore import Qt
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 from hgviz import palettes
-from hgviz.core import Selection, Task, finish
+from hgviz.analysis.alignment import Alignment
+from hgviz.analysis.meeting import Edge, Meeting
+from hgviz.analysis.numbers import NUMBERS, HeadNumbers, numbers, peers
+from hgviz.analysis.pairing import counterpart
+from hgviz.analysis.surprise import bits_per_byte
+from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, Task, finish
 from hgviz.figures.spec import Spec
-from hgviz.gui.compare_parts import tables
-from hgviz.gui.compare_parts.feed import Feed
-from hgviz.gui.compare_parts.reading import crosses, read
-from hgviz.gui.compare_parts.told import GUIDE, sides_of
-from hgviz.gui.compare_parts.trio import Trio
-from hgviz.gui.heads_parts.metrics import explanation
+from hgviz.gui import sentences, theme
+from hgviz.gui import textrows as rowpair
+from hgviz.gui import tiles as mosaic
+from hgviz.gui.grid import Names as Names_grid
+from hgviz.gui.grid import Viewport, seen
+from hgviz.gui.heatmap import QUICK, Feed, Trio
+from hgviz.gui.ink import Cross, Scene, faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Compared, Comparer
-from hgviz.gui.tiles import Tiles
-from hgviz.gui.views import words
-from hgviz.gui.views.choosing import MapsView, scale_choice
-from hgviz.gui.views.picture import Scene
-from hgviz.gui.views.supply import QUICK
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, label
+from hgviz.gui.sentences import counted, explanation, weight, with_sign
+from hgviz.gui.sides import GUIDE, Sides, Told, head_of_b, sides_of
+from hgviz.gui.tables import Table, span
+from hgviz.gui.textrows import LEFT, RIGHT, Bools, Half, Names, RowPair, TextRow, TextRows
+from hgviz.gui.tiles import Source, Tiles
+from hgviz.gui.view import MapsView, View, scale_choice
+from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, label, line, tip
 from hgviz.session import Session
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.commands import CompareCommands
+    from hgviz.gui.jobs import Lanes
+    from hgviz.maps import Difference
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+NAMES = ("A", "B")
+CARD = Template('<span style="$big">$value</span>$note')
+NOTE = Template('&nbsp; <span style="color:$colour">$why</span>')
+
+
+def crosses(compared: Compared, row: int | None, column: int | None) -> tuple[Cross, ...]:
+    """The cross hair of each of the three: a row as far as that one sees."""
+    return tuple(Cross(row, column, _ends(one, row)) for one in compared.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one of the three weighs at a cell: value "–" where there is nothing, why says so; both
+    "" where no cell is looked at."""
+
+    value: str = ""
+    why: str = ""
+
+    @property
+    def card(self) -> str:
+        """HTML for the card beside the cell."""
+        if not self.value:
+            return ""
+        big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
+        colour = theme.current().secondary.name()
+        note = NOTE.substitute(colour=colour, why=self.why) if self.why else ""
+        return CARD.substitute(big=big, value=self.value.replace("<", "&lt;"), note=note)
+
+
+def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read, Read, Read]:
+    """What A, B and A − B weigh at a cell; nothing of what has no map, and where the row is still
+    being read."""
+    blank = Read()
+    if row is None or column is None or row not in compared.rows:
+        return blank, blank, blank
+    a, b = (side[column] for side in compared.rows[row])
+    edges = compared.meeting.rows, compared.meeting.columns
+    there = [
+        bool(one.there[row] and other.there[column])
+        for one, other in ((edges[0].a, edges[1].a), (edges[0].b, edges[1].b))
+    ]
+    found = []
+    for name, value, source, here in zip(NAMES, (a, b), compared.sources[:2], there, strict=True):
+        if not here:
+            found.append(Read("–", tr("not in {side}", side=name)))
+        elif not _seen(source, row, column):
+            found.append(Read("–", tr("not seen")))
+        else:
+            write = sentences.with_sign if source.signed else sentences.weight
+            found.append(Read(write(float(value), 3)))
+    if all(there) and _seen(compared.sources[2], row, column):
+        less = cast("Difference", compared.sources[2].map).subtract(a, b)
+        found.append(Read(sentences.with_sign(float(less), 3)))
+    else:
+        found.append(Read("–", tr("nothing to compare")))
+    shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]
+    return found[0], shown[0], shown[1]
+
+
+def _ends(source: Source, row: int | None) -> tuple[int, int] | None:
+    if row is None:
+        return None
+    cells = np.arange(source.shape[1])
+    found = seen(source.rule, np.array([[row, row + 1]]), np.stack([cells, cells + 1], 1))
+    inside = np.flatnonzero(found)
+    return (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)
+
+
+def _seen(source: Source, row: int, column: int) -> bool:
+    return bool(seen(source.rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
+
+
+# --- numberpair -----------------------------------------------------------------------------------
+
+
+TITLE, ROW = 20, 18  # px: of a number's name, of A and of B
+LETTER, VALUE = 16, 54  # px: the name of a side, its number
+PAD = 5  # px at either side, for the ring of what has the keyboard
+ALIKE = 0.005  # numbers that are no further apart read the same
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A head of one capture and the heads it is told beside; None: there is no such head."""
+
+    head: HeadId | None
+    peers: tuple[HeadId, ...]
+    known: Mapping[HeadId, HeadNumbers]
+
+    def value(self, name: str) -> float:
+        """A number of the head, NaN where it has none, or is not measured yet."""
+        mine = self.known.get(self.head) if self.head is not None else None
+        return mine.values[name] if mine is not None else float("nan")
+
+    def values(self, name: str) -> list[float]:
+        """The same number of all heads of its kind that are measured."""
+        found = (self.known[one].values[name] for one in self.peers if one in self.known)
+        return [one for one in found if isfinite(one)]
+
+    def place(self, name: str) -> str:
+        """place 3 of 54, from the largest."""
+        value, values = self.value(name), self.values(name)
+        if not isfinite(value) or not values:
+            return ""
+        rank = 1 + sum(one > value for one in values)
+        return tr("place {rank:,} of {count:,}, from the largest", rank=rank, count=len(values))
+
+
+class NumberPair(QWidget):
+    """One number of A and of B, each as a dot on a line with ticks for all other heads."""
+
+    told = Signal(str)  # its words while it has the keyboard, "" when that goes
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self._sides: tuple[tuple[str, Side], ...] = ()
+        self.setFixedHeight(TITLE + 2 * ROW)
+        self.setMinimumWidth(LETTER + VALUE + 30 + 2 * PAD)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr(NUMBERS[name].label))
+
+    def sizeHint(self) -> QSize:
+        """What it likes."""
+        return QSize(200, TITLE + 2 * ROW)
+
+    def show_sides(self, a: Side, b: Side) -> None:
+        """Another head, or the same with more others."""
+        self._sides = (("A", a), ("B", b))
+        number, said = NUMBERS[self.name], list(self._said())
+        means = explanation(tr(number.means), number.formula, number.source)
+        self.setToolTip(tip("\n".join((*said, means))))
+        if self.hasFocus():
+            self.told.emit(self.words)
+        self.update()
+
+    @property
+    def words(self) -> str:
+        """Its name and what both sides have of it, in one line."""
+        return " ".join((tr(NUMBERS[self.name].label) + ":", *self._said()))
+
+    def _said(self) -> Iterator[str]:
+        """A sentence for each side."""
+        for letter, one in self._sides:
+            mine = one.known.get(one.head) if one.head is not None else None
+            if one.head is None:
+                yield tr("{side} has no such head.", side=letter)
+            elif mine is not None:
+                parts = {"side": letter, "head": one.head, "value": self.spoken(one)}
+                if place := one.place(self.name):
+                    yield tr("{side}, head {head}: {value}, {place}.", place=place, **parts)
+                else:
+                    yield tr("{side}, head {head}: {value}.", **parts)
+                if mine.rows < mine.of:
+                    yield tr("Measured on {rows:,} of {of:,} rows.", rows=mine.rows, of=mine.of)
+
+    def spoken(self, side: Side) -> str:
+        """The number of a side as people read it."""
+        value = side.value(self.name)
+        if not isfinite(value):
+            return "–"
+        if NUMBERS[self.name].percent:
+            return sentences.share(value)
+        return sentences.weight(value)
+
+    def range(self) -> tuple[float, float]:
+        """The smallest and the largest of all heads of both sides."""
+        found = [
+            v for _, one in self._sides for v in (*one.values(self.name), one.value(self.name))
+        ]
+        real = [one for one in found if isfinite(one)]
+        return (min(real), max(real)) if real else (0.0, 0.0)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Say what it is."""
+        super().focusInEvent(event)
+        self.told.emit(self.words)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Say no more."""
+        super().focusOutEvent(event)
+        self.told.emit("")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Its name, and a line for either side."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            if self.hasFocus():
+                focus_ring(painter, QRectF(self.rect()))
+            font = theme.font(0.92, 500)
+            painter.setFont(font)
+            painter.setPen(now.text)
+            painter.translate(PAD, 0)
+            room = max(0, self.width() - 2 * PAD)
+            said = QFontMetricsF(font).elidedText(
+                tr(NUMBERS[self.name].label), Qt.TextElideMode.ElideRight, room
+            )
+            painter.drawText(QRectF(0, 0, room, TITLE - 2), NUMBERPAIR_LEFT, said)
+            for number, (letter, one) in enumerate(self._sides):
+                self._line(painter, letter, one, TITLE + number * ROW)
+
+    def _line(self, painter: QPainter, letter: str, side: Side, top: float) -> None:
+        now, low, high = theme.current(), *self.range()
+        middle, width = top + ROW / 2, self.width() - 2 * PAD
+        left, right = LETTER + 5.0, width - VALUE - 5.0
+        painter.setFont(theme.font(0.85))
+        painter.setPen(now.secondary)
+        painter.drawText(QRectF(0, top, LETTER, ROW), NUMBERPAIR_LEFT, letter)
+        if side.head is None:
+            said = tr("no such head")
+            painter.drawText(QRectF(LETTER, top, width - LETTER, ROW), NUMBERPAIR_LEFT, said)
+            return
+        painter.setFont(theme.font(0.92, 600))
+        painter.setPen(now.text)
+        painter.drawText(
+            QRectF(width - VALUE, top, VALUE, ROW), NUMBERPAIR_RIGHT, self.spoken(side)
+        )
+
+        def x(value: float) -> float:
+            if high - low < ALIKE:
+                return left if value < ALIKE else right
+            return left + (value - low) / (high - low) * (right - left)
+
+        painter.setPen(QPen(now.line, 1))
+        painter.drawLine(QPointF(left, middle), QPointF(right, middle))
+        painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
+        for value in side.values(self.name):
+            painter.drawLine(QPointF(x(value), middle - 4), QPointF(x(value), middle + 4))
+        mine = side.value(self.name)
+        if isfinite(mine):
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.mark)
+            painter.drawEllipse(QPointF(x(mine), middle), 4.5, 4.5)
+
+
+NUMBERPAIR_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+NUMBERPAIR_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+THREE = ["A", "B", "A − B"]
+
+
+def of_maps(compared: Compared, tiles: Tiles, view: Viewport) -> Table:
+    """What A, B and A − B weigh at every cell on screen that one of them sees; from afar, where a
+    pixel stands for many, the largest of these, and their range. Empty: not there, or still read.
+    """
+    values, unseen = [], []
+    for source in compared.shown:
+        found = mosaic.compose(tiles, source, view)
+        known = mosaic.quality(tiles, source, view) != "coarse"
+        values.append(found if known else np.full_like(found, np.nan))
+        unseen.append(mosaic.unseen(source, view))
+    rows, columns = compared.names[0]
+    down, across = mosaic.ranges(view.down), mosaic.ranges(view.across)
+    queries = [[span(int(one[0]), int(one[1]) - 1), _text(rows, one)] for one in down]
+    keys = [[span(int(one[0]), int(one[1]) - 1), _text(columns, one)] for one in across]
+    table = [[tr("Query"), tr("Query text"), tr("Key"), tr("Key text"), *THREE]]
+    lacking = [""] * (len(THREE) - len(values))
+    for row, column in np.argwhere(~np.logical_and.reduce(unseen)).tolist():
+        cells = [
+            "" if hidden[row, column] or np.isnan(found[row, column]) else str(found[row, column])
+            for found, hidden in zip(values, unseen, strict=True)
+        ]
+        table.append([*queries[row], *keys[column], *cells, *lacking])
+    return table
+
+
+def of_row(pair: RowPair) -> Table:
+    """A row of A, of B and of A − B, key by key; empty where a side has nothing or may not look."""
+    header = [tr("Key"), tr("Key text in A"), tr("Key text in B"), *THREE]
+    a, b = pair.names
+    sides = [
+        _cells(one.weights, one.seen) if one is not None else [""] * len(a.spans)
+        for one in (pair.a, pair.b)
+    ]
+    less = pair.difference
+    both = _cells(less, pair.both) if less is not None else [""] * len(a.spans)
+    return [
+        header,
+        *(
+            [str(cell), a.text(cell), b.text(cell), sides[0][cell], sides[1][cell], both[cell]]
+            for cell in range(len(a.spans))
+        ),
+    ]
+
+
+def of_numbers(a: Side, b: Side) -> Table:
+    """Every number of both heads, its place among those of all heads, and on how many rows it was
+    measured."""
+    table = [
+        [tr("Number"), tr("Side"), tr("Head"), tr("Value"), tr("Place"), tr("Heads"), tr("Rows"),
+         tr("Of rows")],
+    ]  # fmt: skip
+    for name, number in NUMBERS.items():
+        for letter, side in (("A", a), ("B", b)):
+            mine = side.known.get(side.head) if side.head is not None else None
+            if side.head is None or mine is None:
+                continue
+            value, values = side.value(name), side.values(name)
+            place = str(1 + sum(one > value for one in values)) if isfinite(value) else ""
+            table.append(
+                [tr(number.label), letter, str(side.head), str(value) if isfinite(value) else "",
+                 place, str(len(values)), str(mine.rows), str(mine.of)]
+            )  # fmt: skip
+    return table
+
+
+def _cells(weights: Floats, seen: Bools) -> list[str]:
+    return [str(one) if here else "" for one, here in zip(weights, seen, strict=True)]
+
+
+def _text(names: Names_grid, ends: np.ndarray) -> str:
+    """What stands for some cells along an edge of A."""
+    first, last = int(ends[0]), int(ends[1]) - 1
+    start, stop = int(names.spans[first, 0]), int(names.spans[last, 1])
+    return sentences.glyph(names.prompt, start, stop) if 0 <= start < stop else ""
+
+
+# --- compare --------------------------------------------------------------------------------------
+
 
 NOTHING = (
     "Nothing to compare with yet",
@@ -176,7 +521,7 @@ class CompareView(MapsView):
     def as_table(self) -> list[list[str]] | None:
         """The weights of the cells on screen, of A, B and A − B."""
         compared, view = self._compared, self.trio.view
-        return tables.of_maps(compared, self.tiles, view) if compared and view else None
+        return of_maps(compared, self.tiles, view) if compared and view else None
 
     @property
     def zoomed(self) -> bool:
@@ -236,7 +581,7 @@ class CompareView(MapsView):
         if compared is None or view is None:
             return
         share = compared.computed(self.tiles, view) if view.zoom > QUICK else 1.0
-        part = words.percent(f"{int(100 * share)}")
+        part = sentences.percent(f"{int(100 * share)}")
         done = tr("{share} computed", share=part) if share < 1 else ""
         self.trio.panes[2].hidden_words = done
         self.trio.panes[2].update()
@@ -259,7 +604,7 @@ class CompareView(MapsView):
         )
         self.role.setToolTip(said)
         self.role.setVisible(bool(said))
-        levels = (words.ends(one.spec, head.layer) for one, head in met.sides)
+        levels = (sentences.ends(one.spec, head.layer) for one, head in met.sides)
         self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
         told = sides_of(self.session)
@@ -316,3 +661,695 @@ class CompareView(MapsView):
 
     def _choose_way(self, name: str) -> None:
         self.trio.blink(name == "blink")
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+FOOT = 10  # px below
+GAP = 12  # px between a number and the line beside it
+OFTEN = 6  # heads between two pictures while they are measured
+KEPT = 4  # captures whose heads stay known
+KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
+
+Known = dict[HeadId, HeadNumbers]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Both sides as far as they are measured."""
+
+    a: Side
+    b: Side
+    kind: str
+
+
+@dataclass(slots=True)
+class Memory:
+    """What was measured of the captures that were compared last."""
+
+    captures: list[tuple[Capture, Known]] = field(default_factory=list)
+
+    def of(self, capture: Capture) -> Known:
+        """What is known of a capture; it becomes the newest."""
+        found = next((known for one, known in self.captures if one.maps is capture.maps), {})
+        others = [(one, known) for one, known in self.captures if one.maps is not capture.maps]
+        self.captures = [(capture, found), *others][:KEPT]
+        return found
+
+
+class NumbersView(View):
+    """NUMBERS of the selected head and of the one beside it, each among all heads of its model."""
+
+    title: ClassVar[str] = "Numbers"
+    figureless = "Metrics of heads, layer by layer, are drawn of both sides"
+    icon: ClassVar[str] = "table"
+    needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
+    lane = "facts"
+    empty = ("Numbers of both sides", "They appear as soon as there is something to compare with.")
+    empty_actions = (("compare_with", "Compare with…"),)
+    topic: ClassVar[str] = "compare-numbers"
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._memory = Memory()
+        self._shown: Shown | None = None
+        self._note = ""  # what the head says while no number has the keyboard
+        self.head = PaneHead(tr("This head in numbers"))
+        self.head.setFixedHeight(30)
+        self.pairs = {name: NumberPair(name) for name in NUMBERS}
+        row = QHBoxLayout()
+        row.setContentsMargins(16 - PAD, 0, 16 - PAD, FOOT)
+        row.setSpacing(GAP - PAD)
+        for number, one in enumerate(self.pairs.values()):
+            if number:
+                row.addWidget(line(vertical=True))
+            row.addWidget(one, 1)
+            one.told.connect(self._tell)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addLayout(row)
+        self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
+
+    def request(self, session: Session) -> Task[Shown] | None:
+        """Measure what is not known: the two heads first, then all others of their kind."""
+        a, b = session.capture, session.beside
+        if a is None or b is None or not a.spec.heads:
+            return None
+        known = [self._memory.of(one) for one in (a, b)]
+        return _measured(a, b, *self._heads(session), *known)
+
+    def draw(self, result: Shown) -> None:
+        """Show both."""
+        self._shown, a, b = result, result.a, result.b
+        count, other = len(a.peers), len(b.peers)
+        alone = b.head is None
+        many = f"{count:,}" if count == other or alone else tr("{a:,} and {b:,}", a=count, b=other)
+        dots = tr("head {head}", head=a.head)
+        if not alone and a.head != b.head:
+            dots = tr("{a} and {b}", a=a.head, b=b.head)
+        said = "grey: all {many} {kind}; the dot: {dots}; A above, B below"
+        self._note = tr(said, many=many, kind=tr(result.kind), dots=dots)
+        self.head.note.say(self._note)
+        for one in self.pairs.values():
+            one.show_sides(a, b)  # the one with the keyboard says itself again
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of both heads, and its place among those of all."""
+        return of_numbers(self._shown.a, self._shown.b) if self._shown is not None else None
+
+    def as_text(self) -> str:
+        """The same in words."""
+        return "\n".join(filter(None, (one.words for one in self.pairs.values())))
+
+    def noticed(self, name: str) -> None:
+        """Another head whose numbers are known has them at once, whatever is still measured."""
+        session = self.session
+        if session is None or session.capture is None or session.beside is None:
+            return
+        if name == "selection" and session.capture.spec.heads:
+            known = [self._memory.of(one) for one in (session.capture, session.beside)]
+            self.draw(_shown(session.capture, session.beside, *self._heads(session), *known))
+
+    def _tell(self, said: str) -> None:
+        """What the tooltip of a number says, for those who walk there by keyboard."""
+        self.head.note.say(said or self._note)
+
+    def _heads(self, session: Session) -> tuple[HeadId, HeadId | None]:
+        return session.selection.head_id, head_of_b(session)
+
+
+def _measured(
+    a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
+) -> Task[Shown]:
+    def shown() -> Shown:
+        return _shown(a, b, head, other, known, theirs)
+
+    sides = [(a, peers(a, head), known), (b, peers(b, other) if other else [], theirs)]
+    first = [(a, [head], known), (b, [other] if other else [], theirs)]
+    total = sum(len(some) for _, some, _ in sides)
+    for number, (capture, heads, found) in enumerate((*first, *_turns(sides))):
+        for step in numbers(capture, heads, found):
+            yield Step(min(number, total), total, step.note)
+        if number == 1 or number % OFTEN == 0:
+            yield Step(min(number, total), total, "Measuring heads", shown())
+    return shown()
+
+
+def _turns(
+    sides: list[tuple[Capture, list[HeadId], Known]],
+) -> Iterator[tuple[Capture, list[HeadId], Known]]:
+    """A head of A, one of B, the next of A ..."""
+    for at in range(max((len(heads) for _, heads, _ in sides), default=0)):
+        for capture, heads, known in sides:
+            yield capture, heads[at : at + 1], known
+
+
+def _shown(
+    a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
+) -> Shown:
+    role = a.spec.layers[head.layer].role
+    return Shown(
+        Side(head, tuple(peers(a, head)), dict(known)),
+        Side(other, tuple(peers(b, other)) if other is not None else (), dict(theirs)),
+        KINDS.get(role, "heads between levels"),
+    )
+
+
+# --- saying ---------------------------------------------------------------------------------------
+
+
+MUCH = 0.3  # of a row's weight on one key, which then is what the row does
+TWO_TEXTS = "two texts"
+SIGNS = {
+    ".": "the full stop", ",": "the comma", " ": "the space", "\n": "the line end",
+    ";": "the semicolon", ":": "the colon", "?": "the question mark", "!": "the exclamation mark",
+    "-": "the hyphen", "–": "the dash", "—": "the dash", "(": "the opening bracket",
+    ")": "the closing bracket", "\t": "the tab", "'": "the apostrophe", "’": "the apostrophe",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a row does: mass is the sum of |weights|, top the cell with the largest of them, share
+    its part, spread e to the entropy, negative the part below 0."""
+
+    mass: float
+    top: int
+    share: float
+    spread: float
+    negative: float
+
+    @classmethod
+    def of(cls, weights: Floats) -> Facts:
+        """Of one row."""
+        sizes = np.abs(weights).astype(float)
+        mass, top = float(sizes.sum()), int(sizes.argmax()) if len(sizes) else 0
+        if not mass > 0:
+            return cls(0.0, top, 0.0, 0.0, 0.0)
+        shares = sizes[sizes > 0] / mass
+        spread = float(np.exp(-(shares * np.log(shares)).sum()))
+        below = float(np.maximum(-weights, 0).sum(dtype=float)) / mass
+        return cls(mass, top, float(sizes[top]) / mass, spread, below)
+
+
+def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
+    """With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish the row
+    spreads over about 31 letters, and 75 % of its mass is negative; there it weighs the full stop
+    +0.058. alone: B has no such head.
+    """
+    if pair.row is None or pair.a is None:
+        return ""
+    names = pair.names[0]
+    asker = tr("{query}", query=sentences.quoted(_query(pair)))
+    a = Facts.of(pair.a.weights)
+    one, other = (said[:1].upper() + said[1:] for said in told.within)
+    first = f"{_does(one, asker, a, pair.a, names, pair)}."
+    if pair.b is None:
+        return f"{first} {tr('B has no such head.') if alone else tr('B has no such row.')}"
+    b = Facts.of(pair.b.weights)
+    whose = names if names.there[b.top] else pair.names[1]
+    second = _does(other, tr("the row"), b, pair.b, whose, pair)
+    if a.mass and b.mass and pair.b.there[a.top] and a.top != b.top:
+        value = float(pair.b.weights[a.top])
+        said = tr("nothing") if value == 0 else with_sign(value) if pair.signed else weight(value)
+        said = tr("next to nothing") if "<" in said else said
+        there = "{said}; there it weighs {key} {value}"
+        second = tr(there, said=second, key=_short(names, a.top), value=said)
+    return f"{first} {second}."
+
+
+def _does(side: str, who: str, facts: Facts, half: Half, names: Names, pair: RowPair) -> str:
+    """A sentence without its full stop."""
+    many, share = _many(facts.spread, pair), sentences.share(facts.share)
+    parts = {"side": side, "who": who, "many": many, "share": share}
+    parts["key"] = _key(names, facts.top)
+    if not facts.mass:
+        return tr("{side}, {who} looks at nothing", **parts)
+    if not half.signed:
+        if facts.share >= MUCH:
+            return tr("{side}, {who} puts {share} of its weight on {key}", **parts)
+        spread = "{side}, {who} spreads over about {many}, with {share} of its weight on {key}"
+        return tr(spread, **parts)
+    parts |= {
+        "value": with_sign(float(half.weights[facts.top])),
+        "below": sentences.share(facts.negative),
+    }
+    if facts.share < MUCH:
+        if not facts.negative:
+            return tr("{side}, {who} spreads over about {many}", **parts)
+        spread = "{side}, {who} spreads over about {many}, and {below} of its mass is negative"
+        return tr(spread, **parts)
+    if not facts.negative:
+        return tr("{side}, {who} weighs {key} most, {value}", **parts)
+    most = "{side}, {who} weighs {key} most, {value}, and {below} of its mass is negative"
+    return tr(most, **parts)
+
+
+def _many(spread: float, pair: RowPair) -> str:
+    unit = pair.names[0].prompt.unit
+    single = np.diff(pair.meeting.columns.spans[0], axis=1).max(initial=1) <= 1
+    return counted(max(1, round(spread)), unit if single else "position")
+
+
+def _query(pair: RowPair) -> str:
+    """What asks: the tokens of A behind the row."""
+    meeting = pair.meeting
+    prompt = meeting.a.query_prompt(meeting.head.layer)
+    assert pair.row is not None
+    start, stop = (int(one) for one in meeting.rows.spans[0][pair.row])
+    return sentences.glyph(prompt, start, stop) if stop > start else "∅"
+
+
+def _key(names: Names, cell: int) -> str:
+    """the full stop after “sea”, “o” in “hourglass”, “lass”."""
+    start, stop = (int(one) for one in names.spans[cell])
+    prompt = names.prompt
+    if not names.there[cell] or stop - start != 1:
+        return sentences.quoted(names.text(cell))
+    how, word = sentences.beside(prompt, names.words, start)
+    if how == "in":
+        return tr("{sign} in {word}", sign=_short(names, cell), word=sentences.quoted(word))
+    if how == "after":
+        return tr("{sign} after {word}", sign=_short(names, cell), word=sentences.quoted(word))
+    return _short(names, cell)
+
+
+def _short(names: Names, cell: int) -> str:
+    """the full stop, “o”."""
+    start, stop = (int(one) for one in names.spans[cell])
+    if names.there[cell] and stop - start == 1 and names.prompt.spans[start, 0] >= 0:
+        sign = SIGNS.get(names.prompt.label(start))
+        if sign:
+            return tr(sign)
+    return sentences.quoted(names.text(cell))
+
+
+def of_text(a: Capture, b: Capture, told: Told) -> str:
+    """This text: 2.70 bits per byte with softmax, 2.95 with ymish; of classifiers their classes."""
+    one, two = (bits_per_byte(side) for side in (a, b))
+    first, second = _answer(a, one), _answer(b, two)
+    if a is b or not (first or second):
+        return ""
+    if one is not None and two is not None:
+        second = f"{two:.2f}"
+    parts = {"a": first, "b": second, "with_a": told.within[0], "with_b": told.within[1]}
+    if same(a, b) == TWO_TEXTS:
+        if not second:
+            return tr("{a} {with_a}; B kept no logits", **parts)
+        if not first:
+            return tr("{b} {with_b}; A kept no logits", **parts)
+        return tr("{a} {with_a}, {b} {with_b}", **parts)
+    if not second:
+        return tr("This text: {a} {with_a}; B kept no logits", **parts)
+    if not first:
+        return tr("This text: {b} {with_b}; A kept no logits", **parts)
+    return tr("This text: {a} {with_a}, {b} {with_b}", **parts)
+
+
+def _answer(capture: Capture, bits: float | None) -> str:
+    """2.70 bits per byte; positive 97 %; "" where there are no logits."""
+    if bits is None:
+        return sentences.of_text(capture).sentence()
+    return tr("{bits} bits per byte", bits=f"{bits:.2f}")
+
+
+def status(pair: RowPair, told: Told) -> str:
+    """query 60 “s” · key 29 “.” · softmax 0.891 · ymish +0.058 · difference +0.833."""
+    dot = "   ·   "
+    if pair.row is None:
+        return ""
+    query = _number(pair.meeting.rows, pair.row)
+    asker = sentences.quoted(_query(pair))
+    parts = [tr("query {number:,} {token}", number=query, token=asker)]
+    if pair.key is None:
+        for name, one in ((told.a, pair.a), (told.b, pair.b)):
+            if one is not None:
+                total = _exact(float(one.weights.sum(dtype=float)))
+                parts.append(tr("{name} row sum {value}", name=name, value=total))
+        return dot.join(parts)
+    cell = pair.key
+    names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
+    key, token = _number(pair.meeting.columns, cell), sentences.quoted(names.text(cell))
+    parts.append(tr("key {number:,} {token}", number=key, token=token))
+    for name, one in ((told.a, pair.a), (told.b, pair.b)):
+        if one is None or not one.there[cell]:
+            parts.append(tr("{name} has none", name=name))
+        else:
+            value = float(one.weights[cell])
+            parts.append(f"{name} {with_sign(value) if one.signed else _exact(value)}")
+    if pair.difference is not None and pair.meeting.columns.both[cell]:
+        less = with_sign(float(pair.difference[cell]))
+        parts.append(tr("difference {value}", value=less))
+    return dot.join(parts)
+
+
+def _number(edge: Edge, cell: int) -> int:
+    """The position of a cell in A, or its token where cells are tokens."""
+    if edge.by_token or not edge.a.there[cell]:
+        return cell
+    return int(edge.a.positions[edge.a.offsets[cell]])
+
+
+def same(a: Capture, b: Capture) -> str:
+    """same text; same text, other tokens; two texts: in English, for tr to translate."""
+    one, other = a.main, b.main
+    if one is other or (one.pieces == other.pieces and one.text == other.text):
+        return "same text"
+    return "same text, other tokens" if one.text and one.text == other.text else TWO_TEXTS
+
+
+def _exact(value: float) -> str:
+    return weight(value, 3)
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+TEXTS_NOTE = "what the selected {unit} looks at"
+APART = "nothing is in both"
+NO_LAYER = "This layer is not captured yet."
+BITS = "Bits per byte: what the model needs on average to tell the next byte; less is better"
+ASKING = "Click a {unit} to see what it looks at on both sides."
+
+
+@dataclass(frozen=True, slots=True)
+class TextRead:
+    """What a request brings: the rows, None where A has none; how the texts differ. unit: what a
+    query is called. alone: B has no such head, and the rows are those of A alone."""
+
+    a: Capture
+    b: Capture
+    pair: RowPair | None
+    told: Told
+    display: Display
+    unit: str
+    of_text: str = ""
+    differs: str = ""
+    alone: bool = False
+
+
+class Reader:
+    """Opens rows of two captures, in any thread; what they share is found once."""
+
+    def __init__(self) -> None:
+        self._alignment: Alignment | None = None
+        self._meeting: Meeting | None = None
+        self._names: tuple[Names, Names] | None = None  # of the meeting
+        self._said: tuple[str, str] = ("", "")
+        self._of: tuple[object, ...] = ()
+
+    def read(
+        self, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
+    ) -> Task[TextRead]:
+        """The row of the chosen query on both sides."""
+        yield Step(0, 2, "Reading the text’s weights")
+        known = self._alignment
+        if known is None or known.a is not a or known.b is not b:
+            self._alignment = known = Alignment(a, b)
+            self._meeting, self._of = None, ()
+        of = (told, a.logits is None, b.logits is None)
+        if self._of != of:
+            self._said = of_text(a, b, told), differing(known)
+            self._of = of
+        there = chosen.layer < len(a.spec.layers)
+        asking = a.query_prompt(chosen.layer) if there else a.main
+        blank = TextRead(a, b, None, told, display, asking.unit, *self._said)
+        other = counterpart(a, b, chosen.head_id, chosen.beside)
+        mine = a.maps[chosen.layer] if chosen.layer < len(a.maps) else None
+        if mine is None or chosen.head not in mine.heads:
+            return blank
+        yield Step(1, 2, "Reading the text’s weights")
+        if other is None:
+            alone = Meeting.of(Alignment(a, a), chosen.head_id, chosen.head_id)
+            pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
+            return replace(blank, pair=pair, alone=True)
+        meeting = self._met(known, chosen.head_id, other)
+        pair = rowpair.read(meeting, chosen.query, chosen.key, self._names)
+        return replace(blank, pair=pair, differs=differing(known, meeting))
+
+    def _met(self, known: Alignment, head: HeadId, other: HeadId) -> Meeting:
+        found = self._meeting
+        if found is None or (found.a, found.head, found.other) != (known.a, head, other):
+            self._meeting = found = Meeting.of(known, head, other)
+            self._names = rowpair.named(found)
+            for one in self._names:  # found here, not while it is painted
+                one.prepare()
+        return found
+
+
+class TextsView(View):
+    """Rows of text for A, B and A − B, and in words what they show.
+
+    A click chooses the query, Alt+click the key; where the keys are of another text than the
+    queries, the key.
+    """
+
+    title: ClassVar[str] = "The text on both sides"
+    figureless = "The maps above it are drawn"
+    icon: ClassVar[str] = "text"
+    needs: ClassVar[tuple[str, ...]] = (
+        "capture", "beside", "other", "selection", "hover", "display",
+    )  # fmt: skip
+    empty = ("The text on both sides", "It appears as soon as there is something to compare with.")
+    empty_actions = (("compare_with", "Compare with…"),)
+    topic: ClassVar[str] = "compare-texts"
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._reader = Reader()
+        self._pair: RowPair | None = None
+        self.head = PaneHead(tr("Text"))
+        self.head.setFixedHeight(34)
+        self.rows = TextRows()
+        self.rows.pointed.connect(self._point)
+        self.rows.queried.connect(self._query)
+        self.rows.keyed.connect(self._key)
+        self.words = label(factor=0.92, kind="secondary")
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+        named = label(tr("In words"), factor=0.92, weight=600)
+        named.setFixedWidth(LEFT - 16)
+        named.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+        self.foot = QWidget()
+        self.foot.setFixedHeight(40)
+        foot = QHBoxLayout(self.foot)
+        foot.setContentsMargins(16, 0, RIGHT, 6)
+        foot.setSpacing(0)
+        foot.addWidget(named)
+        foot.addWidget(self.words, 1)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.rows, 1)
+        column.addWidget(self.foot)
+        self.start_at(self.rows)
+
+    # --- View -------------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[TextRead] | None:
+        """Read the row of the chosen query in both."""
+        a, b = session.capture, session.beside
+        if a is None or b is None or not len(a.main) or not a.spec.layers:
+            return None
+        chosen = session.selection
+        looked = session.looked_at
+        chosen = replace(chosen, query=looked.query, key=looked.key)
+        return self._reader.read(a, b, chosen, sides_of(session), session.display)
+
+    def draw(self, result: TextRead) -> None:
+        """Show both rows, and their difference."""
+        assert self.session is not None
+        told, pair = result.told, result.pair
+        unit = tr(result.unit)
+        note = tr(TEXTS_NOTE, unit=unit)
+        said = (note, result.of_text, result.differs)
+        self.head.note.say("      ".join(filter(None, said)))
+        self.head.setToolTip(tip(_explained(result)))
+        self._pair = pair
+        if pair is None:
+            self.rows.clear()
+            self.words.setText(tr(NO_LAYER))
+            return
+        limits = result.display.limits
+        limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
+        follow = self.session.hover is None
+        rows = rows_of(pair, told, result.alone)
+        self.rows.show_rows(pair, rows, result.display, limit, follow)
+        words = sentence(pair, told, result.alone)
+        self.words.setText(words or tr(ASKING, unit=unit))
+        self.words.setToolTip(words)
+        self.rows.setAccessibleDescription(" ".join((words, status(pair, told))).strip())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Both rows and their difference, key by key."""
+        pair = self._pair
+        return of_row(pair) if pair is not None and pair.row is not None else None
+
+    def as_text(self) -> str:
+        """The row in a sentence."""
+        return self.words.text()
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _token(self, cell: int) -> int | None:
+        return self._pair.meeting.columns.token(cell) if self._pair is not None else None
+
+    def _point(self, cell: int | None) -> None:
+        if self.session is None:
+            return
+        chosen = self.session.selection
+        token = None if cell is None else self._token(cell)
+        here = token is not None and chosen.query is not None
+        self.session.put(hover=replace(chosen, key=token) if here else None)
+
+    def _query(self, cell: int) -> None:
+        token = self._token(cell)
+        if self.session is None or self.session.capture is None or token is None:
+            return
+        chosen, capture = self.session.selection, self.session.capture
+        if capture.query_prompt(chosen.layer) is not capture.key_prompt(chosen.layer):
+            self._key(cell)
+        else:
+            self.session.put(hover=None, selection=replace(chosen, query=token))
+
+    def _key(self, cell: int) -> None:
+        token = self._token(cell)
+        if self.session is not None and token is not None:
+            self.session.put(selection=replace(self.session.selection, key=token))
+
+
+def rows_of(pair: RowPair, told: Told, alone: bool = False) -> tuple[TextRow, TextRow, TextRow]:
+    """The rows of A, of B and of A − B; alone: B has no such head."""
+    edge, signed = pair.meeting.columns, pair.signed
+    names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
+    one, other = (
+        _row(f"{letter} {name}".rstrip(), half, pair, side, signed)
+        for side, (letter, name, half) in enumerate(zip("AB", names, (pair.a, pair.b), strict=True))
+    )
+    third = TextRow("A − B", pair.names[0], edge.both, signed=True)
+    if alone:
+        lacks = replace(other, told=tr("there is no such head"))
+        return one, lacks, replace(third, told=tr("nothing to subtract"))
+    if not edge.both.any():
+        return one, other, replace(third, told=tr(APART))
+    if pair.row is not None and pair.difference is None:
+        return one, other, replace(third, told=tr("only one side has this row"))
+    return one, other, replace(third, weights=pair.difference, seen=pair.both)
+
+
+def _row(name: str, half: Half | None, pair: RowPair, side: int, signed: bool) -> TextRow:
+    edge, names = pair.meeting.columns, pair.names[side]
+    there = (edge.a, edge.b)[side].there
+    if half is None:
+        return TextRow(name, names, there, signed=signed)
+    return TextRow(name, names, there, half.weights, half.seen, signed)
+
+
+def differing(alignment: Alignment, meeting: Meeting | None = None) -> str:
+    """How much of the text both have, "" where both have the same tokens. meeting: of the levels
+    at hand, where there may be less of it than among the tokens."""
+    if alignment.same_tokens:
+        return ""
+    a, b = alignment.a.main, alignment.b.main
+    pieces = meeting.columns.both.sum() if meeting is not None else alignment.tokens().count
+    shared = int(pieces)
+    sizes = [counted(len(one), one.unit) for one in (a, b)]
+    if not shared:
+        return tr("A has {a}, B {b}, and none in common", a=sizes[0], b=sizes[1])
+    if (len(a), a.unit) == (len(b), b.unit) == (shared, a.unit):
+        return ""  # cut by other tokenizers, into the same pieces
+    if shared == 1:
+        said = "1 piece is in both, of {a} in A and {b} in B; hatched: only in the other"
+        return tr(said, a=sizes[0], b=sizes[1])
+    said = "{n:,} pieces are in both, of {a} in A and {b} in B; hatched: only in the other"
+    return tr(said, n=shared, a=sizes[0], b=sizes[1])
+
+
+def _explained(result: TextRead) -> str:
+    """What bits per byte are, where they are told."""
+    writes = any(one.spec.goal == "next" for one in (result.a, result.b))
+    if not writes or not result.of_text:
+        return ""
+    return explanation(tr(BITS), "−Σ_t log₂ P(x_t | x_<t) / bytes", GUIDE)
+
+
+# --- below ----------------------------------------------------------------------------------------
+
+
+HIGH = 900  # px of the window's height
+TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
+BELOW_NUMBERS = (
+    760  # px of the window's height from which numbers are shown: below, maps need the room
+)
+
+
+class Below(QWidget):
+    """The numbers of a head over the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers, self.texts = NumbersView(), TextsView()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._line = line()
+        for pane in (line(), self.numbers, self._line, self.texts):
+            column.addWidget(pane)
+
+    @property
+    def views(self) -> tuple[NumbersView, TextsView]:
+        """Both."""
+        return self.numbers, self.texts
+
+    def respond(self, width: int, height: int) -> None:
+        """Lower the text in low windows, and leave out the numbers in the lowest."""
+        self.numbers.setVisible(height >= BELOW_NUMBERS)
+        self._line.setVisible(height >= BELOW_NUMBERS)
+        self.texts.setFixedHeight(TEXT if height >= HIGH else TEXT_LOW)
+
+
+# --- page -----------------------------------------------------------------------------------------
+
+
+class ComparePage(QWidget):
+    """A, B and A − B over what numbers and text say of both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maps, self.sides, self.below = CompareView(), Sides(), Below()
+        self.maps.seat(self.sides.a, self.sides.b)
+        self.sides.explained.connect(self.maps.explain)
+        self.sides.paired.connect(self.below.setVisible)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.sides)
+        column.addWidget(self.maps, 1)
+        column.addWidget(self.below)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the page; F6 walks them in this order."""
+        return (self.maps, *self.below.views, self.sides)
+
+    def join(self, commands: CompareCommands) -> None:
+        """Have what people do here done."""
+        sides = self.sides
+        sides.more = commands.opened_before
+        sides.side.connect(commands.choose_side)
+        sides.activation.connect(commands.choose_a)
+        sides.wanted.connect(commands.ask_side)
+        sides.folder.connect(commands.ask_model)
+        sides.stopped.connect(commands.comparing.stop)
+
+    def take_focus(self) -> bool:
+        """The keyboard goes to what the page is about."""
+        return self.maps.take_focus()
+
+    def respond(self, width: int, height: int) -> None:
+        """The maps make room by themselves."""
+        self.below.respond(width, height)

@@ -1,33 +1,907 @@
-"""The dialog before a figure is written: the choices at the left, the page at the right."""
+"""Exporting a figure: what can be drawn, how, with a preview."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QGuiApplication,
+    QImage,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QStandardItemModel,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QSizePolicy,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import Task
+from hgviz import settings, tasks
+from hgviz.analysis.attribution import Attribution
+from hgviz.analysis.mixed import is_of_tokens
+from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, Task, finish, replace
+from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme
-from hgviz.gui.exporting import saying
-from hgviz.gui.exporting.choices import Choices
-from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.exporting.offers import Offer, command_for, file_name, name_of, offers
-from hgviz.gui.exporting.preview import DOTS, Picture, PreviewPane
+from hgviz.gui.dialogs import MARGIN, Overlay, ask_where
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
-from hgviz.gui.overlay import MARGIN, Overlay
-from hgviz.gui.widgets import Button, IconButton, Segments, Words, label
+from hgviz.gui.layouts import followed
+from hgviz.gui.view import BAR_AFTER, Busy, Notice
+from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, label
+from hgviz.palettes import PALETTES, suited
+from hgviz.tasks.attributing import Method
+from hgviz.tasks.charting import activations_of
 
 if TYPE_CHECKING:
-    from hgviz.figures import Spec
-    from hgviz.gui.bridge import Lanes
-    from hgviz.gui.exporting.drafts import Of
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.figures import Kind, Panel, Spec
+    from hgviz.figures.preview import Preview
+    from hgviz.gui.jobs import Lanes, Working
+    from hgviz.gui.view import View
+    from hgviz.gui.window import Window
+    from hgviz.models.model import Model
     from hgviz.session import Session
+    from hgviz.study import Study
+    from hgviz.sweep import Sweep
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+NO_ANSWER = "attribute the answer first"
+LABELS: dict[str, str] = {
+    "tokens": "Where an answer comes from: tokens",
+    "layers": "Where an answer comes from: layers",
+    "heads": "Where an answer comes from: heads",
+    "attention": "Where an answer comes from: keys of a head",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """What a model was asked about a text and what was found; says: the token asked about; model
+    and checkpoint: what was asked, and where it lies; activation: what its own was exchanged for.
+    """
+
+    found: Attribution
+    capture: Capture
+    says: str
+    model: Model | None
+    checkpoint: str
+    activation: str = ""
+
+    def panel(self, spec: Spec) -> Task[Panel]:
+        """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
+        method = cast(Method, spec.methods[0])
+        chosen, beside = spec.selection, None
+        yield Step(0, 1, "reading the answer")
+        if method == "attention":
+            beside = yield from tasks.head_beside(
+                self.found, self.capture, chosen.head_id, chosen.query
+            )
+        given = tasks.given_words(self.model, self.capture)
+        if given and self.activation:
+            given = *given, "--activation", self.activation
+        return tasks.attribution_panel(
+            spec, self.found, self.capture, method, says=self.says, beside=beside,
+            query=chosen.query if beside is not None else None, given=given,
+            model=self.checkpoint,
+        )  # fmt: skip
+
+    def command(self, spec: Spec, out: str) -> Task[str]:
+        """The command that asks again, of the model where it lies. Errors: HgvizError."""
+        from hgviz.figures.provenance import MISSING, asking
+
+        ready = yield from self.panel(spec)
+        return asking(ready, [self.checkpoint or MISSING["answer"][0]], Path(out).name)
+
+
+def answered(session: Session) -> Answered | None:
+    """What was found of the text on screen; None where nobody asked."""
+    from hgviz.gui.attribution import said
+
+    capture, found = session.capture, session.explained
+    if capture is None or found is None or not found.of(capture):
+        return None
+    asked = found.question
+    says = "" if asked.position is None else said(capture, asked.number).strip("“”")
+    if says and session.model is not None:  # in the words that the command has
+        says = tasks.said_by(session.model, asked.number)
+    return Answered(found, capture, says, session.model, session.checkpoint, session.activation)
+
+
+def answers(of: Answered, selection: Selection) -> tuple[Spec, ...]:
+    """A figure for each way to look at an answer that was walked far enough."""
+    from hgviz.figures import Spec
+
+    there = {"layers": of.found.layers is not None, "attention": of.found.slopes is not None}
+    return tuple(
+        Spec("attribution", selection, Display(scale="linear"), methods=(one,))
+        for one in get_args(Method)
+        if there.get(one, True)
+    )
+
+
+# --- places ---------------------------------------------------------------------------------------
+
+
+def with_ending(path: str, asked: str) -> tuple[str, str]:
+    """A path as it was typed, with the ending of the format asked for where it has none of a
+    figure (fig1.2, fig.txt); and the format that its name says."""
+    try:
+        return path, format_of(path)
+    except HgvizError:
+        return f"{path}.{asked}", asked
+
+
+def require_free(path: str, numbers: bool, ended: bool) -> None:
+    """Require that only files that the user agreed to replace are replaced.
+
+    The dialog that asks where to asks about the figure alone: its numbers are replaced with it, and
+    never without it. ended: its ending was added, so that nobody was asked about the figure either.
+
+    Errors: HgvizError where another file would go.
+    """
+    figure = Path(path)
+    files = [figure.name] if ended else []
+    if not os.path.exists(path):
+        files += [csv_beside(figure).name] * numbers
+    taken = [one for one in files if os.path.exists(figure.with_name(one))]
+    if taken:
+        several = len(taken) > 1
+        names = " and ".join(taken)
+        raise HgvizError(
+            f"{names} are there already" if several else f"{names} is there already",
+            "nobody was asked whether they may go" if several
+            else "nobody was asked whether it may go",
+            "Give the figure another name",
+        )  # fmt: skip
+
+
+# --- drafts ---------------------------------------------------------------------------------------
+
+
+Of = tuple["Capture | Study | Sweep", ...] | Answered  # what a figure is drawn of
+
+
+class Drafts:
+    """The figures of one dialog. What is drawn last is kept: to compose all maps of a long text
+    takes much longer than to set the result in another width. Used in one lane alone.
+    """
+
+    def __init__(self, facts: Mapping[HeadId, HeadFacts]) -> None:
+        self._facts = facts
+        self._kept: tuple[Spec, Of, Panel] | None = None
+
+    def panel(self, spec: Spec, of: Of) -> Task[Panel]:
+        """A figure made ready. Errors: HgvizError."""
+        content = replace(spec, width="", format="", title=None, display=Display())
+        kept = self._kept
+        if kept is not None and kept[0] == content and _same(kept[1], of):
+            return replace(kept[2], spec=spec)
+        if isinstance(of, Answered):
+            ready = yield from of.panel(spec)
+        else:
+            ready = yield from tasks.panel(spec, of, self._facts)
+        self._kept = content, of, ready
+        return ready
+
+    def preview(self, spec: Spec, of: Of, dots: float) -> Task[Preview]:
+        """Return a figure as a screen shows it. Errors: HgvizError."""
+        ready = yield from self.panel(spec, of)
+        return (yield from tasks.preview(ready, dots))
+
+    def export(
+        self,
+        spec: Spec,
+        of: Of,
+        path: str,
+        numbers: bool = False,
+        ended: bool = False,
+    ) -> Task[str]:
+        """Write a figure; numbers: also as CSV; ended as in require_free. Errors: HgvizError."""
+        require_free(path, numbers, ended)
+        ready = yield from self.panel(spec, of)
+        return (yield from tasks.draw(ready, path, numbers=numbers))
+
+
+def _same(some: Of, others: Of) -> bool:
+    if isinstance(some, Answered) or isinstance(others, Answered):
+        return some is others
+    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
+
+
+# --- offers ---------------------------------------------------------------------------------------
+
+
+NO_CAPTURE = "capture a text first"
+NO_B = "choose a B to compare with first"
+NO_STUDY = "measure the heads on the Prune page first"
+NO_CELL = "run the study until some of its cells are done"
+NO_CURVE = "draw the curve on the Prune page first"
+MAPS = ("map", "compare")  # the maps of one head: their query is a mark as their key is
+CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of it is drawn of
+HOW = {
+    "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
+    "A.h5": "save the capture under that name first (Ctrl+S)",
+    "B.h5": "save B under that name first (File, Save B…)",
+    "STUDY.h5": "save what was measured under that name first (Analyse)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A kind of figure with what it would show; name: of it alone; of: what it is drawn of; why:
+    what it lacks, "" where it can be drawn."""
+
+    name: str
+    label: str
+    spec: Spec
+    of: Of = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The command that draws a figure; lacks: what has to be saved before it can, in words."""
+
+    words: str
+    lacks: str = ""
+
+
+def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
+    """Every kind; of those that panes show, what they show."""
+    from hgviz.figures import ANSWER, FIGURES
+
+    tokens = session.capture is not None and is_of_tokens(session.capture)
+    by_name = {name_of(spec): spec for spec in reversed(shown)}
+    specs = {one: by_name.get(one) or _usual(session, one) for one in FIGURES}
+    found = [
+        Offer(one.name, one.label, replace(specs[one.name], tokens=tokens),
+              drawn_of(session, one), why_not(session, one))
+        for one in FIGURES.values()
+        if one.of != "sweep" or session.sweep is not None
+    ]  # fmt: skip
+    if (answer := answered(session)) is None:
+        spec = _usual(session, ANSWER.name)
+        return (*found, Offer(ANSWER.name, ANSWER.label, spec, why=NO_ANSWER))
+    every = {name_of(one): by_name.get(name_of(one), one)
+             for one in answers(answer, session.selection)}  # fmt: skip
+    return (*found, *(Offer(name, LABELS[one.methods[0]], one, answer)
+                      for name, one in every.items()))  # fmt: skip
+
+
+def offer_of(session: Session, spec: Spec) -> Offer:
+    """What a pane shows, as an offer."""
+    return next(one for one in offers(session, (spec,)) if one.name == name_of(spec))
+
+
+def name_of(spec: Spec) -> str:
+    """map; of answers, which can be looked at in several ways, also the way."""
+    return " ".join((spec.kind, *spec.methods)) if spec.kind == "attribution" else spec.kind
+
+
+def why_not(session: Session, kind: Kind) -> str:
+    """What is missing for a kind of figure, "" for nothing."""
+    if kind.of in ("study", "studies"):
+        if session.study is None or not _scored(session):
+            return NO_STUDY
+        return NO_CURVE if kind.name == "curve" and not _traced(session) else ""
+    if kind.of == "sweep":
+        some = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
+        return "" if any(one.state == "done" for one in some) else NO_CELL
+    if session.capture is None:
+        return NO_CAPTURE
+    return NO_B if kind.of == "pair" and session.beside is None else ""
+
+
+def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...]:
+    """The captures or studies that a kind of figure is drawn of; both sides where it takes both."""
+    if kind.of == "sweep":
+        return () if session.sweep is None else (session.sweep,)
+    if kind.of in ("study", "studies"):
+        study = session.study
+        if study is not None and session.unsaved:  # no command finds in its file what is drawn
+            study = replace(study, path="")
+        return () if study is None else (study,)
+    a, b = session.capture, session.beside
+    if a is None:
+        return ()
+    if b is None or kind.of == "capture" or (kind.of == "captures" and not _adds(kind, a, b)):
+        return (a,)
+    return a, b
+
+
+def command_for(of: Of, spec: Spec, out: str) -> Command:
+    """The command that draws a figure to a file so named; what it reads is named with its folder,
+    so that it runs wherever it is pasted."""
+    from hgviz.figures import kind_of
+    from hgviz.figures.provenance import MISSING, command_of, known_name
+    from hgviz.resources import SAMPLE
+
+    if isinstance(of, Answered):
+        return Command(finish(of.command(spec, out)))
+    known = [(one.path, known_name(one.path)) for one in of]
+    files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
+    missing = MISSING[kind_of(spec.kind).of]
+    names = dict.fromkeys(
+        missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path
+    )
+    lacks = "; ".join(tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in names)
+    items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
+    item = items if len(set(items)) > 1 else items[0]
+    return Command(command_of(spec, files, item, out), lacks)
+
+
+def file_name(session: Session, spec: Spec) -> str:
+    """What a figure's file is called, unless somebody wants another name."""
+    of = session.capture or session.study
+    made = of.spec.name if of is not None else ""
+    if spec.kind in CELLS and session.sweep is not None:
+        made = session.sweep.title
+    headed = spec.kind in ("map", "compare", "neurons") or "attention" in spec.methods
+    head = f"-{spec.selection.head_id}" if headed else ""
+    plain = "".join(one if one.isalnum() or one in "-_." else "-" for one in made)
+    return f"{plain or 'capture'}-{spec.kind}{head}.{spec.format}"
+
+
+def _usual(session: Session, kind: str) -> Spec:
+    """A figure that no pane shows now: of the head and the letter at hand."""
+    from hgviz.figures import Spec
+
+    heads = followed(session) if kind == "levels" else ()
+    methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
+    display = session.display if coloured(kind) else Display()
+    chosen = session.marked
+    if kind not in MAPS:  # of the query at hand; a key is marked in figures of its head alone
+        key = chosen.key if kind == "neurons" else None
+        chosen = replace(chosen, query=session.selection.query, key=key)
+    return Spec(kind, chosen, display, heads=heads, methods=methods)
+
+
+def coloured(kind: str) -> bool:
+    """Whether a kind of figure has the colours of maps."""
+    from hgviz.figures.options import used
+
+    return kind != "attribution" and "palette" in used(kind)
+
+
+def signed(offer: Offer) -> bool:
+    """Whether what a figure colours may be below zero: queries and keys always may."""
+    if isinstance(offer.of, Answered):
+        return False
+    layer = offer.spec.selection.layer if offer.spec.kind in ("map", "compare") else None
+    maps = [one.maps for one in offer.of if isinstance(one, Capture)]
+    return offer.spec.kind == "neurons" or any(
+        one is not None and one.signed
+        for each in maps for at, one in enumerate(each) if layer in (None, at)
+    )  # fmt: skip
+
+
+def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
+    """Whether a figure of several captures shows more with B, which may be A itself."""
+    if a.maps is b.maps:
+        return False
+    return kind.name != "activation" or not {*activations_of(b)} <= {*activations_of(a)}
+
+
+def _scored(session: Session) -> bool:
+    from hgviz.analysis.importance import METHODS
+
+    return any(one.measured(session.study) for one in METHODS.values())
+
+
+def _traced(session: Session) -> bool:
+    """Whether the chosen score has a curve, or where none is chosen, any has."""
+    curves = session.study.curves if session.study is not None else ()
+    return any(one.method != "random" and session.score in ("", one.method) for one in curves)
+
+
+# --- preview --------------------------------------------------------------------------------------
+
+
+EDGE = 12  # px of ground around the paper
+FADED = 0.35  # of a page that another takes the place of
+DOTS = 96.0  # logical px per inch at 100 %
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
+    notes: what was reduced, chosen and left out."""
+
+    image: QImage
+    width: float
+    height: float
+    smallest: float | None
+    notes: tuple[str, ...]
+
+
+class Sheet(QWidget):
+    """The paper, at 100 % or as large as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.picture: Picture | None = None
+        self.old = False  # whether another page is on its way
+        self._room: QSize | None = None
+        self.setAccessibleName(tr("Preview of the figure"))
+
+    def show_picture(self, picture: Picture) -> None:
+        """Show a page."""
+        self.picture, self.old = picture, False
+        self._fit()
+
+    def age(self) -> None:
+        """The page is of what was chosen before."""
+        self.old = True
+        self.update()
+
+    def keep_within(self, room: QSize | None) -> None:
+        """Be no larger than this; None: at 100 %."""
+        self._room = room
+        self._fit()
+
+    @property
+    def scale(self) -> float:
+        """How large it is shown: 1 for 100 %."""
+        page, room = self._page, self._room
+        if room is None or page.isEmpty():
+            return 1.0
+        return min(1.0, (room.width() - 2 * EDGE) / page.width(),
+                   (room.height() - 2 * EDGE) / page.height())  # fmt: skip
+
+    @property
+    def paper(self) -> QRect:
+        """Where the paper lies, in logical px."""
+        size = self._page * max(self.scale, 0.01)
+        left, top = (max(EDGE, (all_ - one) // 2)
+                     for all_, one in ((self.width(), size.width()),
+                                       (self.height(), size.height())))  # fmt: skip
+        return QRect(left, top, size.width(), size.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the page, at 100 % each pixel of it as one of the screen, and its edge."""
+        if self.picture is None:
+            return
+        box, ratio = self.paper, self.devicePixelRatioF()
+        image = QImage(self.picture.image)  # shares its pixels
+        if self.scale != 1:
+            image = image.scaled(
+                box.size() * ratio, Qt.AspectRatioMode.IgnoreAspectRatio,
+                Qt.TransformationMode.SmoothTransformation,
+            )  # fmt: skip
+        image.setDevicePixelRatio(ratio)
+        with QPainter(self) as painter:
+            painter.setOpacity(FADED if self.old else 1)
+            painter.drawImage(box.topLeft(), image)
+            painter.setOpacity(1)
+            painter.setPen(QPen(theme.current().edge, 1))
+            painter.drawRect(box.adjusted(-1, -1, 0, 0))
+
+    @property
+    def _page(self) -> QSize:
+        """The size of the page at 100 %, in logical px."""
+        if self.picture is None:
+            return QSize(0, 0)
+        return (self.picture.image.size().toSizeF() / self.devicePixelRatioF()).toSize()
+
+    def _fit(self) -> None:
+        if self._room is None:
+            self.setMinimumSize(self._page + QSize(2 * EDGE, 2 * EDGE))
+        else:
+            self.setMinimumSize(0, 0)
+        self.updateGeometry()
+        self.update()
+
+
+class PreviewPane(QWidget):
+    """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern.
+
+    aged: what is there is of another choice, and what was said of it too. stopped and resumed: what
+    somebody wants of the work under way.
+    """
+
+    aged = Signal()
+    stopped = Signal()
+    resumed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sheet = Sheet()
+        self._fitted = False
+        self.room = QScrollArea()
+        self.room.setProperty("kind", "ground")
+        self.room.setFrameShape(QFrame.Shape.NoFrame)
+        self.room.setWidgetResizable(True)
+        self.room.setWidget(self.sheet)
+        self.room.setAccessibleName(tr("Preview"))
+        self.room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.room.viewport().setAutoFillBackground(False)
+        self.sheet.setAutoFillBackground(False)
+        self.room.viewport().installEventFilter(self)
+        self.room.installEventFilter(self)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.room)
+        self._notice: Notice | None = None
+        self._busy = Busy(self)
+        self._busy.stopped.connect(self.stopped)
+        self._busy.resumed.connect(self.resumed)
+        self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
+        self._late.timeout.connect(self._age)
+
+    @property
+    def error(self) -> bool:
+        """Whether it says what is wrong."""
+        return self._stack.currentWidget() is self._notice and self._notice is not None
+
+    def begin(self) -> None:
+        """Something is being drawn; what was drawn before stays meanwhile, faded if for long."""
+        self._busy.begin()
+        self._late.start()
+
+    def step(self, step: Step) -> None:
+        """So much of it is done."""
+        self._busy.step(step)
+
+    def pause(self) -> None:
+        """Nothing is being drawn any more."""
+        self._busy.stop()
+        self._late.stop()
+
+    def hold(self) -> None:
+        """The work was stopped: what was drawn before stays, faded."""
+        self._late.stop()
+        self._age()
+        self._busy.hold(False)
+
+    def show_picture(self, picture: Picture) -> None:
+        """Show a page."""
+        self.pause()
+        self.sheet.show_picture(picture)
+        self._stack.setCurrentWidget(self.room)
+
+    def show_error(self, error: BaseException) -> None:
+        """Say what is wrong, in three lines."""
+        self.pause()
+        if isinstance(error, HgvizError):
+            what, *rest = map(tr, error.lines)
+        else:
+            what, rest = tr("This figure could not be drawn"), [f"{type(error).__name__}: {error}"]
+        self._say(Notice.of_error(what.rstrip("."), *rest[:2]))
+
+    def say(self, title: str, words: str) -> None:
+        """Say why there is nothing to see."""
+        self.pause()
+        self._say(Notice(title, words))
+
+    def fit(self, fitted: bool) -> None:
+        """Show the whole page, or the page at 100 %."""
+        self._fitted = fitted
+        self.sheet.keep_within(self.room.viewport().size() if fitted else None)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follow the room there is; scroll with the arrows."""
+        if watched is self.room.viewport() and event.type() == QEvent.Type.Resize and self._fitted:
+            self.sheet.keep_within(self.room.viewport().size())
+        if watched is self.room and event.type() in (
+            QEvent.Type.FocusIn, QEvent.Type.FocusOut
+        ):  # fmt: skip
+            self.update()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the busy bar along the top."""
+        super().resizeEvent(event)
+        self._busy.place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The ground, and blue around it where it has the keyboard."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            here = self.room.hasFocus()
+            painter.setPen(QPen(now.press if here else now.line, 1))
+            painter.setBrush(now.window)
+            painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
+
+    def _age(self) -> None:
+        """What is there is of another choice: a page fades, an error goes."""
+        self.sheet.age()
+        self._stack.setCurrentWidget(self.room)
+        self.aged.emit()
+
+    def _say(self, notice: Notice) -> None:
+        if self._notice is not None:
+            self._stack.removeWidget(self._notice)
+            self._notice.deleteLater()
+        self._notice = notice
+        self._stack.addWidget(notice)
+        self._stack.setCurrentWidget(notice)
+
+
+# --- saying ---------------------------------------------------------------------------------------
+
+
+LEGIBLE = 5.0  # points: journals print nothing smaller
+DECIMALS = {"in": 2, "mm": 0, "cm": 1, "pt": 0}
+SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithm"}
+
+# what a format is for, where its name does not say it
+USES = {
+    "pdf": "Vectors with their fonts inside: for LaTeX, Word and every journal.",
+    "svg": "Vectors, words as text: for web pages, and to be changed in Inkscape or Illustrator.",
+    "png": "Pixels: for slides, e-mail, and programs that take nothing else.",
+    "pgf": "LaTeX sets its words in the font of the paper: \\input it.",
+}
+
+
+def unit_of(width: str) -> str:
+    """The unit of a preset or a length: in, mm, cm or pt."""
+    length = WIDTHS[width][0] if width in WIDTHS else width
+    match = re.search(r"[a-z]+$", length.strip().lower())
+    return match[0] if match and match[0] in UNITS else "in"
+
+
+def measures(picture: Picture, width: str) -> str:
+    """5.50 × 4.21 in · 396 × 303 pt · smallest text 6.5 pt."""
+    unit = unit_of(width)
+    wide, high = (f"{one / UNITS[unit]:.{DECIMALS[unit]}f}"
+                  for one in (picture.width, picture.height))  # fmt: skip
+    parts = [f"{wide} × {high} {unit}"]
+    if unit != "pt":
+        parts.append(f"{picture.width:.0f} × {picture.height:.0f} pt")
+    if picture.smallest is not None:
+        parts.append(tr("smallest text {n} pt", n=f"{picture.smallest:.3g}"))
+    return "   ·   ".join(parts)
+
+
+def warning(picture: Picture) -> str:
+    """What is too small; "" for nothing."""
+    if picture.smallest is None or picture.smallest >= LEGIBLE:
+        return ""
+    said = (
+        "Too small to read: text of {n} pt, where journals ask for {least:g}. "
+        "Choose a wider figure."
+    )
+    return tr(said, n=f"{picture.smallest:.3g}", least=LEGIBLE)
+
+
+def notes(picture: Picture) -> str:
+    """What was reduced, chosen and left out, as its file says it; "" for nothing."""
+    return " ".join(
+        f"{one[:1].upper()}{one[1:]}{'' if one.endswith('.') else '.'}"
+        for one in map(tr, dict.fromkeys(picture.notes))
+    )
+
+
+def wrong_width(width: str) -> str:
+    """Why this is no width for a figure; "" for one that is."""
+    try:
+        points(width)
+    except HgvizError as error:
+        return f"{tr(error.lines[0])} {tr(error.lines[-1])}"
+    return ""
+
+
+def colours(display: Display, signed: bool) -> str:
+    """Viridis, square root, up to 0.8; signed: whether weights may be below zero."""
+    parts = [tr(PALETTES[suited(display.palette, signed)].label), tr(SCALES[display.scale])]
+    if display.limits is not None:
+        parts.append(tr("up to {n:g}", n=display.limits[1]))
+    return ", ".join(parts)
+
+
+def copied(command: Command) -> str:
+    """What is said once a command is on the clipboard."""
+    if command.lacks:
+        return tr("Copied; {lacks}", lacks=command.lacks)
+    return tr("Copied: it draws this figure again")
+
+
+def written(path: str, numbers: bool) -> str:
+    """Say that a figure was exported, and its numbers with it."""
+    if numbers:
+        return tr("Exported {path}, and 1 file beside it", path=path)
+    return tr("Exported {path}", path=path)
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+OTHER = ""  # the width that is typed
+TITLES = (("usual", "As it is", ""), ("own", "Own", ""), ("none", "None", ""))
+
+
+class Choices(QWidget):
+    """A form. `changed`: another figure is wanted; `reached`: a field that has the keyboard."""
+
+    changed = Signal()
+    reached = Signal(QWidget)
+
+    def __init__(
+        self, offers: Sequence[Offer], first: str, display: Display, width: str, form: str
+    ) -> None:
+        super().__init__()
+        self._offers, self._display = {one.name: one for one in offers}, display
+        self._row = 0
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 12, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(8)
+        self._grid.setColumnStretch(1, 1)
+        self.kind = self._kinds(offers, first)
+        self._add(tr("Figure"), self.kind)
+        self.width_, self.length = self._widths(width)
+        self._add(tr("Width"), self.width_)
+        self._add("", self.length)
+        self.refused = self._note("bad")
+        self.form = Picker()
+        for name, words in FORMATS.items():
+            self.form.addItem(tr(words), name)
+        self.form.setCurrentIndex(max(0, self.form.findData(form)))
+        self._add(tr("Format"), self.form)
+        self.use = self._note()
+        self.use.setMinimumHeight(2 * self.use.fontMetrics().height())
+        self.title_ = Segments([(name, tr(words), icon) for name, words, icon in TITLES])
+        self._add(tr("Title"), self.title_)
+        self.own = QLineEdit()
+        self.own.setPlaceholderText(tr("What the figure is called"))
+        self.own.setAccessibleName(tr("Own title"))
+        self._add("", self.own)
+        self.colours = Check(tr("As on screen"))
+        self.colours.setChecked(True)
+        self._add(tr("Colours"), self.colours)
+        self.coloured = self._note()
+        self.numbers = Check(tr("Numbers (CSV)"))
+        self.numbers.setToolTip(tr("Every number of the figure, in a file beside it"))
+        self._add(tr("Beside it"), self.numbers)
+        self._grid.setRowStretch(self._row, 1)
+        for picker in (self.kind, self.width_, self.form):
+            picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+            picker.setSizeAdjustPolicy(
+                Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
+            picker.setMinimumContentsLength(8)
+            picker.currentIndexChanged.connect(self._again)
+        for line in (self.length, self.own):
+            line.textChanged.connect(self._again)
+        self.title_.chosen.connect(self._again)
+        self.colours.toggled.connect(self._again)
+        self._fit()
+
+    @property
+    def offer(self) -> Offer:
+        """The kind that is chosen, and what it would show."""
+        return self._offers[self.kind.currentData()]
+
+    @property
+    def width_asked(self) -> str:
+        """The name of a preset, or the length that was typed."""
+        name: str = self.width_.currentData()
+        return name or self.length.text().strip()
+
+    @property
+    def wrong(self) -> str:
+        """Why nothing can be drawn so wide; "" where it can."""
+        return wrong_width(self.width_asked)
+
+    @property
+    def spec(self) -> Spec:
+        """The figure as it is wanted."""
+        titles = {"usual": self.offer.spec.title, "own": self.own.text().strip(), "none": ""}
+        title = titles[self.title_.choice]
+        if self.title_.choice == "own" and not title:
+            title = None  # nothing typed yet
+        spec = replace(
+            self.offer.spec, width=self.width_asked, format=self.form.currentData(), title=title
+        )
+        usual = coloured(spec.kind) and not self.colours.isChecked()
+        return replace(spec, display=Display()) if usual else spec
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Tell where the keyboard is, so that it can be scrolled to."""
+        if event.type() == QEvent.Type.FocusIn and isinstance(watched, QWidget):
+            self.reached.emit(watched)
+        return super().eventFilter(watched, event)
+
+    def _kinds(self, offers: Sequence[Offer], first: str) -> Picker:
+        """All kinds; those that cannot be drawn now say what they lack."""
+        out = Picker()
+        model = out.model()
+        assert isinstance(model, QStandardItemModel)
+        for at, one in enumerate(offers):
+            words = f"{tr(one.label)} ({tr(one.why)})" if one.why else tr(one.label)
+            out.addItem(words, one.name)
+            out.setItemData(at, words, Qt.ItemDataRole.ToolTipRole)
+            model.item(at).setEnabled(not one.why)
+        can = [at for at, one in enumerate(offers) if not one.why]
+        wanted = out.findData(first)
+        out.setCurrentIndex(wanted if wanted >= 0 else next(iter(can), 0))
+        metrics = out.fontMetrics()
+        longest = max(metrics.horizontalAdvance(out.itemText(at)) for at in range(out.count()))
+        out.view().setMinimumWidth(longest + 32)
+        return out
+
+    def _widths(self, width: str) -> tuple[Picker, QLineEdit]:
+        out, length = Picker(), QLineEdit()
+        for name, (size, words) in WIDTHS.items():
+            out.addItem(f"{tr(words)}: {size}", name)
+        out.addItem(tr("Another width…"), OTHER)
+        length.setPlaceholderText(tr("3.25in, 89mm, 12cm or 252pt"))
+        length.setAccessibleName(tr("Another width"))
+        if width not in WIDTHS and not wrong_width(width):
+            length.setText(width)
+        out.setCurrentIndex(
+            out.findData(
+                OTHER if length.text() else width if width in WIDTHS else next(iter(WIDTHS))
+            )
+        )
+        return out, length
+
+    def _add(self, words: str, box: QWidget) -> None:
+        if words:
+            name = label(words)
+            name.setBuddy(box)
+            name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
+            self._grid.addWidget(name, self._row, 0)
+            if not box.accessibleName():
+                box.setAccessibleName(words)
+        self._grid.addWidget(box, self._row, 1)
+        box.installEventFilter(self)
+        self._row += 1
+
+    def _note(self, kind: str = "secondary") -> QLabel:
+        out = label(kind=kind, factor=0.92)
+        out.setWordWrap(True)
+        out.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(out, self._row, 1)
+        self._row += 1
+        return out
+
+    def _again(self) -> None:
+        self._fit()
+        self.changed.emit()
+
+    def _fit(self) -> None:
+        """What is chosen says what else there is to choose."""
+        self.kind.setToolTip(self.kind.currentText())
+        typed, own = self.width_.currentData() == OTHER, self.title_.choice == "own"
+        self.length.setVisible(typed)
+        self.own.setVisible(own)
+        empty = typed and not self.length.text().strip()
+        self.refused.setText("" if empty else self.wrong)
+        self.refused.setVisible(bool(self.refused.text()))
+        form = self.form.currentData()
+        self.use.setText(tr(USES.get(form, "")))
+        maps = coloured(self.offer.spec.kind)
+        self.colours.setEnabled(maps)
+        shown = self._display if self.colours.isChecked() else Display()
+        words = colours(shown, signed(self.offer))
+        self.coloured.setText(words if maps else tr("It has colours of its own"))
+
+
+# --- export ---------------------------------------------------------------------------------------
+
 
 LARGEST = QSize(1180, 860)  # px of the card
 LEFT = 344  # px of the choices
@@ -240,8 +1114,8 @@ class ExportDialog(Overlay):
 
     def _say_of(self, picture: Picture | None, width: str = "") -> None:
         """What there is to know of a page, None for no page."""
-        self.measures.say("" if picture is None else saying.measures(picture, width))
-        for box, words in ((self.warning, saying.warning), (self.notes, saying.notes)):
+        self.measures.say("" if picture is None else measures(picture, width))
+        for box, words in ((self.warning, warning), (self.notes, notes)):
             box.setText("" if picture is None else words(picture))
             box.setVisible(bool(box.text()))
         self.sign.setVisible(bool(self.warning.text()))
@@ -267,7 +1141,7 @@ class ExportDialog(Overlay):
         name = file_name(self._session, spec)
         command = command_for(self.choices.offer.of, spec, name)
         QGuiApplication.clipboard().setText(command.words)
-        self.told.say(saying.copied(command))
+        self.told.say(copied(command))
         self.kept.emit(spec.width, spec.format)
 
     def _accept(self) -> None:
@@ -286,3 +1160,132 @@ def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[Picture]:
     page = yield from drafts.preview(spec, of, dots)
     image = QImage.fromData(page.png)
     return Picture(image, page.width, page.height, page.smallest, page.notes)
+
+
+# --- commands -------------------------------------------------------------------------------------
+
+
+OTHERS = "What else is on screen and open can be drawn:"
+
+
+class ExportCommands:
+    """Exports and copies what the pane at hand shows, for a window."""
+
+    window: Window
+    session: Session
+    lanes: Lanes
+    working: Working
+    views: tuple[View, ...]
+    at_hand: View | None
+    say: Callable[[str], None]
+    _keep: Callable[..., None]
+    _remember: Callable[[str], None]
+
+    def export(self) -> None:
+        """Show the figure of the pane at hand before it is written, and ask where to."""
+
+        view = self._pane()
+        others = [one for one in self._visible if one is not view]
+        shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
+        kept = settings.load()
+        said = ""
+        if view is not None and shown[0] is None:
+            said = f"{_lacking(view)} {tr(OTHERS)}"
+        elif view is not None and view.zoomed:
+            words = "{name} is zoomed in on screen; its figure shows all of it."
+            said = tr(words, name=tr(view.title))
+        dialog = ExportDialog(
+            self.window, self.session, self.lanes, [one for one in shown if one], said,
+            (kept.figure_width, kept.figure_format),
+        )  # fmt: skip
+        dialog.chosen.connect(partial(self._export, dialog))
+        dialog.kept.connect(self._keep_figure)
+        dialog.open()
+
+    def copy(self) -> None:
+        """Copy the pane at hand as a picture."""
+        view = self._pane()
+        if view is not None:
+            view.copy()
+            self.say(tr("Copied a picture: {title}", title=tr(view.title)))
+
+    def copy_table(self) -> None:
+        """Copy the values of the pane at hand, cells apart by tabs: spreadsheets take that."""
+        view = self._pane()
+        table = view.as_table() if view is not None and view.drawn else None
+        if view is None or table is None:
+            self.say(tr("This pane has no values to copy as a table"))
+            return
+        QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in table))
+        self.say(tr("Copied a table of {rows:,} rows: {title}", rows=len(table) - 1,
+                    title=tr(view.title)))  # fmt: skip
+
+    def copy_command(self) -> None:
+        """Copy the command that draws the figure of the pane at hand."""
+
+        view = self._pane()
+        found = view.figure(self.session) if view is not None else None
+        if view is None or found is None:
+            self.say(_lacking(view) if view is not None else tr("Nothing to draw is on screen"))
+            return
+        kept = settings.load()
+        width = "neurips" if wrong_width(kept.figure_width) else kept.figure_width
+        spec = replace(found, width=width, format=kept.figure_format)
+        offer = offer_of(self.session, spec)
+        command = command_for(offer.of, spec, file_name(self.session, spec))
+        QGuiApplication.clipboard().setText(command.words)
+        self.say(
+            copied(command) if command.lacks else tr("Copied: {command}", command=command.words)
+        )
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    @property
+    def _visible(self) -> list[View]:
+        """The panes on screen; the picture in the middle of a page comes first."""
+        found = [one for one in self.views if one.isVisible()]
+        return sorted(found, key=lambda one: not one.name)
+
+    def _pane(self) -> View | None:
+        """The pane at hand: the one that asks, or has the keyboard, or stands in the middle."""
+        visible = self._visible
+        if self.at_hand is not None:
+            return self.at_hand
+        here = QApplication.focusWidget()
+        inside = (one for one in visible if here and (one is here or one.isAncestorOf(here)))
+        return next(inside, visible[0] if visible else None)
+
+    def _export(self, dialog: ExportDialog, wish: Wish) -> None:
+        """Ask where to; the dialog goes once that is known, and is there as it was until then."""
+
+        def chosen(path: str) -> None:
+            dialog.finish()
+            self._export_to(wish, path)
+
+        kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
+        ask_where(self.window, tr("Export figure"), kinds, wish.name, chosen)
+
+    def _export_to(self, wish: Wish, typed: str) -> None:
+
+        self._remember(typed)
+        path, form = with_ending(typed, wish.spec.format)
+        spec = replace(wish.spec, format=form)
+        task = wish.drafts.export(spec, wish.of, path, wish.numbers, path != typed)
+        self.working.start(
+            self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
+            partial(self._exported, wish.numbers), lasting=True,
+        )  # fmt: skip
+
+    def _exported(self, numbers: bool, path: str) -> None:
+
+        self.say(written(path, numbers))
+
+    def _keep_figure(self, width: str, form: str) -> None:
+        self._keep(figure_width=width, figure_format=form)
+
+
+def _lacking(view: View) -> str:
+    """What is said where the pane at hand cannot be drawn, never another one in its place."""
+    title = tr(view.title or "This pane")
+    said = tr("{title} has no figure of its own.", title=title)
+    return f"{said} {tr(view.figureless)}." if view.figureless else said

@@ -1,25 +1,845 @@
-"""The way of one letter as a canvas: strips, arcs, the orange thread, and what they say."""
+"""One token followed through every level."""
 
 from __future__ import annotations
 
-import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import (
-    QFontMetricsF,
-    QImage,
-    QPainterPath,
-    QPen,
-    QPolygonF,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from hgviz import palettes
-from hgviz.gui import atlas, theme
-from hgviz.gui.ink import faint, sides
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QPolygonF,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QVBoxLayout, QWidget
+
+from hgviz import palettes, tasks
+from hgviz.core import (
+    Capture,
+    Display,
+    Floats,
+    HeadId,
+    HgvizError,
+    Integers,
+    Map,
+    Prompt,
+    Selection,
+    Step,
+    Task,
+)
+from hgviz.gui import atlas, grid, sentences, theme
+from hgviz.gui.atlas import Thumb, thumb
+from hgviz.gui.ink import faint, focus_ring, sides
 from hgviz.gui.language import tr
-from hgviz.gui.views.journey import ASIDE, Crossing, Strip
-from hgviz.gui.views.strips import LEFT, SMALL, StripPen, width
-from hgviz.gui.views.trace import Look
-from hgviz.gui.views.words import share as in_percent
+from hgviz.gui.layouts import Stage, stages
+from hgviz.gui.sentences import (
+    Verdict,
+    coarseness,
+    counted,
+    name,
+    of_text,
+    of_token,
+    quoted,
+    region,
+    shown,
+    word_at,
+    word_spans,
+)
+from hgviz.gui.sentences import share as in_percent
+from hgviz.gui.tables import Table
+from hgviz.gui.view import CAPTURE, View
+from hgviz.gui.widgets import IconButton, PaneHead, label
+
+if TYPE_CHECKING:
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.figures import Spec
+    from hgviz.session import Session
+
+# --- journey --------------------------------------------------------------------------------------
+
+
+TOP, JOURNEY_ARCS, HIGH, ASIDE = (
+    16,
+    62,
+    32,
+    8,
+)  # above all; for arcs; a strip; its silhouette's margin
+PITCH, PITCH_MOST = 142, 156  # from stage to stage
+TOGETHER = 156  # the last row and its words
+NARROWER, NARROWEST = 0.84, 0.6  # how strips shrink from level to level
+WIDEST = 15.0  # px a character
+SHORT = 620  # px: the words over a strip may take this much even where the text is short
+THREAD = 14.0  # px: the thread at most, where a cell holds a whole word
+PAST = 0.7  # of a window that is too short for the text lies before the letter
+LONGEST = 12  # characters of a word piece that are shown
+
+
+# --- the strips -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """The text at one resolution.
+
+    cells: position, left and right of each that is shown. first: the token that x counts from,
+    before: the characters that the first cell reaches out before it.
+    """
+
+    level: int
+    left: float
+    top: float
+    high: float
+    unit: float
+    before: float
+    first: int
+    edges: NDArray[np.float64]
+    cells: tuple[tuple[int, float, float], ...]
+
+    @property
+    def right(self) -> float:
+        """Where the last cell ends."""
+        return self.cells[-1][2] if self.cells else self.left
+
+    @property
+    def bottom(self) -> float:
+        """Where the cells end."""
+        return self.top + self.high
+
+    def x(self, token: int) -> float:
+        """Where a token begins."""
+        return self.left + (self.before + self.edges[token] - self.edges[self.first]) * self.unit
+
+    def cell(self, position: int) -> tuple[float, float] | None:
+        """Left and right of a position; None where it is not shown."""
+        if not self.cells:
+            return None
+        at = position - self.cells[0][0]
+        return self.cells[at][1:] if 0 <= at < len(self.cells) else None
+
+    def at(self, x: float, y: float) -> int | None:
+        """The position under a point."""
+        if not self.top <= y < self.bottom:
+            return None
+        return next((p for p, left, right in self.cells if left <= x < right), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """Between two stages: the thread as left and right at its top and bottom, and who else gets."""
+
+    top: float
+    bottom: float
+    thread: tuple[float, float, float, float] | None
+    others: tuple[float, float, float, float] | None
+    lines: tuple[tuple[float, float, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the picture may take; char is the least width of a letter that can still be read."""
+
+    width: float
+    height: float
+    left: float = 148
+    right: float = 65
+    char: float = 6.8
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The whole picture. shown: the tokens it shows. own: the letter's position at each stage.
+
+    right: where the words over a strip end at the latest. cells: left and right of the letter at
+    each stage; where the strip is of another text, of the stage before.
+    """
+
+    width: float
+    height: float
+    right: float
+    shown: tuple[int, int]
+    strips: tuple[Strip, ...]
+    crossings: tuple[Crossing, ...]
+    together: Strip
+    own: tuple[int | None, ...]
+    outline: tuple[tuple[float, float], ...]
+    cells: tuple[tuple[float, float] | None, ...] = ()
+
+
+def char_edges(capture: Capture, level: int = 0) -> NDArray[np.float64]:
+    """(tokens + 1,): where each token begins, in characters; letters are one wide."""
+    prompt = capture.prompt_of(level)
+    if prompt.unit == "letter":
+        return np.arange(len(prompt) + 1, dtype=np.float64)
+    wide = [min(LONGEST, max(1, len(prompt.label(t)))) + 1.0 for t in range(len(prompt))]
+    return np.concatenate([[0.0], np.cumsum(wide)])
+
+
+def window(edges: NDArray[np.float64], token: int, fits: float, unit: int) -> tuple[int, int]:
+    """The tokens shown where not all fit: around the letter, most of them before it.
+
+    It begins at a multiple of unit, so that no position is cut at any level.
+    """
+    tokens = len(edges) - 1
+    if edges[-1] <= fits:
+        return 0, tokens
+    start = min(max(0.0, edges[token] - PAST * fits), edges[-1] - fits)
+    first = int(np.searchsorted(edges, start)) // unit * unit
+    last = int(np.searchsorted(edges, edges[first] + fits, side="right")) - 1
+    return first, min(tokens, max(last, token + 1))
+
+
+def lay(
+    capture: Capture, way: Sequence[Stage], token: int, edges: NDArray[np.float64], room: Room
+) -> Course:
+    """Strips for every stage, narrower where the text is shorter, with the letter's own cells."""
+    levels = capture.spec.levels
+    steps = [coarseness(levels[one.level]) for one in way]
+    depths = sorted({*steps})
+    scales = [max(NARROWEST, NARROWER ** depths.index(one)) for one in steps]
+    wide = max(80.0, room.width - room.left - room.right)
+    unit = max((one.stride or 1 for one in levels), default=1)
+    shown = window(edges, token, wide * min(scales) / room.char, unit)
+    per_char = min(WIDEST, wide / max(1.0, edges[shown[1]] - edges[shown[0]]))
+    free = room.height - TOP - TOGETHER - JOURNEY_ARCS - HIGH
+    pitch = min(PITCH_MOST, max(PITCH, free / max(1, len(way) - 1)))
+    middle = room.left + wide / 2
+    strips = []
+    for number, (stage, scale) in enumerate(zip(way, scales, strict=True)):
+        top = TOP + JOURNEY_ARCS + number * pitch
+        part = (edges, shown, per_char * scale)
+        if stage.away:
+            part = _other(capture, stage, token, wide, room)
+        strips.append(_strip(capture, stage.level, *part[:2], middle, top, wide * scale, part[2]))
+    below = strips[-1].bottom + 44
+    home = way[0].own if way[0].beside else _finest(capture)
+    last = _strip(capture, home, edges, shown, middle, below, wide, per_char)
+    own = tuple(None if s.away else capture.position(s.level, token) for s in way)
+    cells = _own_cells(strips, own)
+    crossings = tuple(
+        _cross(capture, strips[n], strips[n + 1], own[n], own[n + 1], token)
+        if not way[n].beside
+        else _straight(strips[n], strips[n + 1], cells[n], cells[n + 1])
+        for n in range(len(way) - 1)
+    )
+    height = max(room.height, strips[-1].bottom + TOGETHER)
+    right = max(last.right, min(room.left + wide, last.left + SHORT))
+    return Course(
+        room.width, height, right, shown, tuple(strips), crossings, last, own,
+        _outline(strips), cells,
+    )  # fmt: skip
+
+
+def _other(
+    capture: Capture, stage: Stage, token: int, wide: float, room: Room
+) -> tuple[NDArray[np.float64], tuple[int, int], float]:
+    """Edges, tokens shown and the width of a character in a strip of another text."""
+    edges = char_edges(capture, stage.level)
+    tokens, mine = len(edges) - 1, len(capture.prompt_of(stage.own))
+    near = min(max(0, tokens - 1), token * tokens // max(1, mine))
+    shown = window(edges, near, wide / room.char, 1)
+    return edges, shown, min(WIDEST, wide / max(1.0, edges[shown[1]] - edges[shown[0]]))
+
+
+def _own_cells(
+    strips: Sequence[Strip], own: Sequence[int | None]
+) -> tuple[tuple[float, float] | None, ...]:
+    """Where the letter is at each stage; beside a strip of another text where it was before."""
+    found: list[tuple[float, float] | None] = []
+    for strip, position in zip(strips, own, strict=True):
+        before = found[-1] if found else None
+        found.append(before if position is None else strip.cell(position))
+    return tuple(found)
+
+
+def _straight(
+    above: Strip, below: Strip, mine: tuple[float, float] | None, next_: tuple[float, float] | None
+) -> Crossing:
+    """Between two strips of one resolution: a thread no wider than it need be."""
+    if mine is None or next_ is None:
+        return Crossing(above.bottom, below.top, None, None, ())
+    a, b = (_narrow(one) for one in (mine, next_))
+    return Crossing(above.bottom, below.top, (*a, *b), None, ())
+
+
+def _narrow(cell: tuple[float, float]) -> tuple[float, float]:
+    half, middle = min(THREAD, cell[1] - cell[0]) / 2, sum(cell) / 2
+    return middle - half, middle + half
+
+
+def _finest(capture: Capture) -> int:
+    return next((n for n, one in enumerate(capture.spec.levels) if one.stride == 1), 0)
+
+
+def _strip(
+    capture: Capture,
+    level: int,
+    edges: NDArray[np.float64],
+    shown: tuple[int, int],
+    middle: float,
+    top: float,
+    wide: float,
+    unit: float,
+) -> Strip:
+    spans: Integers = capture.spans[level]
+    first, last = shown
+    inside = np.flatnonzero((spans[:, 0] >= 0) & (spans[:, 1] > first) & (spans[:, 1] <= last))
+    if not len(inside):
+        return Strip(level, middle, top, HIGH, unit, 0, first, edges, ())
+    start, end = (int(one) for one in spans[inside[0]])
+    before = float(edges[first] - edges[min(start, first)])
+    stride, shift = capture.spec.levels[level].stride, capture.spec.levels[level].shift
+    if inside[0] == 0 and shift and stride and stride > end - start and len(inside) > 1:
+        before = float(stride - (end - start))  # the zeros of the causal shift
+    chars = before + float(edges[spans[inside[-1], 1]] - edges[first])
+    unit = min(unit, wide / chars)
+    left = middle - chars * unit / 2
+    rights = left + (before + edges[spans[inside, 1]] - edges[first]) * unit
+    lefts = np.concatenate([[left], rights[:-1]])
+    cells = tuple(zip(map(int, inside), map(float, lefts), map(float, rights), strict=True))
+    return Strip(level, left, top, HIGH, unit, before, first, edges, cells)
+
+
+def _cross(
+    capture: Capture,
+    above: Strip,
+    below: Strip,
+    mine: int | None,
+    next_: int | None,
+    token: int,
+) -> Crossing:
+    upper, lower = (coarseness(capture.spec.levels[s.level]) for s in (above, below))
+    top, bottom = above.bottom, below.top
+    assert mine is not None and next_ is not None  # resolutions of one text
+    a, b = above.cell(mine), below.cell(next_)
+    if a is None or b is None:
+        return Crossing(top, bottom, None, None, ())
+    if upper < lower:
+        start, end = (int(one) for one in capture.spans[below.level][next_])
+        shown = max(start, above.first)
+        thread = (above.x(shown), above.x(max(end, shown + 1)), *b)
+        return Crossing(top, bottom, thread, None, _lines(capture, above, below, token, True))
+    lines = _lines(capture, below, above, token, False) if upper > lower else ()
+    back = _receivers(capture, above.level, below.level, mine) if upper > lower else range(0)
+    found = [one for q in back if (one := below.cell(q))]
+    others = (*a, found[0][0], found[-1][1]) if found else None
+    reached = upper <= lower or next_ in back  # what was left out gets nothing back
+    return Crossing(top, bottom, (*a, *b) if reached else None, others, lines)
+
+
+def _receivers(capture: Capture, inner: int, outer: int, mine: int) -> range:
+    """All positions that a shortened one goes back to."""
+    upper, lower = (capture.spec.levels[one].stride for one in (inner, outer))
+    if upper and lower:
+        times, apart = upper // lower, capture.spec.levels[inner].apart
+        first = (mine - apart) * times + apart
+        return range(max(0, first), first + times)
+    ends = capture.spans[inner][:, 1]  # a segment is read from its last token on
+    stop = int(ends[mine + 1]) - 1 if mine + 1 < len(ends) else len(capture.spans[outer])
+    return range(max(0, int(ends[mine]) - 1), stop)
+
+
+def _lines(
+    capture: Capture, outer: Strip, inner: Strip, token: int, inward: bool
+) -> tuple[tuple[float, float, bool], ...]:
+    """Which positions meet: x above, x below, and whether the letter can know of it.
+
+    Going in a position ends where its newest token ends; going out it begins at the first token
+    that receives it, which is later by the causal shift.
+    """
+    spans, level = capture.spans[inner.level], capture.spec.levels[inner.level]
+    stride, apart = level.stride, level.apart
+    every = -(-len(inner.cells) * 6 // max(1, int(inner.right - inner.left)))
+    out = []
+    for position, left, right in inner.cells[:: max(1, every)]:
+        end = int(spans[position, 1])
+        at = end if inward else end - 1
+        if not inward and stride is not None:
+            at = max(0, (position - apart) * stride + apart)
+        if outer.cells and outer.first <= at < len(outer.edges):
+            x = outer.x(at)
+            if outer.left <= x <= outer.right + 1:
+                ends = (x, right) if inward else (left, x)
+                out.append((*ends, int(spans[position, 1]) <= token + 1))
+    return tuple(out)
+
+
+def _outline(strips: Sequence[Strip]) -> tuple[tuple[float, float], ...]:
+    left: list[tuple[float, float]] = []
+    right: list[tuple[float, float]] = []
+    for one in strips:
+        top, bottom = one.top - ASIDE, one.bottom + ASIDE
+        left += [(one.left - ASIDE, top), (one.left - ASIDE, bottom)]
+        right += [(one.right + ASIDE, top), (one.right + ASIDE, bottom)]
+    return tuple(right + left[::-1])
+
+
+# --- trace ----------------------------------------------------------------------------------------
+
+
+ARCS = 5  # strongest keys of a stage
+SOURCES = 3  # named in the sentence beneath the last row
+UNSEEN = {"": "nothing", " ": "space", "\n": "line end", "\t": "tab"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One stage: the weights of the letter's own position in one head.
+
+    weights (keys,): None where the layers are not captured. seen: how many keys it sees.
+    top: the strongest keys, position and weight, strongest first.
+    """
+
+    head: HeadId | None
+    weights: Floats | None
+    seen: int
+    signed: bool
+    top: tuple[tuple[int, float], ...]
+    name: str
+    role: str
+    small: Thumb | None
+
+    @property
+    def most(self) -> float:
+        """The largest weight by magnitude."""
+        return float(np.abs(self.weights).max(initial=0)) if self.weights is not None else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Everything the picture says about one letter. chips: one per crossing, "" for none."""
+
+    token: int
+    looks: tuple[Look, ...]
+    chips: tuple[str, ...]
+    together: Floats | None
+    sentence: str
+    verdict: Verdict
+    level: int = 0
+
+    @property
+    def expected(self) -> tuple[tuple[str, float], ...]:
+        """What the model says in the end, the likeliest first."""
+        return self.verdict.answers
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The heads to follow: the selected one, those opened last, and what is known of all."""
+
+    selection: Selection
+    opened: Mapping[int, HeadId]
+    facts: Mapping[HeadId, HeadFacts]
+
+
+def follow(
+    capture: Capture,
+    way: Sequence[Stage],
+    token: int,
+    wish: Wish,
+    name_of: Callable[[int], str],
+) -> Task[Trace]:
+    """Read one row per stage, then compose all levels for this one letter.
+
+    The steps carry the trace without its last row as soon as it is there: that row takes longest.
+    """
+    looks, chips = [], []
+    for number, stage in enumerate(way):
+        yield Step(number, len(way) + 1, "following")
+        looks.append(_look(capture, stage, token, wish))
+        if number:
+            chips.append(_chip(capture, way[number - 1], stage, token))
+    level = way[0].own if way else 0
+    main = capture.prompt_of(level) is capture.main
+    told = of_token(capture, token, name_of) if main else of_text(capture)
+    first = Trace(token, tuple(looks), tuple(chips), None, "", told, level)
+    yield Step(len(way), len(way) + 1, "composing all levels", first)
+    task = _together(capture, token, level)
+    while True:
+        try:
+            next(task)
+        except StopIteration as end:
+            together, sentence = end.value
+            return replace(first, together=together, sentence=sentence)
+        # Again with the value: of steps that come fast only the newest is told.
+        yield Step(len(way), len(way) + 1, "composing all levels", first)
+
+
+def quoted_token(text: str) -> str:
+    """A piece of text in a sentence: in quotation marks, or a word for what cannot be seen."""
+    return tr(UNSEEN[text]) if text in UNSEEN else f"“{shown(text, 12)}”"
+
+
+# --- one stage ------------------------------------------------------------------------------------
+
+
+def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
+    heads = [
+        HeadId(index, head)
+        for index in stage.layers
+        if capture.maps[index] is not None
+        for head in capture.spec.layers[index].heads
+        if HeadId(index, head) not in capture.off
+    ]
+    if not heads:
+        why = "" if stage.kind == "text" else tr("not captured")
+        return Look(None, None, 0, False, (), "", why, None)
+    head = chosen(heads, stage, wish)
+    facts, layer = wish.facts.get(head), capture.spec.layers[head.layer]
+    row = capture.position(stage.own, token)
+    weights = _row(capture, head, row)
+    causal = capture.spec.layers[stage.layers[0]].causal
+    seen = min(row + 1, len(weights)) if causal else len(weights)
+    order = np.argsort(-np.abs(weights), kind="stable")[:ARCS]
+    return Look(
+        head, weights, seen, grid.signed(capture, head),
+        tuple((int(key), float(weights[key])) for key in order if weights[key] != 0),
+        tr("head {head}", head=head), tr(facts.role) if facts is not None else "",
+        thumb(capture, _map(capture, head.layer), layer, head.head),
+    )  # fmt: skip
+
+
+def chosen(heads: Sequence[HeadId], stage: Stage, wish: Wish) -> HeadId:
+    """The selected head, the one last opened at this level, or the one with the clearest role."""
+    for one in (wish.selection.head_id, wish.opened.get(stage.level)):
+        if one in heads:
+            return one
+    return max(heads, key=lambda one: wish.facts[one].clarity if one in wish.facts else 0.0)
+
+
+def _map(capture: Capture, layer: int) -> Map:
+    found = capture.maps[layer]
+    assert found is not None  # only heads of captured layers are asked for
+    return found
+
+
+def _row(capture: Capture, head: HeadId, row: int) -> Floats:
+    read: Floats = _map(capture, head.layer).read(head.head, rows=(row, row + 1))[0]
+    return read
+
+
+# --- between two stages ---------------------------------------------------------------------------
+
+
+def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
+    """How resampling weighed, in a few words."""
+    if stage.level == before.level or stage.beside:
+        return ""
+    mine, other = (capture.spec.levels[one.level] for one in (stage, before))
+    inward = sentences.coarseness(mine) > sentences.coarseness(other)
+    said = _weighed(capture, before, stage, token, inward)
+    spans, position = capture.spans[stage.level], capture.position(stage.level, token)
+    if inward and not spans[position, 0] <= token < spans[position, 1]:
+        where = "{name} is left out" if mine.apart else "{name} joins the next"
+        if mine.stride is None and position + 1 == len(spans):
+            where = "{name} is in no segment yet"
+        said += f"; {tr(where, name=quoted_token(capture.prompt.label(token)))}"
+    return said
+
+
+def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: bool) -> str:
+    index = stage.entries[-1] if stage.entries else None
+    if index is not None and capture.spec.layers[index].level != stage.level:
+        index = None  # of a level between, that nothing stays at
+    if index is None or capture.maps[index] is None or not capture.spec.layers[index].heads:
+        return _pooled(capture, stage, token) if inward else _given(capture, before, stage, token)
+    layer = capture.spec.layers[index]
+    if layer.window is not None and layer.role == "up":
+        return _given(capture, before, stage, token)
+    weights = np.mean(
+        [_row(capture, HeadId(index, head), capture.row(index, token)) for head in layer.heads],
+        axis=0,
+    )
+    own = _text(capture, capture.query_spans(index)[capture.row(index, token)])
+    keys = capture.key_spans(index)
+    if layer.window is not None:
+        start = capture.row(index, token) * layer.window
+        parts = range(start, min(start + layer.window, len(weights)))
+        said = [f"{_text(capture, keys[c])} {sentences.weight(float(weights[c]))}" for c in parts]
+        return " + ".join(said[-4:])
+    best = int(np.abs(weights).argmax())
+    return tr("{name} takes most from {other} {weight}", name=own,
+              other=_text(capture, keys[best]), weight=sentences.weight(weights[best]))  # fmt: skip
+
+
+def _pooled(capture: Capture, stage: Stage, token: int) -> str:
+    """What one position was made of, where no attention weighed it."""
+    start, end = (int(o) for o in capture.spans[stage.level][capture.position(stage.level, token)])
+    if end - start > 4:
+        return _text(capture, np.array([start, end]))
+    return " + ".join(quoted_token(capture.prompt.label(one)) for one in range(start, end))
+
+
+def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
+    """Who receives a shortened position."""
+    spans, prompt = capture.spans, capture.prompt
+    mine = capture.position(before.level, token)
+    source = _text(capture, spans[before.level][mine])
+    position = capture.position(stage.level, token)
+    own = _text(capture, spans[stage.level][position])
+    upper, lower = (capture.spec.levels[one.level].stride for one in (before, stage))
+    plain = tr("{source} goes to {name}", source=source, name=own)
+    if not upper or not lower:
+        return plain
+    times, apart = upper // lower, capture.spec.levels[before.level].apart
+    more = (times - 1) * lower
+    if (position - apart) // times + apart != mine:
+        return tr("{name} was left out and gets nothing back", name=own)
+    if position < apart:
+        return plain
+    if (position - apart) % times:
+        return tr("{source} goes to {name} and {many} more", source=source, name=own,
+                  many=sentences.number(times - 1))  # fmt: skip
+    following = tr(prompt.unit) if more == 1 else sentences.number(more)
+    return tr("{source} goes to {name} and the next {many}", source=source, name=own,
+              many=following)  # fmt: skip
+
+
+def _text(capture: Capture, span: Floats) -> str:
+    start, end = (int(one) for one in span)
+    if start < 0:
+        return tr("the empty start")
+    return quoted_token(capture.prompt.words(start, end) or capture.prompt.label(start))
+
+
+# --- all levels together --------------------------------------------------------------------------
+
+
+def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | None, str]]:
+    prompt = capture.prompt_of(level)
+    if prompt is not capture.main:
+        return None, tr("All maps together lead to the target: choose one of its tokens.")
+    try:
+        rows = yield from tasks.rollout(capture, (token, token + 1))
+    except HgvizError as error:
+        return None, " ".join(map(tr, error.lines))
+    before = rows.shape[1] - len(prompt)  # columns of the source come first
+    found, source = rows[0][before:], rows[0][:before]
+    said = [tr("itself {share}", share=sentences.weight(float(found[token])))]
+    said += _sources(prompt, found, token, SOURCES - int(before > 0))
+    if before:
+        share = sentences.weight(float(source.sum(dtype=np.float64)))
+        best = ", ".join(_sources(capture.prompt, source, None, 2))
+        said.append(tr("the source {share} ({best})", share=share, best=best))
+    told = "All maps multiplied, residual paths included. Where the answer comes from: {sources}."
+    return found, tr(told, sources=", ".join(said))
+
+
+def _sources(prompt: Prompt, found: Floats, token: int | None, most: int) -> list[str]:
+    """The tokens that most of an answer comes from, with their shares."""
+    spans = word_spans(prompt)
+    order = [int(one) for one in np.argsort(-found, kind="stable") if found[one] > 0]
+    return [
+        f"{_in_word(prompt, spans, one)} {sentences.weight(float(found[one]))}"
+        for one in [key for key in order if key != token][:most]
+    ]
+
+
+def _in_word(prompt: Prompt, spans: np.ndarray, token: int) -> str:
+    at = word_at(spans, token)
+    label = prompt.label(token)
+    if at is None or prompt.spans[token, 0] < 0:
+        return quoted_token(label)
+    word = prompt.words(*at).strip()
+    if word == label.strip():
+        return quoted_token(label)
+    return tr("{name} of {word}", name=quoted_token(label), word=quoted_token(word))
+
+
+# --- strips ---------------------------------------------------------------------------------------
+
+
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+SMALL = 40  # px: the thumbnail of a stage
+LARGEST = 16  # px: the largest letters
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything the picture shows."""
+
+    capture: Capture
+    way: tuple[Stage, ...]
+    course: Course
+    trace: Trace
+    display: Display
+    noun: str
+    prompts: tuple[Prompt, ...]
+
+    @property
+    def seen(self) -> int:
+        """How many tokens can have had a part in the answer."""
+        layers = [one for one in self.capture.spec.layers if one.level == self.trace.level]
+        causal = all(one.causal for one in layers if one.role == "self")
+        return self.trace.token + 1 if causal else len(self.prompts[self.trace.level])
+
+    def head_box(self, number: int) -> QRectF:
+        """Where the head of a stage is shown: right of the strip, or over its right end."""
+        strip, right = self.course.strips[number], self.course.right
+        if self.way[number].beside:
+            return QRectF(
+                strip.right + ASIDE + 10, (strip.top + strip.bottom - SMALL) / 2, SMALL, SMALL
+            )
+        return QRectF(strip.right - 220, strip.top - 54, right - strip.right + 220, 46)
+
+
+class StripPen:
+    """Paints strips and words of a story."""
+
+    def __init__(self, painter: QPainter, story: Story) -> None:
+        self.painter, self.story = painter, story
+        self.theme = theme.current()
+
+    def strip(self, strip: Strip, weights: Floats | None, seen: int, signed: bool) -> None:
+        """Cells that are seen in the colour of their weight, the rest grey; then the letters."""
+        grounds = self._grounds(strip, weights, seen, signed)
+        gap = 1.0 if strip.cells and strip.cells[0][2] - strip.cells[0][1] > 12 else 0.0
+        spans = self.story.capture.spans[strip.level]
+        inks = palettes.readable(grounds)
+        font = self._letter_font(strip)
+        metrics = QFontMetricsF(font)
+        faded: dict[int, tuple[QPen, QPen]] = {}
+        self.painter.setFont(font)
+        for number, (position, left, right) in enumerate(strip.cells):
+            known = weights is not None and position < seen
+            ground = QColor(*map(int, grounds[number])) if known else self.theme.unseen
+            area = QRectF(left, strip.top, right - left - (gap if known else 0), strip.high)
+            self.painter.fillRect(area, ground)
+            ink = QColor(*map(int, inks[number])) if known else self.theme.secondary
+            faded[ink.rgb()] = faded.get(ink.rgb()) or (QPen(ink), QPen(faint(ink, 0.45)))
+            start, end = (int(one) for one in spans[position])
+            for token in range(start, end):
+                self._letter(strip, token, (left, right), faded[ink.rgb()], metrics)
+
+    def _grounds(
+        self, strip: Strip, weights: Floats | None, seen: int, signed: bool
+    ) -> palettes.Colours:
+        shown_here = np.zeros(len(strip.cells), np.float32)
+        for number, (position, _, _) in enumerate(strip.cells):
+            if weights is not None and position < min(seen, len(weights)):
+                shown_here[number] = weights[position]
+        display = self.story.display
+        most = float(np.abs(weights).max(initial=0)) if weights is not None else 1.0
+        table = palettes.colours(palettes.suited(display.palette, signed), self.theme.dark)
+        limits = palettes.limits_of(-most if signed else 0.0, most, signed)
+        return palettes.paint(palettes.place(shown_here, limits, display.scale, signed), table)
+
+    def _letter_font(self, strip: Strip) -> QFont:
+        font = theme.mono()
+        font.setPixelSize(max(theme.SMALLEST, min(LARGEST, int(strip.unit / 0.61))))
+        return font
+
+    def _letter(
+        self,
+        strip: Strip,
+        token: int,
+        cell: tuple[float, float],
+        pens: tuple[QPen, QPen],
+        metrics: QFontMetricsF,
+    ) -> None:
+        """One letter in the middle of its place; a space is faint."""
+        left, right = strip.x(token), strip.x(token + 1)
+        if right > cell[1] + 0.5 or left < cell[0] - 0.5:
+            left, right = cell
+        prompt = self.story.prompts[strip.level]
+        text, said = prompt.label(token), name(prompt, token)
+        if len(said) > 1:
+            said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, right - left)
+        self.painter.setPen(pens[text == " "])
+        x = (left + right - metrics.horizontalAdvance(said)) / 2
+        y = strip.top + (strip.high + metrics.ascent() - metrics.descent()) / 2
+        self.painter.drawText(QPointF(x, y), said)
+
+    def own(self, strip: Strip, own: int) -> None:
+        """Frame the cell of the letter itself."""
+        cell = strip.cell(own)
+        if cell is None:
+            return
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.setPen(QPen(self.theme.mark, 2.5))
+        box = QRectF(cell[0], strip.top, cell[1] - cell[0], strip.high).adjusted(-1, -2, 1, 2)
+        self.painter.drawRoundedRect(box, 4, 4)
+
+    def word(self, x: float, y: float, said: str, font: QFont, colour: QColor) -> float:
+        """Write a text; where it ends."""
+        wide = QFontMetricsF(font).horizontalAdvance(said)
+        self.write(QRectF(x, y, wide + 4, 18), said, font, colour)
+        return x + wide
+
+    def elided(self, said: str, font: QFont, room: float) -> str:
+        """A text cut to a room."""
+        return QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, max(0, room))
+
+    def write(
+        self, box: QRectF, said: str, font: QFont, colour: QColor, side: Qt.AlignmentFlag = LEFT
+    ) -> None:
+        """Write a text into a box."""
+        self.painter.setFont(font)
+        self.painter.setPen(colour)
+        self.painter.drawText(box, side, said)
+
+
+def width(font: QFont, said: str) -> float:
+    """How wide a text is in a font."""
+    return QFontMetricsF(font).horizontalAdvance(said)
+
+
+def of_story(story: Story) -> Table:
+    """One row for each stage of a letter's way with its strongest keys, then all of them
+    together."""
+    capture, most = story.capture, max((len(one.top) for one in story.trace.looks), default=0)
+    numbered = (
+        (tr("Key {number}", number=one + 1), tr("Weight {number}", number=one + 1))
+        for one in range(most)
+    )
+    heads = [tr("Stage"), tr("What happens"), tr("Level"), tr("Head"), tr("Role")]
+    out = [[*heads, *(one for pair in numbered for one in pair)]]
+    for stage, look in zip(story.way, story.trace.looks, strict=True):
+        known = [str(stage.number), stage.title(capture.spec, story.noun)]
+        known += [sentences.level(capture.spec, stage.level), look.name, look.role]
+        from_layers = [look.head.layer] if look.head is not None else stage.layers[:1]
+        spans = [capture.key_spans(one) for one in from_layers]  # a stranger's map may have more
+        out.append(known + _keys(story, stage.level, look.top, most, *spans))
+    together = story.trace.together
+    if together is not None:
+        order = np.argsort(-together, kind="stable")[:most]
+        top = [(int(key), float(together[key])) for key in order if together[key] > 0]
+        level = story.trace.level
+        all_of = [str(len(story.way) + 1), tr("All levels"), sentences.level(capture.spec, level)]
+        out.append([*all_of, "", "", *_keys(story, level, top, most)])
+    return out
+
+
+def _keys(
+    story: Story, level: int, top: Iterable[tuple[int, float]], most: int,
+    spans: Integers | None = None,
+) -> list[str]:  # fmt: skip
+    """Glyph and weight of the strongest keys, as many cells as there are names. spans: what the
+    keys stand for, where that is not the level's own."""
+    cells, prompt = [], story.prompts[level]
+    spans = story.capture.spans[level] if spans is None else spans
+    for key, weight in top:
+        start, end = (int(one) for one in spans[key])
+        glyph = sentences.glyph(prompt, start, end) if start >= 0 else "∅"
+        cells += [f"{key} {glyph}", repr(weight)]
+    return cells + [""] * (2 * most - len(cells))
+
+
+# --- follow ---------------------------------------------------------------------------------------
+
 
 MARGIN = 16
 ARC = 56.0  # px: the highest arc
@@ -340,13 +1160,13 @@ class Pen(StripPen):
         quiet, mono = theme.font(0.92), theme.mono(0.92, 600)
         said = self.story.trace.verdict.question(self.story.noun)
         x = self.word(x, y, said, quiet, self.theme.secondary) + 10
-        for label, share in self.story.trace.expected:
-            wide = QFontMetricsF(mono).horizontalAdvance(label) + 16
+        for token, share in self.story.trace.expected:
+            wide = QFontMetricsF(mono).horizontalAdvance(token) + 16
             self.painter.setPen(Qt.PenStyle.NoPen)
             self.painter.setBrush(self.theme.hover)
             box = QRectF(x, y - 1, wide, 20)
             self.painter.drawRoundedRect(box, 4, 4)
-            self.write(box, label, mono, self.theme.text, Middle)
+            self.write(box, token, mono, self.theme.text, Middle)
             x = self.word(x + wide + 6, y, in_percent(share), quiet, self.theme.secondary) + 14
         return x
 
@@ -365,3 +1185,308 @@ class Pen(StripPen):
         self.painter.drawRoundedRect(box, 4, 4)
         self.write(box, "→", small, self.theme.secondary, Middle)
         self.word(x + wide + 8, y, said, quiet, self.theme.secondary)
+
+
+# --- walk -----------------------------------------------------------------------------------------
+
+
+class Trail(QAbstractScrollArea):
+    """Paints the way of a letter, and says what was clicked."""
+
+    picked = Signal(int)  # a token
+    head_picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.story: Story | None = None
+        self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
+        self._picture: tuple[int, float, QPixmap] | None = None
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("Follow one letter"))
+        self.viewport().setMouseTracking(True)
+        self.verticalScrollBar().setSingleStep(24)
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """What is shown at each stage."""
+        return self.story.trace.looks if self.story is not None else ()
+
+    def show_trace(
+        self, capture: Capture, way: tuple[Stage, ...], trace: Trace, session: Session
+    ) -> None:
+        """Show one letter's way."""
+        self._told = (capture, way, trace, session)
+        self.rearrange()
+
+    def rearrange(self) -> None:
+        """Lay out again, for another letter or another size."""
+        if self._told is None:
+            return
+        capture, way, trace, session = self._told
+        view = self.viewport().size()
+        mono = theme.mono(0.85)
+        room = Room(
+            view.width(),
+            view.height(),
+            left=_left(way),
+            right=65 if any(one.kind == "last" or one.beside for one in way) else 24,
+            char=QFontMetricsF(mono).horizontalAdvance("m"),
+        )
+        course = lay(capture, way, trace.token, char_edges(capture, trace.level), room)
+        prompts = tuple(capture.prompt_of(one.index) for one in capture.spec.levels)
+        self._picture = None
+        noun = prompts[trace.level].unit
+        self.story = Story(capture, way, course, trace, session.display, noun, prompts)
+        name = quoted(shown(prompts[trace.level].label(trace.token)))
+        self.setAccessibleDescription(f"{tr(noun)} {trace.token:,} {name}. {trace.sentence}")
+        bar = self.verticalScrollBar()
+        bar.setRange(0, max(0, round(course.height - view.height())))
+        bar.setPageStep(view.height())
+        self.viewport().update()
+
+    def _walk(self, by: int) -> None:
+        if self.story is not None:
+            last = len(self.story.prompts[self.story.trace.level]) - 1
+            self.picked.emit(max(0, min(last, self.story.trace.token + by)))
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys of this page from the window's shortcuts."""
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and event.key() in self._keys()
+            and not event.modifiers()
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Follow the letter before or after by the arrows."""
+        act = self._keys().get(event.key())
+        if act is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+        else:
+            act()
+
+    def _keys(self) -> dict[int, Callable[[], None]]:
+        return {
+            Qt.Key.Key_Left: self._back,
+            Qt.Key.Key_Right: self._forth,
+        }
+
+    def _back(self) -> None:
+        self._walk(-1)
+
+    def _forth(self) -> None:
+        self._walk(1)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a letter, or the head a stage shows."""
+        if self.story is None or event.button() != Qt.MouseButton.LeftButton:
+            return
+        x, y = event.position().x(), event.position().y() + self.verticalScrollBar().value()
+        found = self._at(x, y)
+        if found is not None:
+            strip, position = found
+            levels, own = self.story.capture.spec.levels, self.story.trace.level
+            if levels[strip.level].sequence == levels[own].sequence:
+                self.picked.emit(int(self.story.capture.spans[strip.level][position][1]) - 1)
+            return
+        for number, look in enumerate(self.looks):
+            if look.head is not None and self.story.head_box(number).contains(x, y):
+                self.head_picked.emit(look.head)
+
+    def _at(self, x: float, y: float) -> tuple[Strip, int] | None:
+        if self.story is None:
+            return None
+        for strip in (*self.story.course.strips, self.story.course.together):
+            position = strip.at(x, y)
+            if position is not None:
+                return strip, position
+        return None
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The weight of the cell under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            found = self._at(event.pos().x(), event.pos().y() + self.verticalScrollBar().value())
+            said = self._said(*found) if found is not None else ""
+            if said:
+                QToolTip.showText(event.globalPos(), said, self)
+            else:
+                QToolTip.hideText()
+            return True
+        return super().viewportEvent(event)
+
+    def _said(self, strip: Strip, position: int) -> str:
+        story = self.story
+        if story is None:
+            return ""
+        start, end = (int(one) for one in story.capture.spans[strip.level][position])
+        prompt = story.prompts[strip.level]
+        name = shown(prompt.label(start) if end - start == 1 else prompt.words(start, end))
+        weights, seen = story.trace.together, story.seen
+        if strip is not story.course.together:
+            look = self.looks[story.course.strips.index(strip)]
+            weights, seen = look.weights, look.seen
+        if weights is None:
+            return name
+        if position >= seen:
+            return tr("{name}: not seen, comes after the {unit}", name=name, unit=tr(story.noun))
+        return f"{name} {sentences.weight(float(weights[position]), 3)}"
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out for the new size."""
+        self.rearrange()
+
+    def sizeHint(self) -> QSize:
+        """The size of the design."""
+        return QSize(1600, 890)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another theme or font: paint anew."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange):
+            self.rearrange()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the story from its picture."""
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.story is None:
+                return
+            painter.translate(0, -self.verticalScrollBar().value())
+            painter.drawPixmap(0, 0, self._painted(self.story))
+            if self.hasFocus():
+                painter.resetTransform()
+                focus_ring(painter, QRectF(self.viewport().rect()))
+
+    def _painted(self, story: Story) -> QPixmap:
+        """The picture of a story; painting it takes longer than a frame, so it is kept."""
+        ratio = self.devicePixelRatioF()
+        if self._picture is None or self._picture[:2] != (id(story), ratio):
+            size = QSizeF(story.course.width, story.course.height) * ratio
+            pixels = QPixmap(size.toSize())
+            pixels.setDevicePixelRatio(ratio)
+            pixels.fill(theme.current().pane)
+            painter = QPainter(pixels)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            Pen(painter, story).paint()
+            painter.end()
+            self._picture = (id(story), ratio, pixels)
+        return self._picture[2]
+
+
+def _left(way: tuple[Stage, ...]) -> int:
+    noted = any(one.kind in ("own", "cross", "slots") for one in way)  # head 1.0 on the source
+    return 184 if noted or any(one.beside for one in way) else 148
+
+
+# --- follow ---------------------------------------------------------------------------------------
+
+
+class FollowView(View):
+    """One letter through all levels: what it looks at, how it is pooled and spread again."""
+
+    title = "Follow"
+    topic = "follow"
+    icon = "follow"
+    needs = ("capture", "selection", "opened", "facts", "display", "dark")
+    empty = (
+        "Capture a text to follow a letter",
+        "Follow shows one letter on its way through the model, layer by layer.",
+    )
+    empty_actions = CAPTURE
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._followed: Capture | None = None
+        self.head = PaneHead(tr(self.title))
+        self._letter = label(factor=1.08, weight=600, kind="mark")
+        self.head.add_beside_title(self._letter)
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.head.add(self.export)
+        self.trail = Trail()
+        self.start_at(self.trail)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.trail, 1)
+        self.export.clicked.connect(self._export)
+        self.trail.picked.connect(self._pick)
+        self.trail.head_picked.connect(self._pick_head)
+
+    # --- the view ---------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Trace] | None:
+        """One row of every stage's head, and all levels composed for this letter."""
+        capture = session.capture
+        if capture is None or not len(capture.main):
+            return None
+        self._followed = capture
+        level = capture.spec.layers[session.selection.layer].level
+        token, prompt = session.selection.query, capture.prompt_of(level)
+        token = prompt.last if token is None else token
+        wish = Wish(session.selection, session.opened, session.facts)
+        name_of = sentences.namer(capture, session.model)
+        return follow(capture, stages(capture.spec, level), token, wish, name_of)
+
+    def draw(self, result: Trace) -> None:
+        """Lay it out and paint it."""
+        session, capture = self.session, self._followed  # the session may be at the next by now
+        if session is None or capture is None:
+            return
+        prompt = capture.prompt_of(result.level)
+        if result.token >= len(prompt):
+            return
+        label_, noun = prompt.label(result.token), prompt.unit
+        self._letter.setText(shown(label_, 12))
+        at = tr("({unit} {number:,})", unit=tr(noun), number=result.token)
+        where = [region(prompt, word_spans(prompt), result.token), at, _way(capture, result.level)]
+        said = " ".join(filter(None, where))
+        if capture.off:
+            said += "; " + tr("without {heads}", heads=counted(len(capture.off), "head"))
+        self.head.note.say(said)
+        self.trail.show_trace(capture, stages(capture.spec, result.level), result, session)
+
+    def figure(self, session: Session) -> Spec | None:
+        """All levels, with the heads on show."""
+        if session.capture is None:
+            return None
+        from hgviz.figures import Spec
+
+        heads = tuple(one.head for one in self.trail.looks if one.head is not None)
+        return Spec("levels", session.selection, session.display, heads=heads)
+
+    def as_text(self) -> str:
+        """Where the answer comes from, all maps together."""
+        return self.trail.story.trace.sentence if self.trail.story is not None else ""
+
+    def as_table(self) -> list[list[str]] | None:
+        """One row for each stage, with the strongest keys and their weights."""
+        return of_story(self.trail.story) if self.trail.story is not None else None
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _export(self) -> None:
+        self.asked.emit("export")
+
+    def _pick(self, token: int) -> None:
+        if self.session is not None:
+            self.session.select(query=token, key=None)
+
+    def _pick_head(self, head: HeadId) -> None:
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
+
+
+def _way(capture: Capture, level: int) -> str:
+    if any(one.stride != 1 for one in capture.spec.levels):
+        return tr("down to the waist and back up")
+    if not capture.spec.two_texts:
+        return tr("through the layers")
+    return tr("through the encoder") if level == 0 else tr("through the decoder")

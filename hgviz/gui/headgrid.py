@@ -1,27 +1,841 @@
-"""The wall of heads: one cell each, painted as one widget; a click switches a head off or on."""
+"""All heads as cells: thumbnails, scores, conductance, and their colours."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
+    QBrush,
     QColor,
+    QContextMenuEvent,
+    QFont,
+    QFontMetricsF,
     QHelpEvent,
+    QImage,
     QKeyEvent,
+    QLinearGradient,
     QMouseEvent,
     QPainter,
+    QPainterPath,
     QPaintEvent,
     QPen,
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QFrame,
+    QHBoxLayout,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import HeadId, ModelSpec, Off
-from hgviz.gui import theme
-from hgviz.gui.ink import faint, hatching
+from hgviz import palettes
+from hgviz.analysis.attribution import Attribution
+from hgviz.analysis.importance import METHODS, Method, importance
+from hgviz.core import HeadId, Integers, ModelSpec, Off, Step, Task
+from hgviz.examples import EACH
+from hgviz.gui import ink, sentences, theme
+from hgviz.gui.atlas import Atlas
+from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
-from hgviz.gui.prune_parts.cells import Row, Wall, lay
-from hgviz.gui.prune_parts.shades import Shades, ink
+from hgviz.gui.layouts import (
+    FLAT,
+    Label,
+    Layout,
+    Rect,
+    Residual,
+    Room,
+    ScoreRow,
+    Wall,
+    arrange,
+    lay,
+)
+from hgviz.gui.sentences import counted, method_explained
+from hgviz.gui.tables import walks
+from hgviz.gui.widgets import label, tip
+from hgviz.study import Study
+
+if TYPE_CHECKING:
+    from hgviz.gui.atlas import Thumb
+    from hgviz.session import Session
+
+# --- strokes --------------------------------------------------------------------------------------
+
+
+MARGIN = 16  # the padding of a pane
+BAR = 56  # the longest bar of a cost
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the glass shows: a model, how long each level is, and which layers are there.
+
+    missing: layers not captured yet; running: the one being captured. only: layers whose windows
+    hold one key, so that its weight is always 1. nouns: what a
+    position of each level is called. says: what a classifier says of the text. off: heads that are
+    switched off.
+    """
+
+    spec: ModelSpec
+    lengths: tuple[int, ...]
+    nouns: tuple[str, ...] = ("letter",)
+    missing: frozenset[int] = frozenset()
+    running: int | None = None
+    only: frozenset[int] = frozenset()
+    ghost: bool = False
+    says: str = ""
+    off: Off = frozenset()
+
+    @property
+    def noun(self) -> str:
+        """What a position of the finest level is called."""
+        return self.nouns[0]
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is but one resolution, of one text or two."""
+        return all(one.stride == 1 for one in self.spec.levels)
+
+    def ends(self) -> tuple[str, str]:
+        """What goes in above and comes out below."""
+        last = self.nouns[self.spec.layers[-1].level] if self.spec.layers else self.noun
+        out = {
+            "classes": self.says or tr("Classes"),
+            "masked": tr("Masked {units}", units=tr(f"{last}s")),
+            "states": tr("States"),
+            "tags": tr("Classes of tokens"),
+            "ends": tr("Answer"),
+        }.get(self.spec.goal, tr("Next {unit}", unit=tr(last)))
+        encoded = any(one.level == 0 for one in self.spec.layers)
+        source = self.spec.two_texts and encoded and self.spec.modality == "text"
+        return tr("Source in") if source else tr(f"{sentences.READ[self.spec.modality]} in"), out
+
+    def lines(self, level: int) -> tuple[str, ...]:
+        """What is written under the name of a level: positions, tokens each, cost."""
+        stride = self.spec.levels[level].stride
+        if self.plain:
+            named = {"slots": "slot"}.get(self.spec.levels[level].sequence, self.nouns[level])
+            return () if self.ghost else (sentences.counted(self.lengths[level], named),)
+        out = [] if self.ghost else [sentences.counted(self.lengths[level], "position")]
+        if stride is not None:
+            out += [
+                tr("{many} each", many=sentences.counted(stride, self.noun)),
+                tr("cost {part}", part=sentences.fraction(stride**2)),
+            ]
+        return tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What changes while looking: the frames, and the part that is in view."""
+
+    chosen: HeadId | None
+    ringed: HeadId | None
+    opened: frozenset[HeadId]
+    shown: QRectF
+
+
+class Brush:
+    """One painting of the glass, from the silhouette to the frames."""
+
+    def __init__(self, painter: QPainter, layout: Layout, scene: Scene, look: Look) -> None:
+        self.painter, self.layout, self.scene, self.look = painter, layout, scene, look
+        self.theme = theme.current()
+
+    def paint(self, image: QImage, atlas: Atlas) -> None:
+        """Everything, back to front."""
+        self._silhouette()
+        for one in self.layout.residuals:
+            self._residual(one)
+        self._titles()
+        self._cells(image, atlas)
+        self._numbers()
+        for side in self.layout.labels:
+            self._label(side)
+        self._frames()
+
+    def _silhouette(self) -> None:
+        now, painter = self.theme, self.painter
+        painter.setPen(QPen(now.line, 1))
+        painter.setBrush(now.silhouette[0])
+        painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in self.layout.outline]))
+        painter.setPen(Qt.PenStyle.NoPen)
+        depths = sorted({one.stride or 0 for one in self.scene.spec.levels})
+        for band in self.layout.bands:
+            depth = depths.index(self.scene.spec.levels[band.level].stride or 0)
+            if depth:
+                painter.setBrush(now.silhouette[min(depth, 2)])
+                painter.drawRect(_rect(band.box))
+        painter.setPen(QPen(now.edge, 1))
+        for x0, y0, x1, y1 in self.layout.lines:
+            painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
+
+    def _residual(self, one: Residual) -> None:
+        painter, now = self.painter, self.theme
+        path = QPainterPath(QPointF(one.edge, one.top))
+        bend = min(8.0, (one.bottom - one.top) / 2)
+        path.lineTo(one.lane - bend, one.top)
+        path.quadTo(one.lane, one.top, one.lane, one.top + bend)
+        path.lineTo(one.lane, one.bottom - bend)
+        path.quadTo(one.lane, one.bottom, one.lane - bend, one.bottom)
+        path.lineTo(one.edge + 8, one.bottom)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(now.secondary, 1.25))
+        painter.drawPath(path)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.secondary)
+        tip = QPointF(one.edge + 2, one.bottom)
+        painter.drawPolygon(QPolygonF([tip, tip + QPointF(7, -4), tip + QPointF(7, 4)]))
+        if one == max(self.layout.residuals, key=lambda path: path.bottom - path.top):
+            self._upright(one)
+
+    def _upright(self, one: Residual) -> None:
+        font = theme.font(0.85)
+        said = tr("residual path: keeps every {unit}", unit=tr(self.scene.noun))
+        said = tr("what the encoder read") if self.scene.spec.two_texts else said
+        room = one.bottom - one.top - 16
+        said = QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, room)
+        self.painter.save()
+        self.painter.translate(one.lane + 13, (one.top + one.bottom) / 2)
+        self.painter.rotate(-90)
+        self._write(QRectF(-room / 2, -8, room, 16), said, font, self.theme.secondary,
+                    Qt.AlignmentFlag.AlignCenter)  # fmt: skip
+        self.painter.restore()
+
+    def _titles(self) -> None:
+        font, layout = theme.font(0.92), self.layout
+        high = QFontMetricsF(font).height()
+        y = layout.top - high - 5
+        quiet = theme.font(0.85, 600)
+        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        above, under_all = self.scene.ends()
+        under = max((one.top + one.height for one in layout.labels), default=0)
+        self._write(QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, self.theme.secondary, left)
+        at = layout.bottom + 5 if self.scene.plain else max(layout.bottom - high, under + 4)
+        below = QRectF(MARGIN, at, 120, high)
+        said = QFontMetricsF(quiet).elidedText(f"{under_all} ↓", Qt.TextElideMode.ElideRight, 118)
+        self._write(below, said, quiet, self.theme.secondary, left)
+        every = 1
+        pitch = layout.columns[1][1] - layout.columns[0][1] if len(layout.columns) > 1 else 80
+        metrics = QFontMetricsF(font)
+        named = metrics.horizontalAdvance(tr("head {head}", head="00")) < pitch
+        while not named and metrics.horizontalAdvance("00 ") > pitch * every:
+            every *= 2
+        for column, x in layout.columns[::every]:
+            box = QRectF(x - 40, y, 80, high)
+            said = tr("head {head}", head=column) if named else str(column)
+            self._write(box, said, font, self.theme.secondary)
+
+    def _cells(self, image: QImage, atlas: Atlas) -> None:
+        painter, now = self.painter, self.theme
+        view = self.look.shown.adjusted(0, -8, 0, 8)
+        radius = 3 if self.layout.size >= 28 else 1.5
+        for row in self.layout.rows:
+            if row.top > view.bottom() or row.top + row.height < view.top():
+                continue
+            for head, cell in row.cells:
+                box = _rect(cell)
+                edge = now.press if row.layer == self.scene.running else now.edge
+                path = QPainterPath()
+                path.addRoundedRect(box, radius, radius)
+                missing = row.layer in self.scene.missing
+                painter.fillPath(path, now.raised if missing else now.pane)
+                if row.layer in self.scene.only:
+                    painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
+                elif not missing and (spot := atlas.places.get(HeadId(row.layer, head))):
+                    self._blit(path, box, image, QRect(*spot))
+                if HeadId(row.layer, head) in self.scene.off:
+                    painter.fillPath(path, faint(now.pane, 0.72))
+                    ratio = painter.device().devicePixelRatioF()
+                    painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
+                width = 1.5 if row.layer == self.scene.running else 1
+                painter.strokePath(path, QPen(edge, width))
+
+    def _blit(self, path: QPainterPath, box: QRectF, image: QImage, spot: QRect) -> None:
+        self.painter.save()
+        self.painter.setClipPath(path, Qt.ClipOperation.IntersectClip)
+        self.painter.drawImage(box, image, QRectF(spot))
+        self.painter.restore()
+
+    def _numbers(self) -> None:
+        for row in self.layout.rows:
+            chosen = self.look.chosen is not None and row.layer == self.look.chosen.layer
+            font = theme.font(0.92, 600 if chosen else 400)
+            colour = self.theme.mark_text if chosen else self.theme.secondary
+            middle = row.top + row.height / 2
+            right = self.layout.edge(middle) - 7
+            box = QRectF(right - 40, middle - 10, 40, 20)
+            side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            self._write(box, str(row.layer), font, colour, side)
+            if self.scene.spec.layers[row.layer].role == "cross" and row.height >= 30:
+                under, quiet = box.translated(0, 13), self.theme.secondary
+                self._write(under, tr("cross"), theme.font(0.85), quiet, side)
+
+    def _label(self, label: Label) -> None:
+        """The name of a level, kept in view while any of its rows is."""
+        now = self.theme
+        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        x, name = MARGIN, theme.font(1.08, 600)
+        y = self._pinned(label)
+        high = QFontMetricsF(name).height()
+        colour = now.text if label.full else now.secondary
+        title = sentences.level(self.scene.spec, label.level)
+        if self.scene.plain and len(self.scene.spec.levels) == 1:
+            title = tr(sentences.READ[self.scene.spec.modality])
+        title = title if ":" in title else title.capitalize()
+        self._write(QRectF(x, y, 80, high), title, name, colour, left)
+        y += high
+        small = theme.font(0.92)
+        for line in self.scene.lines(label.level) if label.full else ():
+            step = QFontMetricsF(small).lineSpacing()
+            self._write(QRectF(x, y, 200, step), line, small, now.secondary, left)
+            y += step
+        stride = self.scene.spec.levels[label.level].stride
+        if label.full and stride is not None and not self.scene.plain:
+            self._cost(x, y + 4, 1 / stride**2)
+
+    def _pinned(self, label: Label) -> float:
+        view = self.look.shown
+        inside = max(label.top, min(view.top() + 4, label.last - label.height))
+        return min(inside, max(view.bottom() - label.height, label.first))
+
+    def _cost(self, x: float, y: float, share: float) -> None:
+        self.painter.setPen(Qt.PenStyle.NoPen)
+        for width, colour in ((BAR, self.theme.hover), (max(4, BAR * share), self.theme.press)):
+            self.painter.setBrush(colour)
+            self.painter.drawRoundedRect(QRectF(x, y, width, 4), 2, 2)
+
+    def _frames(self) -> None:
+        now = self.theme
+        chosen = self.look.chosen
+        for row in self.layout.rows:
+            for number, cell in row.cells:
+                head = HeadId(row.layer, number)
+                here = head == chosen
+                if here:
+                    self._frame(cell, now.mark, 3, Qt.PenStyle.SolidLine)
+                elif head in self.look.opened and row.layer not in self.scene.missing:
+                    self._frame(cell, now.mark, 2, Qt.PenStyle.DashLine)
+                if head == self.look.ringed and not here:
+                    self._frame(cell, now.text, 1.5, Qt.PenStyle.SolidLine)
+
+    def _frame(self, cell: Rect, colour: QColor, width: float, style: Qt.PenStyle) -> None:
+        small = self.layout.size < FLAT
+        out = width / 2 - 0.5 if small else width / 2 + 0.5
+        pen = QPen(colour, width, style)
+        if style == Qt.PenStyle.DashLine:
+            pen.setDashPattern([3, 1.6])
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.setPen(pen)
+        radius = 2 if small else 5
+        self.painter.drawRoundedRect(_rect(cell).adjusted(-out, -out, out, out), radius, radius)
+
+    def _write(
+        self,
+        box: QRectF,
+        said: str,
+        font: QFont,
+        colour: QColor,
+        side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter,
+    ) -> None:
+        self.painter.setFont(font)
+        self.painter.setPen(colour)
+        self.painter.drawText(box, side, said)
+
+
+def _rect(one: Rect) -> QRectF:
+    return QRectF(one.x, one.y, one.width, one.height)
+
+
+# --- glass ----------------------------------------------------------------------------------------
+
+
+NARROW = 440  # px: below this the levels keep only their names
+
+
+class Glass(QAbstractScrollArea):
+    """Paints the hourglass and knows which head is under the pointer."""
+
+    picked = Signal(object)  # HeadId
+    hovered = Signal(object)  # HeadId | None
+    asked_menu = Signal(object, QPoint)  # HeadId | None, global place
+    rearranged = Signal()  # thumbnails have another size: an atlas in that size is wanted
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scene: Scene | None = None
+        self.layout_: Layout | None = None
+        self.chosen: HeadId | None = None
+        self.opened: Mapping[int, HeadId] = {}
+        self.ringed: HeadId | None = None
+        self._atlas = Atlas.empty()
+        self._image = QImage()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("Hourglass"))
+        self.viewport().setMouseTracking(True)
+        self.verticalScrollBar().setSingleStep(24)
+
+    # --- what it is told --------------------------------------------------------------------------
+
+    def show_scene(self, scene: Scene) -> None:
+        """Lay out another model or text."""
+        if scene != self.scene:
+            self.scene = scene
+            self.rearrange()
+
+    def show_atlas(self, atlas: Atlas) -> None:
+        """Take new pictures; the old ones stay until this is called."""
+        height, width = atlas.image.shape[:2]
+        form = QImage.Format.Format_ARGB32_Premultiplied
+        self._atlas = atlas  # the image below only borrows its memory
+        self._image = QImage(atlas.image.data, width, height, 4 * width, form)
+        self.viewport().update()
+
+    def mark(
+        self, chosen: HeadId | None, opened: Mapping[int, HeadId], ringed: HeadId | None
+    ) -> None:
+        """Frame the selected head, the ones last opened elsewhere, and the one pointed at."""
+        if chosen != self.chosen and chosen is not None:
+            self._reveal(chosen)
+        self.chosen, self.opened, self.ringed = chosen, opened, ringed
+        self.viewport().update()
+
+    def sizes(self) -> dict[HeadId, tuple[int, int]]:
+        """Width and height of every cell in device pixels."""
+        if self.layout_ is None:
+            return {}
+        ratio = self.devicePixelRatioF()
+        return {
+            head: (max(1, round(cell.width * ratio)), max(1, round(cell.height * ratio)))
+            for head, cell in self.layout_.cells()
+        }
+
+    def rearrange(self) -> None:
+        """Lay out again, for another scene or another size."""
+        if self.scene is None:
+            return
+        before = self.sizes()
+        self.layout_ = arrange(self.scene.spec, self.scene.lengths, self._room())
+        view = self.viewport().size()
+        for bar, whole, part in (
+            (self.horizontalScrollBar(), self.layout_.width, view.width()),
+            (self.verticalScrollBar(), self.layout_.height, view.height()),
+        ):
+            bar.setRange(0, max(0, round(whole - part)))
+            bar.setPageStep(part)
+        if self.chosen is not None:
+            self._reveal(self.chosen)
+        if before != self.sizes():
+            self.rearranged.emit()
+        self.viewport().update()
+
+    def where(self, head: HeadId) -> QRect | None:
+        """The cell of a head, in the coordinates of the viewport."""
+        row = self.layout_.row(head.layer) if self.layout_ is not None else None
+        for number, cell in row.cells if row is not None else ():
+            if number == head.head:
+                left, top = self._scrolled()
+                return QRectF(cell.x - left, cell.y - top, cell.width, cell.height).toRect()
+        return None
+
+    def head_at(self, place: QPointF) -> HeadId | None:
+        """The head under a place of the viewport."""
+        if self.layout_ is None or self.scene is None:
+            return None
+        left, top = self._scrolled()
+        return self.layout_.at(place.x() + left, place.y() + top)
+
+    # --- geometry ---------------------------------------------------------------------------------
+
+    def _room(self) -> Room:
+        view = self.viewport().size()
+        details = view.width() >= NARROW
+        small = QFontMetricsF(theme.font(0.92))
+        lines = [
+            line for level in range(len(self.scene.lengths)) for line in self.scene.lines(level)
+        ]
+        text = max(map(small.horizontalAdvance, lines)) if details and lines else 26
+        title = QFontMetricsF(theme.font(0.92)).height()
+        bold = QFontMetricsF(theme.font(1.08, 600)).height()
+        return Room(
+            view.width(),
+            view.height(),
+            label=MARGIN + max(text, 40) + 32,
+            right=48 if self._has_residual() else MARGIN,
+            title=title + 14,
+            bottom=title + 8 if self.scene is not None and self.scene.plain else 10,
+            details=details,
+            full_label=bold + 3 * small.lineSpacing() + 12,
+            short_label=bold,
+        )
+
+    def _has_residual(self) -> bool:
+        """Whether a path goes round some layers: the residual one, or the source to a decoder."""
+        if self.scene is None or len(self.scene.lengths) == 1:
+            return False
+        encoded = any(one.level == 0 for one in self.scene.spec.layers)
+        return not self.scene.plain or (self.scene.spec.two_texts and encoded)
+
+    def _scrolled(self) -> tuple[int, int]:
+        return self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+
+    def _reveal(self, head: HeadId) -> None:
+        row = self.layout_.row(head.layer) if self.layout_ is not None else None
+        if row is None:
+            return
+        bar, high = self.verticalScrollBar(), self.viewport().height()
+        if row.top - 24 < bar.value():
+            bar.setValue(round(row.top) - 24)
+        elif row.top + row.height + 24 > bar.value() + high:
+            bar.setValue(round(row.top + row.height) + 24 - high)
+
+    def sizeHint(self) -> QSize:
+        """The size of the design."""
+        return QSize(592, 640)
+
+    # --- events -----------------------------------------------------------------------------------
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out for the new size."""
+        self.rearrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another font has other widths; another theme other colours."""
+        super().changeEvent(event)
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.ApplicationFontChange):
+            self.rearrange()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the head under the pointer; the right button asks for its menu."""
+        head = self.head_at(event.position())
+        if event.button() == Qt.MouseButton.RightButton:
+            self.asked_menu.emit(head, event.globalPosition().toPoint())
+        elif event.button() == Qt.MouseButton.LeftButton and head is not None:
+            self.picked.emit(head)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The menu key asks for the menu of the chosen head."""
+        where = self.where(self.chosen) if self.chosen is not None else None
+        if event.reason() == QContextMenuEvent.Reason.Keyboard and where is not None:
+            self.asked_menu.emit(self.chosen, self.viewport().mapToGlobal(where.center()))
+        else:
+            super().contextMenuEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Ring the head under the pointer."""
+        head = self.head_at(event.position())
+        pointing = Qt.CursorShape.PointingHandCursor
+        self.viewport().setCursor(Qt.CursorShape.ArrowCursor if head is None else pointing)
+        self.hovered.emit(head)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Leaving clears the ring; a level's name says the rest where it had to be short."""
+        if event.type() == QEvent.Type.Leave:
+            self.hovered.emit(None)
+        elif isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            self._tell(event)
+            return True
+        return super().viewportEvent(event)
+
+    def _tell(self, event: QHelpEvent) -> None:
+        _, top = self._scrolled()
+        at = event.pos().y() + top
+        names = self.layout_.labels if self.layout_ is not None else ()
+        near = next((one for one in names if one.top <= at < one.top + 24), None)
+        if near is None or event.pos().x() > 60:
+            QToolTip.hideText()
+        else:
+            QToolTip.showText(event.globalPos(), ", ".join(self.scene.lines(near.level)), self)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Everything moves but the names of the levels, so all is painted again."""
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint what is in view."""
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.scene is None or self.layout_ is None:
+                return
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            left, top = self._scrolled()
+            painter.translate(-left, -top)
+            opened = frozenset(self.opened.values())
+            look = Look(self.chosen, self.ringed, opened, self.shown)
+            Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
+            if self.hasFocus():
+                focus_ring(painter, self.shown)
+
+    @property
+    def shown(self) -> QRectF:
+        """The part of the layout in view."""
+        left, top = self._scrolled()
+        view = self.viewport().size()
+        return QRectF(left, top, view.width(), view.height())
+
+
+# --- card -----------------------------------------------------------------------------------------
+
+
+OFF = 12  # px between the card and what it speaks about
+DOES = {
+    "down": "how positions are pooled",
+    "up": "how they are spread again",
+    "cross": "how the target looks at the source",
+}
+
+
+class HeadCard(QFrame):
+    """A quiet card; the pointer goes through it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "float")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._name = label(weight=600)
+        self._level = label(factor=0.92, kind="chip")
+        self._role = label()
+        self._numbers = label(factor=0.92, kind="secondary")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(3)
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self._name)
+        top.addWidget(self._level)
+        top.addStretch(1)
+        column.addLayout(top)
+        column.addWidget(self._role)
+        column.addWidget(self._numbers)
+        self.hide()
+
+    def tell(self, session: Session, head: HeadId, small: Thumb | None) -> None:
+        """Say what is known about a head."""
+        spec = session.spec
+        if spec is None:
+            return
+        layer = spec.layers[head.layer]
+        facts = session.facts.get(head)
+        self._name.setText(tr("Head {head}", head=head))
+        self._level.setText(sentences.ends(spec, head.layer))
+        self._level.setVisible(bool(self._level.text()))
+        self._role.setText(_role(layer.role, small, facts.role if facts is not None else ""))
+        self._numbers.setText(_numbers(facts.metrics if facts is not None else {}, small))
+        for one in (self._role, self._numbers):
+            one.setVisible(bool(one.text()))
+        self.adjustSize()
+
+    def stand_by(self, where: QRect) -> None:
+        """Beside a place of the parent, inside it, never over the place."""
+        room = self.parentWidget().size()
+        x = where.right() + OFF
+        if x + self.width() > room.width():
+            x = where.left() - OFF - self.width()
+        y = min(max(4, where.top()), room.height() - self.height() - 4)
+        if x < 4:
+            x = 4
+            y = where.bottom() + OFF
+            if y + self.height() > room.height():
+                y = where.top() - OFF - self.height()
+        self.move(x, max(4, y))
+        self.show()
+        self.raise_()
+
+
+def _role(role: str, small: Thumb | None, said: str) -> str:
+    if small is None:
+        return tr("not captured yet")
+    if small.kind == "only":
+        return tr("one key, always 1")
+    return tr(said or DOES.get(role, ""))
+
+
+def _numbers(metrics: dict[str, float], small: Thumb | None) -> str:
+    if small is None or small.kind == "only":
+        return ""
+    parts = [tr("focus {value}", value=sentences.weight(metrics.get("focus", small.focus)))]
+    if "entropy" in metrics:
+        parts.append(tr("entropy {value} nats", value=sentences.weight(metrics["entropy"])))
+    return " · ".join(parts)
+
+
+# --- shades ---------------------------------------------------------------------------------------
+
+
+EXPONENT = 0.7  # of the colour: small scores stay visible
+SCALES = ((1.0, ""), (1e3, "thousandths"), (1e6, "millionths"))
+# a score of bits, or of something else, as many times as SCALES say
+BITS = {
+    "": "bits per {noun}",
+    "thousandths": "thousandths of a bit per {noun}",
+    "millionths": "millionths of a bit per {noun}",
+}
+OTHERS = {
+    "": "{unit}", "thousandths": "thousandths of {unit}", "millionths": "millionths of {unit}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shade:
+    """A head's score. value: in the unit of the wall, NaN where it is not measured; zero: whether
+    its interval includes 0; part: on how much of the data, "" for all of it."""
+
+    value: float
+    low: float
+    high: float
+    zero: bool
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shades:
+    """The scores of all heads under one colour scale, symmetric about 0 up to limit; label, unit
+    part, on how much of the data the numbers are, and told, which explains the score."""
+
+    label: str = ""
+    unit: str = ""
+    limit: float = 1.0
+    heads: Mapping[HeadId, Shade] = field(default_factory=dict)
+    told: str = ""
+    part: str = ""
+
+    def colour(self, head: HeadId, dark: bool) -> QColor | None:
+        """The colour of a cell, None where nothing was measured."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return None
+        return colour(0.0 if one.zero else one.value / self.limit, dark)
+
+    def number(self, head: HeadId) -> str:
+        """What a cell says: +4.2, ≈ 0, nothing."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return ""
+        return "≈ 0" if one.zero else written(one.value)
+
+    def words(self, head: HeadId) -> str:
+        """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
+        one = self.heads.get(head)
+        if one is None or math.isnan(one.value):
+            return tr("not measured")
+        parts = {
+            "value": written(one.value), "low": written(one.low), "high": written(one.high),
+            "unit": self.unit,
+        }  # fmt: skip
+        said = "{value} ({low} to {high}) {unit}"
+        said = "{value} ({low} to {high}) {unit}: may be nothing" if one.zero else said
+        return ", ".join(filter(None, (tr(said, **parts), one.part)))
+
+
+def colour(part: float, dark: bool) -> QColor:
+    """The colour of a part of the limit, -1 to 1."""
+    part = max(-1.0, min(1.0, part))
+    bent = math.copysign(abs(part) ** EXPONENT, part)
+    table = np.asarray(palettes.colours("blue-red", dark))
+    red, green, blue = table[round((0.5 + 0.5 * bent) * (len(table) - 1))].tolist()
+    return QColor(red, green, blue)
+
+
+def text_colour(ground: QColor) -> QColor:
+    """Black or white on a colour, whichever contrasts more."""
+    return QColor(
+        *(
+            int(one)
+            for one in palettes.readable(np.array([ground.red(), ground.green(), ground.blue()]))
+        )
+    )
+
+
+def written(value: float) -> str:
+    """Two digits that matter, a sign and a real minus: +14.0, −0.3, 0."""
+    if not math.isfinite(value):
+        return "?"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    said = f"{size:,.0f}" if size >= 100 else f"{size:.1f}" if size >= 0.95 else f"{size:.1f}"
+    if float(said.replace(",", "")) == 0:
+        said = "<0.1"
+    return ("−" if value < 0 else "+") + said
+
+
+def offered(study: Study | None) -> tuple[Method, ...]:
+    """The scores that a study has."""
+    return tuple(one for one in METHODS.values() if study is not None and one.measured(study))
+
+
+def shades(study: Study, method: str) -> Task[Shades]:
+    """The scores of all heads by a method."""
+    yield Step(0, 1)
+    found = importance(study, method)
+    one, needed = found.method, found.method.needed
+    bits = one.unit == "nats"
+    factor = needed / math.log(2) if bits else float(needed)
+    values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)
+    known = np.abs(values[np.isfinite(values)])
+    most = float(known.max()) if len(known) else 0.0
+    scale, name = next(
+        ((number, said) for number, said in SCALES if most * number >= 1), SCALES[-1]
+    )
+    unit = (
+        tr(BITS[name], noun=tr(place_noun(study.asked, study.spec)))
+        if bits
+        else tr(OTHERS[name], unit=one.unit or tr(one.label).lower())
+    )
+    seen, total, noun = _seen(study, one)
+    heads = {
+        head: Shade(
+            float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
+            bool(ends[0][at] <= 0 <= ends[1][at]), _part(seen[at : at + 1], total, noun),
+        )
+        for at, head in enumerate(study.heads)
+    }  # fmt: skip
+    part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
+    return Shades(
+        tr(one.label), unit, max(most * scale, 1e-12), heads, method_explained(method), part
+    )
+
+
+def _seen(study: Study, method: Method) -> tuple[Integers, int, str]:
+    """(H,): on how many examples, or random orders, each head is measured; how many there are; and
+    what they are called."""
+    values = getattr(study, method.needs, None)
+    if values is None:  # learned by training
+        return np.zeros(len(study.heads), int), 0, ""
+    noun = place_noun("classes", study.spec) if study.asked in EACH else "window"
+    if len(values) == len(study.wanted):
+        values = values[study.places[:-1][np.diff(study.places) > 0]]  # the first of each
+    noun = "order" if method.needs == "shapley" else noun
+    return (~np.isnan(values)).sum(0), len(values), noun
+
+
+def _part(seen: Integers, total: int, noun: str) -> str:
+    """on 96 of 872 texts, on 64 to 96 of 872 texts; "" where all heads are measured on all."""
+    if not len(seen) or seen.min() == total:
+        return ""
+    least, most = (f"{number:,}" for number in (seen.min(), seen.max()))
+    some = least if least == most else tr("{low} to {high}", low=least, high=most)
+    return tr("on {some} of {all}", some=some, all=counted(total, noun))
+
+
+def place_noun(asked: str, spec: ModelSpec | None) -> str:
+    """What is counted: text, byte, hidden token."""
+    if asked in ("classes", "states"):
+        return "text" if spec is None or spec.modality == "text" else spec.modality
+    token = "byte" if spec is not None and spec.vocabulary == 256 else "token"
+    return f"hidden {token}" if asked == "masked" else token
+
+
+# --- headgrid -------------------------------------------------------------------------------------
+
 
 EDGE = 7  # px of a cell that is off keep its colour
 RING = 5  # px around a cell that its rings take
@@ -288,7 +1102,7 @@ class HeadWall(QWidget):
                 box = QRectF(middle - 30, 2, 60, 18)
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said.format(n=head))
 
-    def _side(self, painter: QPainter, row: Row) -> None:
+    def _side(self, painter: QPainter, row: ScoreRow) -> None:
         """The number of a layer, and a funnel where it goes to another level."""
         assert self.wall is not None
         now = theme.current()
@@ -323,7 +1137,7 @@ class HeadWall(QWidget):
         painter.setFont(theme.font(0.92, 600))
         room = painter.fontMetrics().horizontalAdvance(said)
         if said and ground is not None and room < box.width() - 3 and box.height() > 14:
-            painter.setPen(ink(ground))
+            painter.setPen(text_colour(ground))
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said)
 
     def _off(self, painter: QPainter, box: QRectF, ground: QColor | None, radius: float) -> None:
@@ -372,3 +1186,269 @@ class HeadWall(QWidget):
         if self.hasFocus():
             painter.setPen(QPen(now.press, 1.5))
             painter.drawRoundedRect(box.adjusted(-3, -3, 3, 3), 7, 7)
+
+
+# --- bar ------------------------------------------------------------------------------------------
+
+
+STOPS = 41
+HIGH, BAR_NARROW = 44, 520  # px
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class ShadeBar(QWidget):
+    """harmful [colours] needed, numbers and the unit beneath."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shades = Shades()
+        self.setFixedHeight(HIGH)
+
+    def sizeHint(self) -> QSize:
+        """As wide as there is room."""
+        return QSize(300, HIGH)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrow bar has its unit beneath."""
+        self._fit()
+
+    def _fit(self) -> None:
+        lines = (self.width() <= BAR_NARROW) + bool(self.shades.part)
+        self.setFixedHeight(HIGH + 16 * lines)
+
+    def show_shades(self, shades: Shades) -> None:
+        """Another scale."""
+        self.shades = shades
+        self._fit()
+        self.setToolTip(tip(shades.told))
+        self.setAccessibleName(
+            tr(
+                "Colours: {low} is harmful, {high} needed; {unit}",
+                low=written(-shades.limit), high=written(shades.limit),
+                unit=", ".join(filter(None, (shades.unit, shades.part))),
+            )
+            if shades.label else tr("Colours: nothing is measured yet")
+        )  # fmt: skip
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw it."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setFont(theme.font(0.92))
+            measure = painter.fontMetrics().horizontalAdvance
+            ends = tr("harmful"), tr("needed"), tr("switched off")
+            before, after, off = map(measure, ends)
+            legend = self.width() > before + after + off + 240
+            right = self.width() - 16 - (off + 52 if legend else 0)
+            bar = QRectF(16 + before + 10, 3, 0, 14)
+            bar.setRight(max(bar.left() + 60, min(bar.left() + 300, right - after - 10)))
+            painter.setPen(now.secondary)
+            painter.drawText(QRectF(16, 0, before + 4, 20), LEFT, ends[0])
+            painter.drawText(QRectF(bar.right() + 10, 0, after + 4, 20), LEFT, ends[1])
+            self._bar(painter, bar)
+            if legend:
+                box = QRectF(bar.right() + after + 34, 2, 20, 16)
+                painter.setPen(QPen(now.text, 1.2))
+                painter.setBrush(now.pane)
+                painter.drawRoundedRect(box, 4, 4)
+                painter.setBrush(hatching(faint(now.secondary, 0.6), self.devicePixelRatioF()))
+                painter.drawRoundedRect(box, 4, 4)
+                painter.setPen(now.secondary)
+                painter.setFont(theme.font(0.92))
+                painter.drawText(QRectF(box.right() + 8, 0, off + 4, 20), LEFT, ends[2])
+            self._numbers(painter, bar)
+
+    def _bar(self, painter: QPainter, bar: QRectF) -> None:
+        now = theme.current()
+        if self.shades.label:
+            colours = QLinearGradient(bar.topLeft(), bar.topRight())
+            for at in range(STOPS):
+                part = at / (STOPS - 1)
+                colours.setColorAt(part, colour(2 * part - 1, now.dark))
+            painter.setBrush(colours)
+        else:
+            painter.setBrush(now.raised)
+        painter.setPen(QPen(now.edge, 1))
+        painter.drawRect(bar)
+
+    def _numbers(self, painter: QPainter, bar: QRectF) -> None:
+        now, one = theme.current(), self.shades
+        painter.setFont(theme.font(0.85))
+        painter.setPen(now.secondary)
+        if not one.label:
+            painter.drawText(QRectF(bar.left(), 22, bar.width(), 18), LEFT, tr("not measured yet"))
+            return
+        end = 0.0
+        for part in (-1.0, 0.0, 1.0):
+            x = bar.left() + (part + 1) / 2 * bar.width()
+            painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + 4))
+            said = written(part * one.limit)
+            wide = painter.fontMetrics().horizontalAdvance(said)
+            painter.drawText(QRectF(x - wide / 2 - 2, 22, wide + 4, 18), LEFT, said)
+            end = x + wide / 2
+        if self.width() <= BAR_NARROW:
+            end, top = 4.0, 39
+        else:
+            top = 22
+        room = self.width() - 12 - end - 12
+        painter.drawText(QRectF(16, top + 17, self.width() - 28, 18), LEFT, one.part)
+        said = painter.fontMetrics().elidedText(one.unit, Qt.TextElideMode.ElideRight, round(room))
+        painter.drawText(QRectF(end + 12, top, room, 18), LEFT, said)
+
+
+# --- wall -----------------------------------------------------------------------------------------
+
+
+PAD, NAME, WALL_BAR, CELL, GAP = 16, 28, 150, 18, 2  # px
+WIDEST = 64
+ARROWS = {
+    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
+    Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
+}  # fmt: skip
+
+
+class ConductanceWall(QWidget):
+    """A cell for each head, red where it adds to the answer, blue where it takes away; a click
+    opens it. Beside each row: the integrated gradients of what the layer attends."""
+
+    picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: Attribution | None = None
+        self.spec: ModelSpec | None = None
+        self.chosen: HeadId | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(tr("What every head conducts of the answer"))
+
+    def show_heads(self, found: Attribution | None, spec: ModelSpec | None) -> None:
+        """Show an answer's heads; None clears."""
+        self.found, self.spec = found, spec
+        count = 0 if spec is None else sum(bool(one.heads) for one in spec.layers)
+        self.setFixedHeight(count * (CELL + GAP) + 8)
+        self.update()
+
+    def choose(self, head: HeadId) -> None:
+        """Frame the chosen head."""
+        self.chosen = head
+        self.setAccessibleDescription("" if self.found is None else self._said(head, self.found))
+        self.update()
+
+    def cells(self) -> list[tuple[HeadId, QRectF]]:
+        """Where every head is."""
+        if self.spec is None:
+            return []
+        layers = [one for one in self.spec.layers if one.heads]
+        most = max(len(one.heads) for one in layers) if layers else 1
+        bar = WALL_BAR if self.width() > 360 else 0
+        room = self.width() - 2 * PAD - NAME - bar - (12 if bar else 0)
+        wide = min(float(WIDEST), max(2.0, room / most))
+        return [
+            (HeadId(layer.index, head),
+             QRectF(PAD + NAME + at * wide, 4 + row * (CELL + GAP), wide - GAP, CELL))
+            for row, layer in enumerate(layers)
+            for at, head in enumerate(layer.heads)
+        ]  # fmt: skip
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw cells, names and bars."""
+        found, now = self.found, theme.current()
+        if found is None or self.spec is None:
+            return
+        table = palettes.colours(palettes.suited("", True), now.dark)
+        most = max((abs(one) for one in found.heads.values()), default=0.0) or 1.0
+        cells = self.cells()
+        right = max((box.right() for _, box in cells), default=0.0)
+        with QPainter(self) as painter:
+            painter.setFont(theme.font(0.85))
+            seen: set[int] = set()
+            for head, box in cells:
+                value = found.heads.get(head, 0.0)
+                placed = palettes.place(np.array([value]), (-most, most), "sqrt", signed=True)
+                painter.fillRect(box, QColor(*palettes.paint(placed, table)[0].tolist()))
+                if head.layer not in seen:
+                    seen.add(head.layer)
+                    self._layer(painter, head.layer, box, right)
+                if head in found.off:
+                    ink.switched_off(painter, box, self.devicePixelRatioF())
+                if head == self.chosen:
+                    painter.setPen(QPen(now.mark, 2))
+                    painter.drawRect(box)
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.rect()))
+
+    def _layer(self, painter: QPainter, layer: int, box: QRectF, right: float) -> None:
+        """The number of a layer at the left, its bar at the right."""
+        assert self.found is not None
+        now = theme.current()
+        painter.setPen(now.secondary)
+        name = QRectF(PAD, box.top(), NAME - 6, box.height())
+        painter.drawText(name, ink.TO_RIGHT, str(layer))
+        layers, area = self.found.layers, QRectF(right + 12, box.top(), 0, box.height())
+        area.setRight(min(self.width() - PAD, area.left() + WALL_BAR))
+        if layers is None or layer not in layers or area.width() < 60:
+            return
+        most = max(abs(one) for one in layers.values()) or 1.0
+        negative, positive = ink.sides()
+        value, half = layers[layer], (area.width() - 50) / 2
+        middle, long = area.left() + half, half * abs(value) / most
+        left = middle if value > 0 else middle - long
+        colour = positive if value > 0 else negative
+        painter.fillRect(QRectF(left, area.top() + 4, long, area.height() - 8), colour)
+        painter.fillRect(QRectF(round(middle), area.top(), 1, area.height()), now.edge)
+        painter.setPen(now.text)
+        painter.drawText(area, ink.TO_RIGHT, sentences.with_sign(value, 2))
+
+    def head_at(self, place: QPointF) -> HeadId | None:
+        """The head under a point."""
+        return next((head for head, box in self.cells() if box.contains(place)), None)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Open the head under the pointer."""
+        head = self.head_at(event.position())
+        if head is not None:
+            self.picked.emit(head)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows go to the head beside, above or below."""
+        head = self.beside(*ARROWS.get(Qt.Key(event.key()), (0, 0)))
+        if head is None:
+            super().keyPressEvent(event)
+        else:
+            self.picked.emit(head)
+
+    def beside(self, right: int, down: int) -> HeadId | None:
+        """The head next to the chosen one, the last of a row that is shorter; None for none."""
+        if self.spec is None or self.chosen is None or not (right or down):
+            return None
+        rows = [one for one in self.spec.layers if one.heads]
+        at = next((n for n, one in enumerate(rows) if one.index == self.chosen.layer), None)
+        if at is None or self.chosen.head not in rows[at].heads:
+            return None
+        place = rows[at].heads.index(self.chosen.head) + right
+        row = rows[min(max(at + down, 0), len(rows) - 1)]
+        return HeadId(row.index, row.heads[min(max(place, 0), len(row.heads) - 1)])
+
+    def event(self, event: QEvent) -> bool:
+        """What a head conducts, under the pointer; arrows are its own while it has the keyboard."""
+        if walks(event):
+            event.accept()
+            return True
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
+            return True
+        return super().event(event)
+
+    def told_at(self, place: QPointF) -> str:
+        """Such as: Head 3.5 conducts +0.712 of the answer."""
+        head, found = self.head_at(place), self.found
+        return "" if head is None or found is None else self._said(head, found)
+
+    def _said(self, head: HeadId, found: Attribution) -> str:
+        if head in found.off:
+            return tr("Head {head} is switched off", head=head)
+        amount = sentences.with_sign(found.heads.get(head, 0.0))
+        return tr("Head {head} conducts {amount} of the answer", head=head, amount=amount)

@@ -1,36 +1,448 @@
-"""The look All heads: every head over two metrics, in a table, and what the chosen one is for."""
+"""All heads in a chart and a table, with examples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QRect,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHBoxLayout,
+    QListView,
+    QScrollArea,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
 
 from hgviz import tasks
+from hgviz.analysis.gathered import Example, Passage
 from hgviz.analysis.habits import Habits
-from hgviz.analysis.heads import HeadFacts, applying
+from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui import plots
-from hgviz.gui.charts import ChartWidget
-from hgviz.gui.heads_parts.deeds import Deeds
-from hgviz.gui.heads_parts.metrics import explained, named
-from hgviz.gui.heads_parts.table import HeadsTable
+from hgviz.gui import charts as plots
+from hgviz.gui import sentences, theme
+from hgviz.gui.charts import Axis, Chart, ChartWidget, Entry, Plot, Points
 from hgviz.gui.language import tr
-from hgviz.gui.plots import Axis, Chart, Entry, Plot, Points
+from hgviz.gui.sentences import Cited, explained, explanation, measured, metric_name
+from hgviz.gui.tables import SORT, SortedTable, walks
 from hgviz.gui.view import View
-from hgviz.gui.views import words
-from hgviz.gui.views.words import measured
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Picker, Segments, label, splitter
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Picker, Segments, Words, label, splitter
 
 if TYPE_CHECKING:
-    from hgviz.gui.heads_parts.deeds import Example
+    from PySide6.QtCore import QPersistentModelIndex
+
+    Index = QModelIndex | QPersistentModelIndex
     from hgviz.session import Session
+
+# --- deeds ----------------------------------------------------------------------------------------
+
+
+ROW, PAD = 28, 16  # px
+SHARE, TEXT = 44, 56  # px: the share at the right, the number of the text at the left
+CONTEXT = 24  # characters on either side
+LOOKS = "{query} looks at {key}, share {share}"
+LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class Deeds(QWidget):
+    """The chosen head: its sentence, everything it shows, the head most like it, examples."""
+
+    opened = Signal(object)  # Example
+    picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sentence = Words(factor=1.08, weight=600)
+        self.like = Button("", kind="link", weight=400)
+        self.like.setToolTip(tr("Go to the head whose rows are most like this one's"))
+        self.like.clicked.connect(self._go)
+        self._nearest: HeadId | None = None
+        top = QHBoxLayout()
+        top.setContentsMargins(PAD, 6, PAD - 4, 0)
+        top.addWidget(self.sentence, 1)
+        top.addWidget(self.like)
+        self.shown = label(factor=0.92, kind="secondary")
+        self.shown.setWordWrap(True)
+        self.shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.shown.setContentsMargins(PAD, 0, PAD, 2)
+        self.title = Words(factor=0.92, weight=600)
+        self.title.setContentsMargins(PAD, 2, PAD, 0)
+        self.examples = Examples()
+        self.rows = Rows(self)
+        self.examples.setModel(self.rows)
+        self.examples.setItemDelegate(RowPainter(self.examples))
+        self.examples.setUniformItemSizes(True)
+        self.examples.setMouseTracking(True)
+        self.examples.setFrameShape(QFrame.Shape.NoFrame)
+        self.examples.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.examples.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.examples.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.examples.setAccessibleName(tr("Where this head does it most"))
+        self.examples.clicked.connect(self._open)
+        self.examples.activated.connect(self._open)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 0, 6)
+        column.setSpacing(2)
+        column.addLayout(top)
+        for one in (self.shown, self.title, self.examples):
+            column.addWidget(one)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inside)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        inside.setProperty("kind", "pane")
+        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(area)
+        self.setMinimumHeight(96)
+
+    def sizeHint(self) -> QSize:
+        """A few examples."""
+        return QSize(400, 190)
+
+    def show_head(self, facts: HeadFacts | None, many: bool) -> None:
+        """Say what is known of a head; many: of several texts."""
+        for one in (self.shown, self.title, self.examples, self.like):
+            one.setVisible(facts is not None)
+        if facts is None:
+            self.sentence.say(tr("Not measured: this head's layer is not captured"))
+            return
+        self.sentence.say(f"{facts.head}: {tr(facts.sentence)}")
+        told = [f"{tr(one.words)}: {tr(one.evidence)}" for one in facts.named]
+        self.shown.setText("\n".join(told or [tr(facts.evidence)]))
+        self._nearest = facts.nearest
+        self.like.setVisible(facts.nearest is not None)
+        if facts.nearest is not None:
+            apart = sentences.weight(facts.metrics["nearest"])
+            said = tr("Most like {head}, {distance} apart", head=facts.nearest, distance=apart)
+            self.like.setText(said)
+        self.title.setVisible(bool(facts.examples))
+        self.title.say(tr("Where it does so most" if facts.finder else "Where it is most focused"))
+        self.rows.take(facts.examples, many)
+        self.examples.setFixedHeight(ROW * len(facts.examples))
+
+    def _open(self, index: Index) -> None:
+        self.opened.emit(self.rows.examples[index.row()])
+
+    def _go(self) -> None:
+        if self._nearest is not None:
+            self.picked.emit(self._nearest)
+
+
+class Examples(QListView):
+    """The list of examples; arrows walk it while it has the keyboard."""
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the arrows."""
+        if walks(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+
+class Rows(QAbstractListModel):
+    """The examples of a head."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.examples: tuple[Example, ...] = ()
+        self.many = False
+
+    def take(self, examples: tuple[Example, ...], many: bool) -> None:
+        """Hold those of another head."""
+        self.beginResetModel()
+        self.examples, self.many = examples, many
+        self.endResetModel()
+
+    def rowCount(self, parent: Any = None) -> int:
+        """How many there are."""
+        return 0 if parent is not None and parent.isValid() else len(self.examples)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """A sentence, for screen readers and as a tooltip; the example for the painter."""
+        one = self.examples[index.row()]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            looks = sentences.shown(one.to[1]) if one.key is not None else tr("no token")
+            return tr(
+                LOOKS_IN if self.many else LOOKS, n=one.text + 1, query=sentences.shown(one.at[1]),
+                key=looks, share=sentences.weight(one.share),
+            )  # fmt: skip
+        return one if role == Qt.ItemDataRole.UserRole else None
+
+
+class RowPainter(QStyledItemDelegate):
+    """Text number, the query in its place, what it looks at in its own, the share."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """All rows are equally high."""
+        return QSize(100, ROW)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draw one row."""
+        one, model = index.data(Qt.ItemDataRole.UserRole), index.model()
+        assert isinstance(one, Example) and isinstance(model, Rows)
+        now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.hover)
+            painter.drawRoundedRect(box, 6, 6)
+        if option.state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(now.press, 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
+        box = box.adjusted(8, 0, -8, 0)
+        painter.setFont(theme.font(0.85))
+        painter.setPen(now.secondary)
+        if model.many:
+            painter.drawText(box, LEFT, tr("text {n:,}", n=one.text + 1))
+            box.setLeft(box.left() + TEXT)
+        painter.setFont(theme.font(0.92, 600))
+        painter.setPen(now.text)
+        painter.drawText(box, RIGHT, sentences.weight(one.share))
+        box.setRight(box.right() - SHARE)
+        arrow = 22
+        half = (box.width() - arrow) // 2
+        _quote(painter, QRect(box.left(), box.top(), half, box.height()), one.at)
+        painter.setFont(theme.font())
+        painter.setPen(now.secondary)
+        middle = QRect(box.left() + half, box.top(), arrow, box.height())
+        painter.drawText(middle, Qt.AlignmentFlag.AlignCenter, "→")
+        to = one.to if one.key is not None else ("", tr("no token"), "")
+        _quote(painter, QRect(middle.right(), box.top(), half, box.height()), to)
+        painter.restore()
+
+
+def _quote(painter: QPainter, box: QRect, passage: Passage) -> None:
+    """A passage whose middle stands in the middle of a box, cut at both ends."""
+    now = theme.current()
+    before, it, after = (sentences.shown(one, 2 * CONTEXT).replace("·", " ") for one in passage)
+    it = sentences.shown(passage[1], CONTEXT)
+    plain, bold = theme.mono(0.92), theme.mono(0.92, 700)
+    wide = min(QFontMetrics(bold).horizontalAdvance(it) + 6, box.width())
+    side = (box.width() - wide) // 2
+    chip = QRect(box.left() + side, box.top() + 4, wide, box.height() - 8)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(now.hover)
+    painter.drawRoundedRect(chip, 3, 3)
+    painter.setFont(bold)
+    painter.setPen(now.text)
+    painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, it)
+    metrics = QFontMetrics(plain)
+    painter.setFont(plain)
+    painter.setPen(now.secondary)
+    first = metrics.elidedText(before, Qt.TextElideMode.ElideLeft, max(0, side - 3))
+    last = metrics.elidedText(after, Qt.TextElideMode.ElideRight, max(0, side - 3))
+    painter.drawText(QRect(box.left(), box.top(), side - 3, box.height()), RIGHT, first)
+    painter.drawText(QRect(chip.right() + 4, box.top(), side - 3, box.height()), LEFT, last)
+
+
+# --- table ----------------------------------------------------------------------------------------
+
+
+KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
+FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
+MEANT = {  # of FIXED: what it means, its formula
+    "Role": (
+        "What the head does: the keys whose share of its weight stands out most against chance",
+        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
+    ),
+    "Score": (
+        "The share of its weight on the keys of its role, averaged over rows",
+        Cited(
+            "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; what-heads-do.md"
+        ),
+    ),
+    "Shows also": (
+        "Up to three more roles that stand out against chance, and what goes by position alone",
+        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
+    ),
+    "Nearest": (
+        "The head of the same kind whose rows are most like this one's",
+        Cited(METRICS["nearest"].formula, METRICS["nearest"].source),
+    ),
+}  # fmt: skip
+WIDEST = 200  # px
+TABLE_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class HeadsTable(SortedTable):
+    """One row per head; a click on a title sorts, a row chooses its head."""
+
+    picked = Signal(object)  # HeadId
+
+    def __init__(self) -> None:
+        self.rows = Heads()
+        super().__init__(self.rows, tr("All heads"), by=0)
+        self._fitted: tuple[str, ...] = ()
+        self.walked.connect(self._walked)
+
+    def show_heads(self, facts: Mapping[HeadId, HeadFacts], spec: ModelSpec, unit: str) -> None:
+        """Show what is known of all heads; order and choice stay."""
+        chosen = self.chosen
+        self._quiet = True
+        self.rows.take(facts, spec, unit)
+        if self._fitted != self.rows.titles:
+            self._fitted = self.rows.titles
+            self.resizeColumnsToContents()
+            for column in range(self.rows.columnCount()):
+                self.setColumnWidth(column, min(WIDEST, self.columnWidth(column) + 8))
+        self._quiet = False
+        if chosen is not None:
+            self.mark(chosen)
+
+    @property
+    def chosen(self) -> HeadId | None:
+        """The head of the current row."""
+        return None if self.number is None else self.rows.heads[self.number]
+
+    def mark(self, head: HeadId) -> None:
+        """Show a head as chosen without saying so; one that is not there changes nothing."""
+        if head in self.rows.heads:
+            self.go_to(self.rows.heads.index(head))
+
+    def cells(self) -> list[list[str]]:
+        """The titles, then every number in full, in the order that is shown."""
+        columns = range(self.rows.columnCount())
+        rows = ([self.rows.full(at, one) for one in columns] for at in self.order)
+        return [list(self.rows.titles), *rows]
+
+    def _walked(self, number: int) -> None:
+        self.picked.emit(self.rows.heads[number])
+
+
+class Heads(QAbstractTableModel):
+    """One row per head: name, level, kind, role, score, then every metric of any of them."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.heads: list[HeadId] = []
+        self.titles: tuple[str, ...] = tuple(map(tr, FIXED))
+        self._facts: Mapping[HeadId, HeadFacts] = {}
+        self._levels: list[str] = []
+        self._unit = "letter"
+        self._shown: tuple[str, ...] = ()
+
+    def take(self, facts: Mapping[HeadId, HeadFacts], spec: ModelSpec, unit: str) -> None:
+        """Hold other facts."""
+        self.beginResetModel()
+        self._facts, self.heads, self._unit = facts, sorted(facts), unit
+        self._levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
+        self._shown = applying(one.metrics for one in facts.values())
+        self.titles = (*map(tr, FIXED), *(metric_name(name, unit) for name in self._shown))
+        self.endResetModel()
+
+    def rowCount(self, parent: Any = None) -> int:
+        """Every head."""
+        return 0 if parent is not None and parent.isValid() else len(self.heads)
+
+    def columnCount(self, parent: Any = None) -> int:
+        """Every fact."""
+        return 0 if parent is not None and parent.isValid() else len(self.titles)
+
+    def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
+        """The names of the columns, with what they mean as a tooltip."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.titles[section]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self._meant(section)
+        if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(section):
+            return TABLE_RIGHT
+        return None
+
+    def _meant(self, section: int) -> str | None:
+        if section >= len(FIXED):
+            return explained(self._shown[section - len(FIXED)], self._unit)
+        if FIXED[section] not in MEANT:
+            return None
+        meaning, cited = MEANT[FIXED[section]]
+        return explanation(tr(meaning), cited)
+
+    def data(self, index: Any, role: int = 0) -> Any:
+        """A fact as text, as a value to sort by, with its evidence as a tooltip."""
+        facts = self._facts[self.heads[index.row()]]
+        column = index.column()
+        if role == SORT:
+            value = self._value(facts, column)
+            if isinstance(value, HeadId):
+                return value[0] * 4096 + value[1]
+            return float("-inf") if value != value else value  # NaN is in no order
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self._text(self._value(facts, column), column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tr(facts.evidence)
+        if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(column):
+            return TABLE_RIGHT
+        if role == Qt.ItemDataRole.FontRole and column == 0:
+            return theme.font(weight=600)
+        return None
+
+    def full(self, row: int, column: int) -> str:
+        """A fact as it is written elsewhere: numbers in full, nothing where there is none."""
+        value = self._value(self._facts[self.heads[row]], column)
+        if isinstance(value, float):
+            return repr(value) if value == value else ""
+        return self._text(value, column).replace("—", "")
+
+    def _is_number(self, column: int) -> bool:
+        return column >= len(FIXED) or FIXED[column] == "Score"
+
+    def _text(self, value: Any, column: int) -> str:
+        if column >= len(FIXED):
+            return measured(self._shown[column - len(FIXED)], value)
+        if isinstance(value, HeadId):
+            return str(value) if value.layer >= 0 else "—"
+        if isinstance(value, float):
+            return sentences.weight(value) if value == value else "—"
+        return str(value)
+
+    def _value(self, facts: HeadFacts, column: int) -> Any:
+        if column >= len(FIXED):
+            return float(facts.metrics[self._shown[column - len(FIXED)]])
+        others = [tr(one.words) for one in facts.named if one.words != facts.role]
+        level = facts.level
+        return (
+            facts.head,
+            self._levels[level] if level < len(self._levels) else str(level),
+            tr(KINDS.get(facts.kind, facts.kind)),
+            tr(facts.role) or "—",
+            float(facts.score) if facts.role else float("nan"),
+            ", ".join(others) or "—",
+            facts.nearest or HeadId(-1, 0),
+        )[column]
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
 
 AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked for
 TALL, WIDE = 560, 940  # px: from which on all parts stand below, or beside, each other
@@ -233,7 +645,7 @@ class HeadsView(View):
         names = applying(one.metrics for one in habits.facts.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             now = picker.currentData() or first
-            titles = [named(name, self._unit) for name in names]
+            titles = [metric_name(name, self._unit) for name in names]
             if [picker.itemText(at) for at in range(picker.count())] == titles:
                 continue
             with QSignalBlocker(picker):
@@ -256,7 +668,7 @@ class HeadsView(View):
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         titles = self.across.currentText(), self.up.currentText()
-        levels = [words.level(spec, number) for number in range(len(spec.levels))]
+        levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
         told = partial(self._said, across=across, up=up, spec=spec)
         self.picture.show_chart(chart_of(facts, (across, up), titles, levels, told))
         missing = len(every) - len(facts)
@@ -265,11 +677,11 @@ class HeadsView(View):
 
     def _said(self, facts: HeadFacts, *, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
-            f"{named(name, self._unit)}: {measured(name, facts.metrics[name])}"
+            f"{metric_name(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
         ]
         ends = filter(
-            None, [tr("Head {head}", head=facts.head), words.ends(spec, facts.head.layer)]
+            None, [tr("Head {head}", head=facts.head), sentences.ends(spec, facts.head.layer)]
         )
         return "\n".join([", ".join(ends), tr(facts.role or "no single role"), *numbers])
 
@@ -346,7 +758,7 @@ def chart_of(
     plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(points))
     said = tr(
         "{heads}; across: {across}, {xs}; up: {up}, {ys}",
-        heads=words.counted(len(facts), "head"), across=titles[0], up=titles[1],
+        heads=sentences.counted(len(facts), "head"), across=titles[0], up=titles[1],
         xs=_range(xs), ys=_range(ys),
     )  # fmt: skip
     shown = tuple(legend) if len(legend) > 1 else ()
@@ -364,12 +776,12 @@ def _range(values: Sequence[float]) -> str:
 
 def _noted(known: Known) -> str:
     """How many heads are shown, measured on what."""
-    heads, texts = words.counted(len(known.habits.facts), "head"), known.habits.texts
+    heads, texts = sentences.counted(len(known.habits.facts), "head"), known.habits.texts
     if texts == 1 and (known.whole or known.scope == ONE):
         return tr("{heads} on this text", heads=heads)
     so_far = not known.whole and known.scope == ALL
     said = "{heads} on {texts}, so far" if so_far else "{heads} on {texts}"
-    return tr(said, heads=heads, texts=words.counted(texts, "text"))
+    return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
 
 
 def _again(known: Known) -> Task[Known]:

@@ -17,8 +17,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
+from hgviz.gui.dialogs import Overlay
 from hgviz.gui.language import tr
-from hgviz.gui.overlay import Overlay
 from hgviz.gui.widgets import Button, label
 from hgviz.resources import resource
 

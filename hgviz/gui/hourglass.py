@@ -1,31 +1,204 @@
-"""The hourglass view: every head of every layer, in the order they compute, level by level."""
+"""The picture of a model: every layer with the maps of its heads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint, Signal
-from PySide6.QtWidgets import QApplication, QMenu, QVBoxLayout, QWidget
+import numpy as np
+from PySide6.QtCore import QPoint, QRectF, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QImage, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QVBoxLayout, QWidget
 
-from hgviz import tasks
+from hgviz import palettes, tasks
+from hgviz.analysis.heads import HeadFacts, applying
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
-from hgviz.gui import theme, values
+from hgviz.gui import sentences, theme, values
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
-from hgviz.gui.heads_parts.shades import ShadeBar, Shades, shades_of
+from hgviz.gui.headgrid import Glass, HeadCard, Scene
 from hgviz.gui.language import tr
+from hgviz.gui.layouts import FLAT
+from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.gui.view import View
-from hgviz.gui.views import verdict, words
-from hgviz.gui.views.card import HeadCard
-from hgviz.gui.views.glass import Glass
-from hgviz.gui.views.silhouette import FLAT
-from hgviz.gui.views.strokes import Scene
-from hgviz.gui.widgets import IconButton, PaneHead, label, tip
+from hgviz.gui.widgets import IconButton, PaneHead, Picker, label, tip
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
     from hgviz.tasks.opening import Unattending
+
+# --- shades ---------------------------------------------------------------------------------------
+
+
+MAPS = "Maps"
+BAR, HIGH = 40, 10  # px of the ramp
+ROOMY = 560  # px of pane from which on there is room for the ramp
+NARROW = 400  # px of pane below which the choice is in the menu alone
+WIDEST = 150  # px of the list of metrics
+TITLE = "Colour heads by"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricShades:
+    """A metric of all heads that have it; label: what it is called."""
+
+    metric: str
+    label: str
+    values: Mapping[HeadId, float]
+    missing: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest."""
+        return min(self.values.values()), max(self.values.values())
+
+    def shares(self) -> dict[HeadId, float]:
+        """Return each head's value as a share: 0 for the smallest, 1 for the largest."""
+        low, high = self.ends
+        over = high - low
+        return {head: (v - low) / over if over else 0.5 for head, v in self.values.items()}
+
+    def sentence(self, ends: bool = True) -> str:
+        """Such as "0.09 to 1.00; clear: 24 without it"; ends False: the range is seen beside it."""
+        low, high = (measured(self.metric, one) for one in self.ends)
+        said = [tr("{low} to {high}", low=low, high=high)] if ends else []
+        if self.missing:
+            said.append(tr("clear: {n:,} without it", n=self.missing))
+        return "; ".join(said)
+
+
+def shades_of(facts: Mapping[HeadId, HeadFacts], metric: str, unit: str) -> MetricShades | None:
+    """The numbers of a metric; None for none, or where no head has it."""
+    values = {head: one.metrics[metric] for head, one in facts.items() if metric in one.metrics}
+    if not values:
+        return None
+    return MetricShades(metric, metric_name(metric, unit), values, len(facts) - len(values))
+
+
+class MetricBar(QWidget):
+    """The list of metrics and, where there is room, the ramp of colours with its ends."""
+
+    chosen = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.picker = Picker()
+        self.picker.setAccessibleName(tr(TITLE))
+        self.picker.setToolTip(tr(TITLE))
+        self.picker.addItem(tr(MAPS), "")
+        self.picker.activated.connect(self._activated)
+        self.ramp = Ramp()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        row.addWidget(self.ramp)
+        row.addWidget(self.picker)
+        self._offered: tuple[tuple[str, str], ...] = (("", tr(MAPS)),)
+        self.hide()
+
+    @property
+    def choices(self) -> tuple[tuple[str, str], ...]:
+        """The names that can be chosen, with what they are called."""
+        return self._offered
+
+    def show_metrics(
+        self, facts: Mapping[HeadId, HeadFacts], unit: str, now: MetricShades | None, palette: str
+    ) -> None:
+        """Offer what says something of these heads; mark what colours them."""
+        names = applying(one.metrics for one in facts.values())
+        offered = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
+        with QSignalBlocker(self.picker):
+            if offered != self._offered:
+                self._offered = offered
+                self.picker.clear()
+                for name, title in offered:
+                    self.picker.addItem(title, name)
+                    why = explained(name, unit) if name else ""
+                    self.picker.setItemData(
+                        self.picker.count() - 1, why, Qt.ItemDataRole.ToolTipRole
+                    )
+            at = self.picker.findData(now.metric if now is not None else "")
+            self.picker.setCurrentIndex(max(0, at))
+        told = tr(TITLE)
+        if now is not None:
+            chosen = tr("Colour heads by: {metric}", metric=f"{now.label}, {now.sentence()}")
+            told = "\n".join([chosen, explained(now.metric, unit)])
+        self.picker.setToolTip(told)
+        said = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
+        self.picker.setFixedWidth(min(WIDEST, said + 46))
+        self.ramp.show_shades(now, palette)
+        self.respond()
+
+    @property
+    def roomy(self) -> bool:
+        """Whether the pane has room for the ramp, too."""
+        return self._room >= ROOMY
+
+    @property
+    def _room(self) -> int:
+        pane = self.parentWidget()
+        return pane.width() if pane is not None else 0
+
+    def respond(self) -> None:
+        """As much as the pane has room for."""
+        self.setVisible(len(self._offered) > 1 and self._room >= NARROW)
+        self.ramp.setVisible(self.ramp.shades is not None and self.roomy)
+
+    def _activated(self, at: int) -> None:
+        self.chosen.emit(self.picker.itemData(at))
+
+
+class Ramp(QWidget):
+    """The colours of a palette from the smallest number to the largest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedHeight(28)
+        self.setMinimumWidth(BAR)
+        self.shades: MetricShades | None = None
+        self._palette = ""
+
+    def show_shades(self, shades: MetricShades | None, palette: str) -> None:
+        """Another metric or palette."""
+        self.shades, self._palette = shades, palette
+        if shades is not None:
+            low, high = self._ends()
+            metrics = self.fontMetrics()
+            self.setFixedWidth(BAR + metrics.horizontalAdvance(low + high) + 12)
+            self.setAccessibleName(f"{shades.label}, {shades.sentence()}")
+        self.update()
+
+    def _ends(self) -> tuple[str, str]:
+        assert self.shades is not None  # asked for only where there are some
+        low, high = (measured(self.shades.metric, one) for one in self.shades.ends)
+        return low, high
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The smallest number, the colours, the largest."""
+        if self.shades is None:
+            return
+        now = theme.current()
+        table = palettes.colours(palettes.suited(self._palette, False), now.dark)
+        row = np.ascontiguousarray(table[None])
+        low, high = self._ends()
+        side = Qt.AlignmentFlag.AlignVCenter
+        with QPainter(self) as painter:
+            painter.setFont(theme.font(0.85))
+            painter.setPen(now.secondary)
+            box = QRectF(self.rect())
+            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | side, low)
+            painter.drawText(box, Qt.AlignmentFlag.AlignRight | side, high)
+            metrics = painter.fontMetrics()
+            left = metrics.horizontalAdvance(low) + 6
+            right = self.width() - metrics.horizontalAdvance(high) - 6
+            image = QImage(row.data, 256, 1, 768, QImage.Format.Format_RGB888)
+            top = (self.height() - HIGH) / 2
+            painter.drawImage(QRectF(left, top, right - left, HIGH), image)
+
+
+# --- hourglass ------------------------------------------------------------------------------------
+
 
 NAMED = 16  # layers without a map that a tooltip lists
 GHOST = 128  # positions of a model that no text was captured with yet
@@ -60,7 +233,7 @@ class HourglassView(View):
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
         self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.shade = ShadeBar()
+        self.shade = MetricBar()
         self.shade.chosen.connect(self.shaded)
         self.head.add(self.shade, self.export)
         self.glass = Glass()
@@ -133,7 +306,7 @@ class HourglassView(View):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _shades(self, session: Session) -> Shades | None:
+    def _shades(self, session: Session) -> MetricShades | None:
         """The numbers that colour heads, None where their maps are shown."""
         facts = session.habits.facts if session.habits is not None else session.facts
         unit = session.capture.main.unit if session.capture is not None else "letter"
@@ -164,7 +337,7 @@ class HourglassView(View):
                 min(missing) if missing and running and capture is not None else None,
                 frozenset(one.index for one in spec.layers if _only(one)),
                 capture is None,
-                verdict.of_text(capture).sentence() if capture is not None else "",
+                sentences.of_text(capture).sentence() if capture is not None else "",
                 off,
             )
         )
@@ -174,7 +347,7 @@ class HourglassView(View):
             _note(spec, capture, running),
             tr("exchanged, not trained again") if session.activation else "",
             tr("colour: focus") if self._flat else "",
-            tr("without {heads}", heads=words.counted(len(off), "head")) if off else "",
+            tr("without {heads}", heads=sentences.counted(len(off), "head")) if off else "",
         ]
         note = "; ".join(filter(None, notes))
         self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
@@ -351,24 +524,24 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     if capture is not None and not capture.complete:
         done = sum(one is not None for one in capture.maps)
         if running:
-            many = words.counted(len(capture.main), capture.main.unit)
+            many = sentences.counted(len(capture.main), capture.main.unit)
             return tr("capturing {many}", many=many)
-        every = words.counted(len(capture.maps), "layer")
+        every = sentences.counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
     if any(one.stride is None for one in spec.levels):
         return tr("the text shrinks to segments and grows back")
     if deepest > 1:
         if spec.form == "base":
-            return tr("the text shrinks to {part}", part=words.part(deepest))
-        return tr("the text shrinks to {part} and grows back", part=words.part(deepest))
+            return tr("the text shrinks to {part}", part=sentences.part(deepest))
+        return tr("the text shrinks to {part} and grows back", part=sentences.part(deepest))
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
     if crossing:
         return tr("{layers} layers, {crossing} between source and target",
                   layers=layers - crossing, crossing=crossing)  # fmt: skip
     sizes = {len(one.heads) for one in spec.layers}
     if len(sizes) > 1:
-        total = words.counted(len(spec.heads), "head")
-        return tr("{heads} in {layers}", heads=total, layers=words.counted(layers, "layer"))
-    each = words.counted(max(sizes, default=0), "head")
-    return tr("{layers} of {heads}", layers=words.counted(layers, "layer"), heads=each)
+        total = sentences.counted(len(spec.heads), "head")
+        return tr("{heads} in {layers}", heads=total, layers=sentences.counted(layers, "layer"))
+    each = sentences.counted(max(sizes, default=0), "head")
+    return tr("{layers} of {heads}", layers=sentences.counted(layers, "layer"), heads=each)

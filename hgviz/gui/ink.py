@@ -1,19 +1,189 @@
-"""How things are drawn on and around maps: axes, hatching, chips, colour bars, gutters."""
+"""What is drawn on maps and grids: axes, hatching, chips, cross hairs, row sums, insets."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFontMetricsF,
+    QImage,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from hgviz import palettes
-from hgviz.core import Floats
-from hgviz.gui import theme
-from hgviz.gui.grid import Label, Marks
-from hgviz.gui.views.picture import Scene
+from hgviz.core import Display, Floats
+from hgviz.gui import sentences, theme
+from hgviz.gui import tiles as mosaic
+from hgviz.gui.grid import Along, Box, Label, Marks, Names, Places, Viewport, seen
+from hgviz.gui.language import tr
+from hgviz.gui.tiles import Source, Tiles
+from hgviz.maps import thumb_zoom
+
+# --- picture --------------------------------------------------------------------------------------
+
+
+AT_ONCE = 2**17  # pixels painted at a time, which stay in the processor's cache
+
+Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is transparent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """Everything the canvas shows of one head.
+
+    wide: how many times wider than high a cell may be. mass (rows, 2): the sum of the negative
+    and of the positive weights of every row of a signed map, None until known. sides: what its
+    columns and its rows are. about_zero: coloured like signed weights, whatever it has.
+    """
+
+    source: Source
+    rows: Names
+    columns: Names | Places
+    limits: tuple[float, float]
+    display: Display = Display()
+    off: bool = False
+    wide: int = 1
+    mass: Floats | None = None
+    sides: tuple[str, str] = ("Key", "Query")
+    about_zero: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Whether weights can be negative, or are shown as if they could."""
+        return self.source.signed or self.about_zero
+
+    def table(self, dark: bool) -> palettes.Colours:
+        """(256, 3): the colours in use."""
+        name = palettes.suited(self.display.palette, self.signed)
+        return palettes.colours(name, dark)
+
+    def painted(self, values: Floats, dark: bool) -> Pixels:
+        """The pixels of weights that are all there."""
+        placed = palettes.place(values, self.limits, self.display.scale, self.signed)
+        placed *= 255
+        placed += 0.5
+        name = palettes.suited(self.display.palette, self.signed)
+        return np.take(_inks(name, dark), placed.astype(np.uint8))
+
+
+class Picture:
+    """A map on screen as pixels that are kept: only what is new of it is put together."""
+
+    def __init__(self) -> None:
+        self.view: Viewport | None = None
+        self.pixels: Pixels = np.zeros((0, 0), np.uint32)
+        self._spare = self.pixels
+        self._look: tuple[object, ...] = ()
+
+    def show(self, scene: Scene, tiles: Tiles, view: Viewport, dark: bool) -> list[Box]:
+        """Show a part of a scene; the boxes that had to be painted for it, all or what came in."""
+        look = scene.source, scene.limits, scene.display, scene.signed, dark
+        boxes = self._kept(view) if look == self._look else None
+        if self.pixels.shape != view.size:
+            self.pixels, self._spare = (np.empty(view.size, np.uint32) for _ in range(2))
+        if boxes is None:
+            boxes = [(0, view.size[0], 0, view.size[1])]
+        self.view, self._look = view, look
+        for box in boxes:
+            self.renew(scene, tiles, box, dark)
+        return boxes
+
+    def renew(self, scene: Scene, tiles: Tiles, box: Box, dark: bool) -> None:
+        """Paint a box of it again: other tiles have come."""
+        assert self.view is not None
+        top, bottom, left, right = box
+        band = max(1, AT_ONCE // (right - left))
+        for first in range(top, bottom, band):
+            last = min(first + band, bottom)
+            part = self.view.part((first, last, left, right))
+            self.pixels[first:last, left:right] = _painted(scene, tiles, part, dark)
+
+    def image(self) -> QImage:
+        """The same for Qt, sharing memory: it is good until the next change."""
+        return image(self.pixels)
+
+    def _kept(self, view: Viewport) -> list[Box] | None:
+        """Move what stays on screen; the boxes that come in. None where nothing stays."""
+        old, (height, width) = self.view, view.size
+        if old is None or old.size != view.size:
+            return None
+        down, across = (
+            new.start - before.start
+            for new, before in ((view.down, old.down), (view.across, old.across))
+        )
+        if view != old.panned(-down, -across) or abs(down) >= height or abs(across) >= width:
+            return None
+        if down or across:
+            rows, columns = _overlap(down, height), _overlap(across, width)
+            self._spare[rows[0], columns[0]] = self.pixels[rows[1], columns[1]]
+            self.pixels, self._spare = self._spare, self.pixels
+        top, bottom = max(-down, 0), height - max(down, 0)
+        left, right = max(-across, 0), width - max(across, 0)
+        strips = (
+            (0, top, 0, width), (bottom, height, 0, width),
+            (top, bottom, 0, left), (top, bottom, right, width),
+        )  # fmt: skip
+        return [box for box in strips if box[0] < box[1] and box[2] < box[3]]
+
+
+def thumbnail(scene: Scene, dark: bool) -> Pixels:
+    """The pixels of the thumbnail of the whole head."""
+    assert scene.source.thumb is not None
+    step = 1 << thumb_zoom(*scene.source.shape)
+    down, across = (np.arange(0, size, step) for size in scene.source.shape)
+    rows, columns = (np.stack([first, first + step], axis=1) for first in (down, across))
+    out = scene.painted(scene.source.thumb, dark)
+    np.copyto(out, 0, where=~seen(scene.source.rule, rows, columns))
+    return out
+
+
+def image(array: Pixels) -> QImage:
+    """The same as a picture of Qt, which must not outlive the array."""
+    height, width = array.shape
+    return QImage(array.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+
+
+def channels(array: Pixels) -> NDArray[np.uint8]:
+    """uint8 (height, width, 4): red, green, blue and alpha of pixels."""
+    return np.stack([array >> shift & 255 for shift in (16, 8, 0, 24)], axis=-1).astype(np.uint8)
+
+
+def _painted(scene: Scene, tiles: Tiles, view: Viewport, dark: bool) -> Pixels:
+    values = mosaic.compose(tiles, scene.source, view)
+    hidden, empty = mosaic.unseen(scene.source, view), np.isnan(values)
+    if empty.any():
+        hidden |= empty
+        values = np.where(empty, np.float32(0), values)
+    out = scene.painted(values, dark)
+    np.copyto(out, 0, where=hidden)
+    return mosaic.spread(out, view)
+
+
+@lru_cache(maxsize=16)
+def _inks(name: str, dark: bool) -> Pixels:
+    """The colours of a palette as pixels."""
+    red, green, blue = palettes.colours(name, dark).astype(np.uint32).T
+    return 255 << 24 | red << 16 | green << 8 | blue
+
+
+def _overlap(moved: int, size: int) -> tuple[slice, slice]:
+    """Where what stays comes to lie, and where it lay, when so many pixels go out in front."""
+    return slice(max(-moved, 0), size - max(moved, 0)), slice(max(moved, 0), size + min(moved, 0))
+
+
+# --- ink ------------------------------------------------------------------------------------------
+
 
 faint = theme.faint
 HATCH = 8  # logical px between two lines of hatching
@@ -333,3 +503,286 @@ def leftwards(painter: QPainter, box: QRectF) -> None:
     middle = box.center().x()
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
+
+
+# --- crosshair ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cross:
+    """The row and column looked at. ends: the columns that the row sees, half-open."""
+
+    row: int | None = None
+    column: int | None = None
+    ends: tuple[int, int] | None = None
+
+
+def draw_cross(
+    painter: QPainter,
+    cross: Cross,
+    view: Viewport,
+    corner: QPoint,
+    *,
+    signed: bool,
+    causal: bool,
+) -> None:
+    """Lines along the row as far as it sees, along the column from there on, a ring at the cell.
+
+    The painter works in device pixels; corner is the map's.
+    """
+    line = max(1, round(view.ratio))
+    height, width = view.size
+    painter.save()
+    painter.translate(corner)
+    painter.setClipRect(QRect(-4 * line, -4 * line, width + 8 * line, height + 8 * line))
+    rows = None if cross.row is None else view.down.edges(cross.row)
+    columns = None if cross.column is None else view.across.edges(cross.column)
+    if rows is not None:
+        first, last = cross.ends or (0, view.across.cells)
+        left, right = view.across.edges(first)[0], view.across.edges(last)[0]
+        _pair(painter, _box(rows, (max(left, 0), min(right, width))), True, signed, line)
+    if columns is not None:
+        top = max(0, rows[1]) if rows is not None and causal else 0  # later rows see this key
+        _pair(painter, _box((top, height), columns), False, signed, line)
+    if rows is not None and columns is not None:
+        _ring(painter, _box(rows, columns), line)
+    painter.restore()
+
+
+def markers(painter: QPainter, cross: Cross, view: Viewport, rect: QRectF) -> None:
+    """Orange triangles at the axes, in logical px; rect is the map's."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.current().mark)
+    if cross.row is not None:
+        middle = sum(view.down.edges(cross.row)) / 2 / view.ratio
+        if 0 <= middle <= rect.height():
+            _triangle(painter, QPointF(rect.left() - 2, rect.top() + middle), (-6, -4.5), (-6, 4.5))
+    if cross.column is not None:
+        middle = sum(view.across.edges(cross.column)) / 2 / view.ratio
+        if 0 <= middle <= rect.width():
+            _triangle(painter, QPointF(rect.left() + middle, rect.top() - 1), (-4.5, -6), (4.5, -6))
+    painter.restore()
+
+
+def _triangle(painter: QPainter, tip: QPointF, *back: tuple[float, float]) -> None:
+    painter.drawPolygon(QPolygonF([tip, *(tip + QPointF(*one) for one in back)]))
+
+
+def _box(rows: tuple[int, int], columns: tuple[int, int]) -> QRect:
+    return QRect(columns[0], rows[0], columns[1] - columns[0], rows[1] - rows[0])
+
+
+def _pair(painter: QPainter, band: QRect, across: bool, signed: bool, line: int) -> None:
+    """Two lines just outside a row (across) or column; on signed maps black and white."""
+    mark = theme.current().mark
+    black, white = QColor(Qt.GlobalColor.black), QColor(Qt.GlobalColor.white)
+    for far, colour in ((2, black), (1, white)) if signed else ((1, mark),):
+        out = far * line
+        if across:
+            for y in (band.y() - out, band.y() + band.height() + out - line):
+                painter.fillRect(band.x(), y, band.width(), line, colour)
+        else:
+            for x in (band.x() - out, band.x() + band.width() + out - line):
+                painter.fillRect(x, band.y(), line, band.height(), colour)
+
+
+def _ring(painter: QPainter, cell: QRect, line: int) -> None:
+    """White within black around a cell, never smaller than can be seen."""
+    grow = max(0, 4 * line - min(cell.width(), cell.height())) / 2
+    inner = QRectF(cell).adjusted(-grow, -grow, grow, grow)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for reach, width, colour in ((3.5, 1, Qt.GlobalColor.black), (2, 2, Qt.GlobalColor.white)):
+        painter.setPen(QPen(QColor(colour), width * line))
+        by = reach * line
+        painter.drawRoundedRect(inner.adjusted(-by, -by, by, by), by, by)
+
+
+# --- gutter ---------------------------------------------------------------------------------------
+
+
+WIDE = 30  # logical px
+
+
+def draw_row_sums(
+    painter: QPainter,
+    box: QRectF,
+    along: Along,
+    ratio: float,
+    mass: Floats,
+    most: float = 0.0,
+    title: str = "",
+) -> None:
+    """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
+
+    Where rows are finer than pixels the mean of those that share one is drawn. most: what fills a
+    half, 0 for the largest of them; title: what stands over it, between the signs.
+    """
+    first, last = along.shown()
+    step = max(1, round(1 / along.scale))
+    starts = np.arange(first, last, step)
+    sums = np.add.reduceat(mass[first:last], starts - first, axis=0)
+    tops, bottoms = (np.floor(rows * along.scale + 1e-9) - along.start
+                     for rows in (starts, starts + step))  # fmt: skip
+    rows = np.stack([tops, np.maximum(bottoms, tops + 1)], axis=1)
+    counts = np.diff(np.append(starts, last))
+    means = np.asarray(sums / counts[:, None], np.float32)
+    mass_gutter(painter, box, rows, ratio, means, most or float(np.abs(mass).max()), title)
+
+
+def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:
+    """What the row beside a place adds up to: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
+    if not box.contains(place):
+        return ""
+    row = along.cell((place.y() - box.top()) * ratio)
+    if row is None or row >= len(mass):
+        return ""
+    total = sums(float(mass[row, 0]), float(mass[row, 1]))
+    return tr("row {row:,}: sum {sum}", row=row, sum=total)
+
+
+def sums(negative: float, positive: float, digits: int = 2) -> str:
+    """+0.43: +0.71 −0.28; the whole alone where all have one sign."""
+    whole, plus, minus = (
+        sentences.with_sign(one, digits) for one in (negative + positive, positive, negative)
+    )
+    return f"{whole}: {plus} {minus}" if negative and positive else whole
+
+
+# --- inset ----------------------------------------------------------------------------------------
+
+
+MARGIN, DOWN = 13, 46  # px to the right edge of the map, and to its top: below the chip
+SMALLEST = 64  # px: a thumbnail smaller than this is drawn larger by whole numbers
+
+
+def place(rect: QRectF, thumb: QImage) -> QRectF:
+    """At the right below the chip, where a causal map has nothing to see; empty without room."""
+    times = max(1, SMALLEST // max(1, thumb.width(), thumb.height()))
+    width, height = thumb.width() * times, thumb.height() * times
+    if width + 2 * MARGIN > rect.width() or height + DOWN + MARGIN > rect.height():
+        return QRectF()
+    return QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height)
+
+
+def draw_inset(painter: QPainter, box: QRectF, thumb: QImage, view: Viewport) -> None:
+    """The thumbnail, pixel for pixel, and the frame."""
+    now = theme.current()
+    shadow(painter, box, 2)
+    unseen(painter, box, view.ratio)
+    painter.drawImage(box, thumb)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(now.edge, 1))
+    painter.drawRect(box.adjusted(-0.5, -0.5, 0.5, 0.5))
+    down, across = view.down, view.across
+    part = QRectF(
+        box.x() + across.start / across.length * box.width(),
+        box.y() + down.start / down.length * box.height(),
+        max(5.0, across.size / across.length * box.width()),
+        max(5.0, down.size / down.length * box.height()),
+    )
+    painter.save()
+    painter.setClipRect(box)
+    for width, colour in ((3, Qt.GlobalColor.black), (1, Qt.GlobalColor.white)):
+        painter.setPen(QPen(colour, width))
+        painter.drawRect(part)
+    painter.restore()
+
+
+def view_at(view: Viewport, box: QRectF, spot: QPointF) -> Viewport:
+    """The view moved so that a spot of the inset is in its middle."""
+    x = (spot.x() - box.x()) / box.width() * view.across.length - view.across.size / 2
+    y = (spot.y() - box.y()) / box.height() * view.down.length - view.down.size / 2
+    return view.panned(round(view.down.start - y), round(view.across.start - x))
+
+
+# --- cellcard -------------------------------------------------------------------------------------
+
+
+RADIUS = 8
+CELLCARD_APART = 22  # px between a cell and what is said about it
+FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
+
+
+class Sentence(QLabel):
+    """HTML beneath a map, in as many lines as it needs."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setProperty("kind", "secondary")
+
+
+class CellCard(QWidget):
+    """A rounded card with a shadow; the pointer goes through it."""
+
+    least = 200  # px of width
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._label = QLabel()
+        self._label.setTextFormat(Qt.TextFormat.RichText)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 8, 14, 10)
+        column.addWidget(self._label)
+        self.hide()
+
+    @property
+    def empty(self) -> bool:
+        """Whether it has nothing to say."""
+        return not self._label.text()
+
+    @property
+    def text(self) -> str:
+        """What it says, as HTML."""
+        return self._label.text()
+
+    def say(self, text: str) -> None:
+        """HTML with everything from a text escaped."""
+        self._label.setFont(theme.font())
+        self._label.setText(text)
+
+    def stand(self, cell: QRectF, taken: QRect, shown: QRectF) -> None:
+        """Beside a cell, off its row and column, in the parent and off what is taken there, on what
+        is shown of the map sooner than on what stands around it; hidden where there is no such
+        place, and where it would hide most of a small map.
+        """
+        size, room = self.sizeHint(), self.parentWidget().rect()
+        large = shown.width() > 1.1 * size.width() and shown.height() > 1.5 * size.height()
+        places = [
+            QRect(QPoint(round(x), round(y)), size)
+            for x in (cell.right() + CELLCARD_APART, cell.left() - CELLCARD_APART - size.width())
+            for y in (cell.bottom() + CELLCARD_APART, cell.top() - CELLCARD_APART - size.height())
+        ]
+        free = [one for one in places if room.contains(one) and not one.intersects(taken)]
+        if free and (large or cell.width() >= FINE):
+            free.sort(key=lambda one: not shown.contains(QRectF(one)))
+            self.setGeometry(free[0])
+        self.setVisible(bool(free) and (large or cell.width() >= FINE))
+
+    def sizeHint(self) -> QSize:
+        """As large as its words."""
+        hint = self._label.sizeHint()
+        return QSize(max(self.least, hint.width() + 28), hint.height() + 18)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The card; its shadow lies within its own edge."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(now.edge, 1))
+            painter.setBrush(now.raised if now.dark else now.pane)
+            painter.drawRoundedRect(
+                QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS
+            )
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Another theme."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self.update()
+        super().changeEvent(event)

@@ -1,21 +1,221 @@
-"""The job at work, in the status bar of every page: what, how far, how long, and Stop."""
+"""The chip of the status bar that lists what runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
+from hgviz.core import Step, Task
+from hgviz.gui import sentences
 from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
-from hgviz.gui.panels_parts.jobs import JobList
-from hgviz.gui.views.busy import time_left
-from hgviz.gui.widgets import IconButton, Progress, Words, label
+from hgviz.gui.view import View, time_left
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Progress, Words, label, line
+from hgviz.session import Session, Work
 
-if TYPE_CHECKING:
-    from hgviz.session import Work
+# --- jobs -----------------------------------------------------------------------------------------
+
+
+ORDINALS = (
+    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
+    "eleventh", "twelfth",
+)  # fmt: skip
+STATE = 56  # px: room for the words of a job's state
+
+
+class CapturingView(View):
+    """The capture under way, in place of its map: layer, per cent, time left, Stop."""
+
+    title = "Capturing"
+    topic = "jobs"
+    icon = "capture"
+    figureless = "A map is drawn once its layer is captured"
+    needs = ("work",)
+    lane = "here"
+
+    dropped = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = label(tr("Capturing"), factor=1.55, weight=600)
+        self._layer = Words(kind="secondary")
+        self._bar = Progress(8)
+        self._part = label(sentences.percent("0"), weight=600)
+        self._left = label("", kind="secondary")
+        self._stop = Button(tr("Stop"), "stop")
+        self._stop.clicked.connect(self._stopped)
+        self._keeps = Words(factor=0.92, kind="secondary")
+        self._list = JobList()
+        self._list.dropped.connect(self.dropped)
+        inside = QWidget()
+        inside.setMaximumWidth(420)
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 32, 0, 16)
+        column.setSpacing(10)
+        under, stop = QHBoxLayout(), QHBoxLayout()
+        under.addWidget(self._part)
+        under.addStretch(1)
+        under.addWidget(self._left)
+        stop.setSpacing(16)
+        stop.addWidget(self._stop)
+        stop.addWidget(self._keeps, 1)
+        column.addWidget(self._title)
+        column.addWidget(self._layer)
+        column.addWidget(self._bar)
+        column.addLayout(under)
+        column.addLayout(stop)
+        column.addSpacing(10)
+        column.addWidget(line())
+        column.addSpacing(2)
+        column.addWidget(label(tr("Jobs"), weight=600))
+        column.addWidget(self._list)
+        column.addStretch(1)
+        middle = QHBoxLayout()
+        middle.setContentsMargins(24, 0, 24, 0)
+        middle.addStretch(1)
+        middle.addWidget(inside, 6)
+        middle.addStretch(1)
+        self._head = PaneHead(tr("Head"))
+        foot = label(
+            tr("Finished layers can be opened now; the rest appear as they are done."),
+            factor=0.92,
+            kind="secondary",
+        )
+        foot.setContentsMargins(16, 8, 16, 8)
+        foot.setWordWrap(True)
+        outer = QVBoxLayout(self.content)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self._head)
+        outer.addLayout(middle, 1)
+        outer.addWidget(line())
+        outer.addWidget(foot)
+
+    def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
+        """The jobs as they are."""
+        return _now(session.work) if session.work else None
+
+    def draw(self, result: tuple[Work, ...]) -> None:
+        """Show the capture large and every job small."""
+        one = next((work for work in reversed(result) if work.keeps), None)
+        if one is not None:
+            part = one.done / one.total if one.total else 0.0
+            title = tr(one.title)
+            self._head.note.say(title[:1].lower() + title[1:])
+            self._layer.say(tr(one.note))
+            self._bar.show_part(part, one.state == "done")
+            self._part.setText(sentences.percent(f"{100 * part:.0f}"))
+            self._bar.setAccessibleName(f"{title}: {self._part.text()}")
+            self._left.setText(time_left(one.left))
+            self._keeps.say(tr(one.keeps))
+            self._stop.setEnabled(one.state in ("waiting", "running"))
+        self._list.show_work(result)
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every job: title, state, done, total, note."""
+        if self.session is None or not self.session.work:
+            return None
+        heads = [tr(name) for name in ("Job", "State", "Done", "Of", "Note")]
+        return [heads] + [
+            [tr(work.title), tr(work.state), repr(work.done), repr(work.total), tr(work.note)]
+            for work in self.session.work
+        ]
+
+    def _stopped(self) -> None:
+        self.asked.emit("stop")
+
+
+class JobList(QWidget):
+    """One row a job: what, a bar, the time left, a cross; notes: how far it is, in words below."""
+
+    dropped = Signal(str)
+
+    def __init__(self, notes: bool = False) -> None:
+        super().__init__()
+        self._notes = notes
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnMinimumWidth(2, STATE)
+        self._rows: dict[str, tuple[Words, Progress, Words, IconButton, Words]] = {}
+
+    def show_work(self, works: tuple[Work, ...]) -> None:
+        """Show these jobs; rows are kept, so nothing flickers while numbers change."""
+        keys = [one.key for one in works]
+        if keys != list(self._rows):
+            self._lay(keys)
+        for one in works:
+            title, bar, state, cross, note = self._rows[one.key]
+            job = tr(one.title)
+            title.say(job)
+            cross.setAccessibleName(tr("Stop: {job}", job=job))
+            running = one.state in ("waiting", "running")
+            part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
+            bar.show_part(part, one.state == "done")
+            bar.setAccessibleName(f"{job}: {sentences.percent(f'{100 * part:.0f}')}")
+            running_now = one.state == "running"
+            state.say(time_left(one.left, short=True) if running_now else tr(one.state))
+            cross.setVisible(running)
+            told = tr(one.note)
+            note.say(told[:1].upper() + told[1:])
+            note.setVisible(self._notes and bool(one.keeps and one.note) and running)
+
+    def _lay(self, keys: list[str]) -> None:
+        for row in self._rows.values():
+            for widget in row:
+                self._grid.removeWidget(widget)
+                widget.deleteLater()
+        self._rows = {}
+        for at, key in enumerate(keys):
+            bar, state = Progress(), Words(factor=0.92, kind="secondary")
+            bar.setFixedWidth(72)
+            state.setFixedWidth(STATE)
+            cross = IconButton("close", tr("Stop this job"))
+            cross.setFixedSize(22, 22)
+            policy = cross.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            cross.setSizePolicy(policy)
+            cross.setProperty("key", key)
+            cross.clicked.connect(self._drop)
+            note = Words(factor=0.92, kind="secondary")
+            row = (Words(), bar, state, cross, note)
+            for column, widget in enumerate(row[:-1]):
+                self._grid.addWidget(widget, 2 * at, column, Qt.AlignmentFlag.AlignVCenter)
+            self._grid.addWidget(note, 2 * at + 1, 0, 1, 4)
+            self._rows[key] = row
+
+    def _drop(self) -> None:
+        self.dropped.emit(self.sender().property("key"))
+
+
+def layer_words(done: int, total: int) -> str:
+    """Layer 6, the seventh of 13."""
+    place = tr(ORDINALS[done]) if done < len(ORDINALS) else tr("{n}th", n=done + 1)
+    return tr("Layer {layer}, the {place} of {total}", layer=done, place=place, total=total)
+
+
+KEEPS_TEXTS = "keeps the texts already captured"
+
+
+def keeps_words(done: int) -> str:
+    """What Stop keeps."""
+    if not done:
+        return tr("keeps nothing yet")
+    if done == 1:
+        return tr("keeps the one layer already done")
+    return tr("keeps the {many} layers already done", many=sentences.number(done))
+
+
+def _now(works: tuple[Work, ...]) -> Task[tuple[Work, ...]]:
+    yield Step(1, 1)
+    return works
+
+
+# --- jobchip --------------------------------------------------------------------------------------
+
 
 WIDE, POPUP = 320, 480  # px
 
@@ -103,6 +303,3 @@ class JobsPopup(QDialog):
         chip = self.parentWidget().findChild(JobChip)
         corner = chip.mapToGlobal(chip.rect().topLeft())
         self.move(corner.x(), corner.y() - self.height())
-
-
-__all__ = ["JobChip", "JobsPopup"]

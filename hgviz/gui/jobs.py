@@ -1,20 +1,78 @@
-"""The jobs people are told about: what runs, how far it is, and how to stop it."""
+"""Lanes in which tasks run off the thread of the window, and the list of what runs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
 from hgviz.core import Step, Task
 from hgviz.gui.language import tr
+from hgviz.jobs import Runner
 from hgviz.session import Session, Work
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
-    from hgviz.jobs import Job, Runner
+    from hgviz.jobs import Job
+
+# --- bridge ---------------------------------------------------------------------------------------
+
+
+class Bridge(QObject):
+    """One long-lived object of the GUI thread: a call posted from any thread runs there."""
+
+    _crossing = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._closed = False
+        self._crossing.connect(self._arrive, Qt.ConnectionType.QueuedConnection)
+
+    def post(self, call: Callable[[], object]) -> None:
+        """Run a call in the GUI thread, soon."""
+        if not self._closed:
+            self._crossing.emit(call)
+
+    def close(self) -> None:
+        """Drop whatever is still on its way: the window it was meant for is going."""
+        self._closed = True
+
+    @Slot(object)
+    def _arrive(self, call: Callable[[], object]) -> None:
+        if not self._closed:
+            call()
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
+    what the map on screen waits for, facts what measures all heads, for minutes where texts are
+    long, while nobody waits. watch looks at folders of studies, which may be of another machine and
+    slow to answer; recovery writes down what is open.
+    """
+
+    bridge: Bridge = field(default_factory=Bridge)
+    engine: Runner = field(default_factory=lambda: Runner("engine"))
+    files: Runner = field(default_factory=lambda: Runner("files"))
+    map: Runner = field(default_factory=lambda: Runner("map"))
+    facts: Runner = field(default_factory=lambda: Runner("facts"))
+    watch: Runner = field(default_factory=lambda: Runner("watch"))
+    recovery: Runner = field(default_factory=lambda: Runner("recovery"))
+
+    def close(self) -> None:
+        """Cancel everything but files that somebody asked for, and wait for the threads to end."""
+        self.bridge.close()
+        for lane in (self.engine, self.files, self.map, self.facts, self.watch, self.recovery):
+            lane.shutdown()
+        # else Python would delete it, in whatever thread it happens to look for garbage
+        self.bridge.deleteLater()
+
+
+# --- jobs -----------------------------------------------------------------------------------------
+
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 4  # finished jobs that stay in the list while others run

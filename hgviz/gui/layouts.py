@@ -1,30 +1,191 @@
-"""Where everything in the hourglass picture stands: from a model and a room to a layout."""
+"""Where every head stands: the Hourglass, rows of layers, the stages of Follow."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from hgviz.core import Layer, ModelSpec
-from hgviz.gui.views import words
-from hgviz.gui.views.silhouette import (
-    FLAT,
-    FUNNEL,
-    LARGEST,
-    PAD,
-    READABLE,
-    Band,
-    Label,
-    Layout,
-    Rect,
-    Residual,
-    Room,
-    Row,
-    Visit,
-    visits,
-)
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
+
+from hgviz.core import HeadId, Layer, ModelSpec
+from hgviz.gui import sentences
+from hgviz.gui.language import tr
+from hgviz.gui.sentences import coarseness, level
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+# --- silhouette -----------------------------------------------------------------------------------
+
+
+PAD = 10  # from the outermost rows to the edge of the silhouette
+LARGEST = 72  # a thumbnail at full resolution
+FLAT = 20  # below this a cell is one flat colour
+READABLE = 32  # below this the picture scrolls before its cells shrink further
+SLACK = 2  # px around a cell that still mean it
+FUNNEL = 20  # where the positions of two levels meet
+
+
+class Rect(NamedTuple):
+    """A rectangle in logical pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        """The x just past it."""
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        """The y just past it."""
+        return self.y + self.height
+
+    def holds(self, x: float, y: float) -> bool:
+        """Whether a point lies in it."""
+        return self.x <= x < self.right and self.y <= y < self.bottom
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A stay at one level: the layer that leads into it and the rows of self attention, with those
+    that look at another level again."""
+
+    level: int
+    entry: Layer | None = None
+    rows: tuple[Layer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One layer: its cells by head number. kind: square, strip (windows) or full (m x N)."""
+
+    layer: int
+    kind: str
+    top: float
+    height: float
+    cells: tuple[tuple[int, Rect], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The box of a visit, and the part of it that holds the name of its level."""
+
+    level: int
+    box: Rect
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A path outside: right from (edge, top) to lane, down, back to (edge, bottom)."""
+
+    level: int
+    edge: float
+    lane: float
+    top: float
+    bottom: float
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The name of a level at the left; full: with positions, tokens each and cost.
+
+    first, last: from where to where its rows reach, so that it can stay in view beside them.
+    """
+
+    level: int
+    top: float
+    height: float
+    full: bool
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What the picture may take: the pane, less what stands at left, right and above."""
+
+    width: float
+    height: float
+    label: float = 92
+    right: float = 48
+    title: float = 28
+    bottom: float = 10
+    full_label: float = 84
+    short_label: float = 20
+    details: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The whole picture; width and height may exceed the room, then it scrolls."""
+
+    width: float
+    height: float
+    size: float
+    columns: tuple[tuple[int, float], ...]
+    rows: tuple[Row, ...]
+    bands: tuple[Band, ...]
+    outline: tuple[tuple[float, float], ...]
+    lines: tuple[tuple[float, float, float, float], ...]
+    residuals: tuple[Residual, ...]
+    labels: tuple[Label, ...]
+    top: float
+    bottom: float
+
+    def cells(self) -> Iterator[tuple[HeadId, Rect]]:
+        """Every cell with its head."""
+        for row in self.rows:
+            for head, rect in row.cells:
+                yield HeadId(row.layer, head), rect
+
+    def at(self, x: float, y: float) -> HeadId | None:
+        """The head whose cell is under a point, the gaps between cells shared out."""
+        for row in self.rows:
+            if row.top - SLACK <= y < row.top + row.height + SLACK:
+                for head, cell in row.cells:
+                    if cell.x - SLACK <= x < cell.right + SLACK:
+                        return HeadId(row.layer, head)
+        return None
+
+    def row(self, layer: int) -> Row | None:
+        """The row of a layer."""
+        return next((one for one in self.rows if one.layer == layer), None)
+
+    def edge(self, y: float) -> float:
+        """The left edge of the silhouette at a height."""
+        left = self.outline[len(self.outline) // 2 :][::-1]
+        for (x0, y0), (x1, y1) in zip(left, left[1:], strict=False):
+            if y0 <= y <= y1:
+                return x1 if y1 == y0 else x0 + (x1 - x0) * (y - y0) / (y1 - y0)
+        return left[0][0] if y < left[0][1] else left[-1][0]
+
+
+def visits(spec: ModelSpec) -> tuple[Visit, ...]:
+    """The stays at each level, in order of computation."""
+    out: list[Visit] = []
+    for layer in spec.layers:
+        if layer.role in ("down", "up") and not (out and out[-1].level == layer.level):
+            if not out:
+                out.append(Visit(layer.key_level))
+            out.append(Visit(layer.level, layer))
+        elif out and out[-1].level == layer.level:
+            out[-1] = replace(out[-1], rows=(*out[-1].rows, layer))
+        else:
+            out.append(Visit(layer.level, None, (layer,)))
+    return tuple(out)
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
 
 BOX = 3  # above and below the rows of an inner level
 STRIP = 14  # a row of windowed resampling
@@ -96,8 +257,8 @@ class _Plan:
         return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self._depth(level)))
 
     def _depth(self, level: int) -> int:
-        found = sorted({words.coarseness(one) for one in self.spec.levels})
-        return found.index(words.coarseness(self.spec.levels[level]))
+        found = sorted({sentences.coarseness(one) for one in self.spec.levels})
+        return found.index(sentences.coarseness(self.spec.levels[level]))
 
     def width(self, level: int) -> int:
         """All columns of a level, without the silhouette's margin."""
@@ -325,3 +486,277 @@ def _apart(
 
 def _beside(band: Band, size: float) -> float:
     return band.box.y + (band.box.height - size) / 2
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "text", "slots"]
+
+GROUPS = 4  # stages of a model that has one resolution only
+PAIRS = 2  # of a decoder's layers, each looking at its own text and at the other
+READS = {"own": "its text", "cross": "the source", "slots": "the slots"}
+# of a kind of stage, and of one whose positions are segments of unequal length
+TITLES = {
+    "first": ("Read every {unit}", "Read every {unit}"),
+    "in": ("{many} {units} become one", "{units} become segments"),
+    "waist": (
+        "{many} {units} become one: look far, cheaply",
+        "{units} become segments: look far, cheaply",
+    ),
+    "out": ("Spread back to {many} {units}", "Spread back to {many} {units}"),
+    "last": (
+        "Back at every {unit}, with what was learnt", "Back at every {unit}, with what was learnt",
+    ),
+    "text": ("Every {unit}", "Every {unit}"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stay at one level: its layers, and the layers of resampling that lead into it.
+
+    level is that of the strip; asks that of the letter, where it looks at another text.
+    """
+
+    number: int
+    level: int
+    layers: tuple[int, ...]
+    entries: tuple[int, ...]
+    kind: Kind
+    asks: int = -1
+
+    @property
+    def away(self) -> bool:
+        """Whether the strip is of another text than the letter's."""
+        return self.kind in ("cross", "slots")
+
+    @property
+    def beside(self) -> bool:
+        """Whether its words stand beside the strip: arcs may go both ways above it."""
+        return self.kind in ("flat", "own", "cross", "text", "slots")
+
+    @property
+    def own(self) -> int:
+        """The level that the letter is followed at."""
+        return self.level if self.asks < 0 else self.asks
+
+    def title(self, spec: ModelSpec, noun: str) -> str:
+        """What happens here, in words."""
+        if self.kind not in TITLES:
+            said = sentences.layers(self.layers) if self.layers else ""
+        else:
+            stride = spec.levels[self.level].stride
+            said = tr(
+                TITLES[self.kind][stride is None],
+                many=sentences.number(stride or 0),
+                unit=tr(noun),
+                units=tr(f"{noun}s"),
+            )
+        return said[:1].upper() + said[1:]
+
+    def note(self, spec: ModelSpec, positions: int) -> str:
+        """Positions, layers and, going down, the cost; "" beside a strip."""
+        if self.beside:
+            return ""
+        said = [sentences.counted(positions, "position"), sentences.layers(self.layers)]
+        stride = spec.levels[self.level].stride or 1
+        if self.kind in ("in", "waist") and stride > 1:
+            said.append(tr("{part} of the cost", part=sentences.part(stride**2)))
+        return ", ".join(said)
+
+    def named(self, head: str) -> str:
+        """A head and which text it looks at, where there are two: "head 1.2 on the source"."""
+        on = READS.get(self.kind)
+        if on is None:
+            return head
+        return tr("{head} on {text}", head=head, text=tr(on)) if head else tr(on)
+
+
+def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
+    """One stage per visit of a level that has layers; a flat model in a few groups of layers.
+
+    level: of two texts, the one that the letter is in.
+    """
+    if len({one.sequence for one in spec.levels}) > 1:
+        return _stages_apart(spec, level)
+    stays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
+    entries: tuple[int, ...] = ()
+    for visit in visits(spec):
+        if visit.entry is not None:
+            entries += (visit.entry.index,)
+        rows = tuple(one.index for one in visit.rows if one.role == "self" and not one.cuts)
+        if rows:
+            stays.append((visit.level, rows, entries))
+            entries = ()
+    if len({level for level, _, _ in stays}) == 1:
+        level, layers, _ = stays[0]
+        groups = enumerate(_groups(layers, GROUPS))
+        return tuple(Stage(n + 1, level, one, (), "flat") for n, one in groups)
+    strides = [sentences.coarseness(spec.levels[level]) for level, _, _ in stays]
+    waist = strides.index(max(strides))
+    return tuple(
+        Stage(n + 1, level, layers, before, _kind(n, strides, waist))
+        for n, (level, layers, before) in enumerate(stays)
+    )
+
+
+def followed(session: Session) -> tuple[HeadId, ...]:
+    """The heads that a figure of all levels shows: those last opened, one at a level.
+
+    A stage that has none of them shows its clearest, which in a long text is named here, as far as
+    it is known: to find it for the figure alone takes minutes.
+    """
+    from hgviz.tasks.drawing import long
+
+    opened, capture = tuple(session.opened.values()), session.capture
+    if capture is None or not long(capture):
+        return opened
+    chosen = {one.layer for one in (session.selection.head_id, *opened)}
+    found = list(opened)
+    for stage in stages(capture.spec):
+        if not stage.beside and chosen.isdisjoint(stage.layers):
+            heads = [HeadId(n, h) for n in stage.layers for h in capture.spec.layers[n].heads]
+            on = [one for one in heads if one not in capture.off] or heads
+            facts = session.facts
+            found.append(max(on, key=lambda one: facts[one].score if one in facts else -1.0))
+    return tuple(found)
+
+
+def _stages_apart(spec: ModelSpec, level: int) -> tuple[Stage, ...]:
+    """A decoder by turns at its own text and the source; a projected text and its slots."""
+    mine = [one for one in spec.layers if one.level == level]
+    crossing = [one.index for one in mine if one.role == "cross"]
+    own = [one.index for one in mine if one.role == "self"]
+    away = next((one.key_level for one in mine if one.key_level != level), level)
+    found: list[tuple[int, tuple[int, ...], Kind]] = []
+    if crossing:
+        turns = zip(_groups(own, PAIRS), _groups(crossing, PAIRS), strict=False)
+        for one, other in turns:
+            found += [(level, one, "own"), (away, other, "cross")]
+    elif away != level:
+        found = [(level, (), "text"), *((away, one, "slots") for one in _groups(own, GROUPS))]
+    else:
+        found = [(level, one, "flat") for one in _groups(own, GROUPS)]
+    return tuple(
+        Stage(n + 1, at, layers, (), kind, level) for n, (at, layers, kind) in enumerate(found)
+    )
+
+
+def _groups(layers: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    if not layers:
+        return []
+    return [tuple(map(int, one)) for one in np.array_split(layers, min(most, len(layers)))]
+
+
+def _kind(number: int, strides: Sequence[float], waist: int) -> Kind:
+    if strides[number] == max(strides):
+        return "waist"
+    if strides[number] == min(strides):
+        return "first" if number < waist else "last"
+    return "in" if number < waist else "out"
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+CELLS_LARGEST, CELLS_SMALLEST = 70.0, 8.0  # px: the width of a cell
+HIGH, LOW = 42.0, 15.0  # px: the height of one
+LOWER = 0.67  # a row that goes to another level, in parts of the others
+SIDE = 12  # px: beside the groups
+INSIDE, BETWEEN = 4.0, 6.0  # px: around the rows of a group, and from one to the next
+NAMED, PLAIN = 116, 52  # px left of the cells: with names of levels, and without
+TITLE = 20  # px above: the numbers of the heads
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """A layer. way: "down", "up", "cross", or "" for what stays at its level."""
+
+    layer: int
+    way: str
+    top: float
+    height: float
+    cells: tuple[tuple[HeadId, QRectF], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Layers of one level after each other; shade: which tint of the silhouette they stand on."""
+
+    name: str
+    box: QRectF
+    shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """All of it: the size it takes, and where its columns begin."""
+
+    width: float
+    height: float
+    cell: float
+    rows: tuple[ScoreRow, ...]
+    groups: tuple[Group, ...]
+    columns: tuple[tuple[int, float], ...]  # (head, middle)
+
+    def head_at(self, point: QPointF) -> HeadId | None:
+        """The head under a point; the gap after a cell belongs to it."""
+        for row in self.rows:
+            if row.top - 2 <= point.y() <= row.top + row.height + 2:
+                for head, box in row.cells:
+                    if box.left() - 2 <= point.x() <= box.right() + 2:
+                        return head
+        return None
+
+    def box(self, head: HeadId) -> QRectF | None:
+        """Where a head stands."""
+        for row in self.rows:
+            if row.layer == head.layer:
+                return next((box for one, box in row.cells if one == head), None)
+        return None
+
+    def row_of(self, layer: int) -> ScoreRow | None:
+        """The row of a layer."""
+        return next((one for one in self.rows if one.layer == layer), None)
+
+
+def lay(spec: ModelSpec, width: float, height: float) -> Wall:
+    """The wall in a room: cells as large as its width allows, rows as its height does."""
+    named = len(spec.levels) > 1
+    left = SIDE + (NAMED if named else PLAIN)
+    columns = 1 + max((h for one in spec.layers for h in one.heads), default=0)
+    pitch = max(
+        CELLS_SMALLEST + 2, min(CELLS_LARGEST + 6, (width - left - SIDE - INSIDE) / columns)
+    )
+    gap = 6.0 if pitch > 36 else 3.0 if pitch > 16 else 2.0
+    cell = pitch - gap
+    parts = [list(rows) for _, rows in groupby(spec.layers, key=lambda one: one.level)]
+    loose = 2 * TITLE + len(parts) * (2 * INSIDE + BETWEEN)
+    units = sum(LOWER if _way(one) else 1.0 for one in spec.layers)
+    room = (height - loose - gap * len(spec.layers)) / max(units, 1.0)
+    high = max(LOW, min(HIGH, cell * 0.75 if cell < 40 else HIGH, room))
+    depths = sorted({*map(coarseness, spec.levels)})
+    y, rows, groups = float(TITLE + 4), [], []
+    for part in parts:
+        top, y = y, y + INSIDE
+        for layer in part:
+            tall = max(LOW - 2, high * LOWER) if _way(layer) else high
+            cells = tuple(
+                (HeadId(layer.index, head), QRectF(left + head * pitch, y, cell, tall))
+                for head in layer.heads
+            )
+            rows.append(ScoreRow(layer.index, _way(layer), y, tall, cells))
+            y += tall + gap
+        y += INSIDE - gap
+        one = spec.levels[part[0].level]
+        box = QRectF(SIDE, top, left + columns * pitch - gap + INSIDE + 2 - SIDE, y - top)
+        groups.append(Group(level(spec, one.index) if named else "", box,
+                            min(2, depths.index(coarseness(one)))))  # fmt: skip
+        y += BETWEEN
+    middles = tuple((head, left + head * pitch + cell / 2) for head in range(columns))
+    return Wall(left + columns * pitch + SIDE, y, cell, tuple(rows), tuple(groups), middles)
+
+
+def _way(layer: Layer) -> str:
+    return "" if layer.role == "self" else layer.role

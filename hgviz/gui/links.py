@@ -1,29 +1,1124 @@
-"""The look Links: the strongest weights as links between tokens, of several heads and queries."""
+"""Links between tokens, a line for each weight."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+import unicodedata
+from dataclasses import dataclass
+from dataclasses import replace as replace_dataclass
+from functools import lru_cache
+from math import asin, sin
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QLineEdit,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import Capture, HgvizError, Selection, Step, Task
+from hgviz import palettes
+from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, Task, heads_named, replace
 from hgviz.figures.spec import Spec
+from hgviz.gui import ink, sentences, theme
+from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
-from hgviz.gui.links_parts.bar import Bar
-from hgviz.gui.links_parts.inks import strands_of
-from hgviz.gui.links_parts.scene import Scene
-from hgviz.gui.links_parts.telling import table_of, told
-from hgviz.gui.links_parts.track import Track
-from hgviz.gui.links_parts.web import QUERY, Spot, Web
+from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.view import Notice, View
-from hgviz.gui.views import words
-from hgviz.gui.widgets import IconButton, PaneHead, Words, label, line
-from hgviz.maps.links import Linking, Links, Side, linked, places_of, sides_of
+from hgviz.gui.widgets import Flow, IconButton, PaneHead, Picker, Words, label, line, turns_along
+from hgviz.maps.links import Linking, Links, Side, alike, linked, places_of, sides_of
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
+    from hgviz.gui.jobs import Lanes
+
+# --- bar ------------------------------------------------------------------------------------------
+
+
+HERE, LAYER, LEVEL, NAMED = "here", "layer", "level", "named"
+FUSES = (
+    ("each", "Each head", "Every head has links of its own colour"),
+    ("mean", "Mean of heads", "The mean over these heads"),
+)
+CAP = 200  # links of a query and head, however they are chosen
+DRAWN = "Which links of each query and head are drawn, {most} at most"
+LIMITS = (
+    ("The strongest", {"most": 1}), ("5 strongest", {"most": 5}), ("20 strongest", {"most": 20}),
+    ("80 % of the weight", {"most": CAP, "mass": 0.8}),
+)  # fmt: skip
+USUAL = 1
+VALUED = "Weigh by what a key has to give: weight × |v·W_O|"
+NORM = Cited("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
+TOGGLES = (
+    ("words", "Words", "Merge pieces into words: rows averaged, columns added"),
+    ("special", "Special", "Show special tokens, padding and the zeros of a shift"),
+    ("values", "Values", VALUED),
+)
+NO_NORMS = "This capture has no norms of values: capture the text again to weigh by them"
+
+
+class Bar(Flow):
+    """Makes a Linking of what people choose; `changed` says so."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__(QMargins(16, 2, 16, 6))
+        self.heads, self.fuse, self.limit = Picker(), Picker(), Picker()
+        self.named = QLineEdit()
+        self.named.setPlaceholderText("12.5, 11.*")
+        self.named.setFixedWidth(120)
+        self.named.setToolTip(tr("Heads by their numbers, such as 12.5, 11.*"))
+        self.named.setAccessibleName(tr("Heads by their numbers"))
+        self.named.hide()
+        for name in (HERE, LAYER, LEVEL, NAMED):
+            self.heads.addItem(name, name)
+        for at, (name, said, why) in enumerate(FUSES):
+            self.fuse.addItem(tr(said), name)
+            self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
+        for said, limits in LIMITS:
+            self.limit.addItem(tr(said), limits)
+        self.limit.setCurrentIndex(USUAL)
+        self.fuse.hide()
+        for box, name, tip in (
+            (self.heads, tr("Heads"), tr("Which heads have links")),
+            (self.fuse, tr("Heads together"), tr("How several heads are put together")),
+            (self.limit, tr("Links"), tr(DRAWN, most=CAP)),
+        ):
+            box.setAccessibleName(name)
+            box.setToolTip(tip)
+            box.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
+            box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            box.currentIndexChanged.connect(self._changed)
+        self.named.editingFinished.connect(self._changed)
+        for one in (self.heads, self.named, self.fuse, self.limit):
+            self.add(one)
+        self.toggles: dict[str, QToolButton] = {}
+        for name, said, tip in TOGGLES:
+            button = QToolButton()
+            button.setText(tr(said))
+            button.setToolTip(tr(tip))
+            button.setCheckable(True)
+            button.setFixedHeight(28)
+            button.setChecked(name == "special")
+            button.toggled.connect(self._changed)
+            self.add(button)
+            self.toggles[name] = button
+        self._last = self._state()
+
+    def linking(self, capture: Capture, chosen: Selection) -> Linking:
+        """What is chosen. Errors: HgvizError for heads by numbers that there are not."""
+        toggles: dict[str, Any] = {
+            name: button.isChecked() for name, button in self.toggles.items()
+        }
+        heads = self._heads(capture, chosen)
+        fuse: Any = self.fuse.currentData() if len(heads) > 1 else "each"
+        return replace(
+            Linking(most=0, heads=heads, fuse=fuse, **toggles), **self.limit.currentData()
+        )
+
+    def fit(self, capture: Capture, chosen: Selection) -> None:
+        """Name the heads there are, and allow what this capture can give."""
+        level = sentences.ends(capture.spec, chosen.layer)
+        layers = alike(capture, chosen.layer)
+        named = {
+            HERE: tr("Head {head}", head=chosen.head_id),
+            LAYER: tr("Layer {layer}: all heads", layer=chosen.layer),
+            LEVEL: tr("All heads at {level}", level=level) if level else tr("All heads"),
+            NAMED: tr("Heads by number…"),
+        }
+        self.heads.blockSignals(True)
+        for at, said in enumerate(named.values()):
+            self.heads.setItemText(at, said)
+        self.heads.blockSignals(False)
+        kept = all(getattr(capture.maps[one], "value_norms", None) is not None for one in layers)
+        values = self.toggles["values"]
+        values.setEnabled(kept)
+        values.setToolTip(explanation(tr(VALUED), NORM) if kept else tr(NO_NORMS))
+        self.fuse.setVisible(len(self._several(capture, chosen)) > 1)
+
+    def _several(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
+        try:
+            return self._heads(capture, chosen)
+        except HgvizError:
+            return ()
+
+    def _heads(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
+        kind = self.heads.currentData()
+        if kind == NAMED and self.named.text().strip():
+            return tuple(sorted(heads_named(self.named.text(), capture.spec.layers)))
+        if kind in (HERE, NAMED):
+            return (chosen.head_id,)
+        layers = alike(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)
+        return tuple(HeadId(at, head) for at in layers for head in capture.spec.layers[at].heads)
+
+    def _state(self) -> tuple[object, ...]:
+        boxes = (self.heads, self.fuse, self.limit)
+        buttons = (one.isChecked() for one in self.toggles.values())
+        return (*(one.currentIndex() for one in boxes), self.named.text(), *buttons)
+
+    def _changed(self) -> None:
+        self.named.setVisible(self.heads.currentData() == NAMED)
+        if self.named.isVisible() and self.sender() is self.heads:
+            self.named.setFocus()
+        if (now := self._state()) != self._last:
+            self._last = now
+            self.changed.emit()
+
+
+# --- curve ----------------------------------------------------------------------------------------
+
+
+Curve = tuple[QPointF, QPointF, QPointF, QPointF]  # start, two control points, end
+
+
+def in_view(a: QPointF, b: QPointF, low: float, high: float) -> Curve | None:
+    """The part of a link's curve that lies between low and high along the text: start, two control
+    points, end; None for none. What is far out of view would take long to stroke.
+
+    Along the text the curve goes as 3 t^2 - 2 t^3, which is turned round by a sine.
+    """
+    first, last = a.y(), b.y()
+    if max(first, last) < low or min(first, last) > high:
+        return None
+    bend = QPointF((b.x() - a.x()) / 2, 0)
+    whole = (a, a + bend, b - bend, b)
+    if first == last:
+        return whole
+    parts = sorted((one - first) / (last - first) for one in (low, high))
+    ends = [0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, one))) / 3) for one in parts]
+    if ends == [0.0, 1.0]:
+        return whole
+    return between(whole, *ends)
+
+
+def between(curve: Curve, start: float, end: float) -> Curve:
+    """The part of a cubic curve between two of its parameters: its blossom at each corner."""
+
+    def blossom(*at: float) -> QPointF:
+        points = list(curve)
+        for one in at:
+            points = [p * (1 - one) + q * one for p, q in zip(points, points[1:], strict=False)]
+        return points[0]
+
+    return (
+        blossom(start, start, start), blossom(start, start, end),
+        blossom(start, end, end), blossom(end, end, end),
+    )  # fmt: skip
+
+
+# --- inks -----------------------------------------------------------------------------------------
+
+
+RED, BLUE = 215, 40  # of the 256 colours of signed weights
+
+
+@dataclass(frozen=True, slots=True)
+class Strands:
+    """One strand of every query: its name, and its colours above and below zero."""
+
+    name: str
+    above: QColor
+    below: QColor
+    off: bool = False
+
+
+def strands_of(links: Links, off: frozenset[object]) -> list[Strands]:
+    """How each strand is named and coloured; off: heads that are switched off."""
+    dark = theme.current().dark
+    hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
+    if links.single:
+        alone = len(links.heads) == 1
+        name = str(links.heads[0]) if alone else tr(links.fuse)
+        table = palettes.colours("blue-red", dark)
+        plain = QColor(hues[0])
+        above = QColor(*table[RED].tolist()) if links.signed else plain
+        below = QColor(*table[BLUE].tolist()) if links.signed else plain
+        return [Strands(name, above, below, alone and links.heads[0] in off)]
+    found = []
+    for at, head in enumerate(links.heads):
+        hue = QColor(hues[at % len(hues)])
+        found.append(Strands(str(head), hue, hue, head in off))
+    return found
+
+
+# --- track ----------------------------------------------------------------------------------------
+
+
+LONGEST = 18  # letters of a unit that are shown
+PITCH, LETTER = 22, 17  # px of a row, and of one of a letter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Track:
+    """edges (units + 1,) px of the units shown, from 0; letters (units,): how wide each is."""
+
+    edges: NDArray[np.float64]
+    letters: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, side: Side) -> Track:
+        """A row for each unit."""
+        letters = _letters(side)
+        pitch = LETTER if letters.max(initial=0) <= 2 else PITCH
+        return cls(np.arange(len(side) + 1, dtype=np.float64) * pitch, letters)
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    @property
+    def length(self) -> float:
+        """Px of all of it."""
+        return float(self.edges[-1])
+
+    def middle(self, place: int) -> float:
+        """The middle of a unit."""
+        return float(self.edges[place] + self.edges[place + 1]) / 2
+
+    def at(self, along: float) -> int | None:
+        """The unit at a place."""
+        if not 0 <= along < self.length:
+            return None
+        return int(np.searchsorted(self.edges, along, side="right")) - 1
+
+    def within(self, first: float, last: float) -> tuple[int, int]:
+        """The units between two places, half-open."""
+        start = int(np.searchsorted(self.edges, first, side="right")) - 1
+        stop = int(np.searchsorted(self.edges, last))
+        return max(0, start), max(0, min(stop, len(self)))
+
+
+def _letters(side: Side) -> NDArray[np.int64]:
+    """(units,) How many letters wide each is; those of Chinese, Japanese and Korean are two."""
+    prompt, tokens = side.prompt, side.tokens[side.shown]
+    wide = np.array([_width(one) for one in prompt.text], np.int64)
+    ends = np.concatenate([[0], np.cumsum(wide)])
+    found = np.ones(len(tokens), np.int64)
+    there = np.flatnonzero(tokens[:, 0] >= 0)
+    starts = prompt.spans[tokens[there, 0], 0]
+    stops = prompt.spans[tokens[there, 1] - 1, 1]
+    plain = (starts >= 0) & (stops > starts)
+    limit = len(prompt.text)
+    found[there[plain]] = (
+        ends[np.minimum(stops[plain], limit)] - ends[np.minimum(starts[plain], limit)]
+    )
+    for at in there[~plain]:
+        found[at] = len(" ".join(prompt.pieces[tokens[at, 0] : tokens[at, 1]]))
+    return np.clip(found, 1, LONGEST)
+
+
+@lru_cache(maxsize=4096)
+def _width(character: str) -> int:
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+# --- scene ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """What is shown. links: of the chosen queries, or of all in view; hot: of the query under the
+    pointer, where it is none of these. chosen: places of the queries chosen; key: of the key.
+    """
+
+    links: Links
+    tracks: tuple[Track, Track]
+    strands: tuple[Strands, ...]
+    chosen: frozenset[int] = frozenset()
+    key: int | None = None
+    hot: Links | None = None
+    titles: tuple[str, str] = ("Query", "Key")
+
+    def stays(self, other: Scene) -> bool:
+        """Whether the same texts stood there before."""
+        mine, its = self.links, other.links
+        return mine.queries is its.queries and mine.keys is its.keys
+
+    @property
+    def shown(self) -> Links:
+        """The links whose numbers are said: of the query pointed at, else of those chosen."""
+        return self.hot or self.links
+
+    def beyond(self, view: tuple[int, int]) -> list[tuple[bool, int, int, float]]:
+        """Links of chosen queries to keys that are not in view: whether before, the strongest, how
+        many, how strong that is.
+        """
+        if not self.chosen and self.hot is None:
+            return []
+        size: dict[int, float] = {}
+        for many in self.shown.strands.values():
+            for strand in many:
+                for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
+                    size[key] = max(size.get(key, 0.0), abs(weight))
+        found = []
+        for before in (True, False):
+            out = [key for key in size if (key < view[0] if before else key >= view[1])]
+            if out:
+                top = max(out, key=lambda one: size[one])
+                found.append((before, top, len(out), size[top]))
+        return found
+
+
+def end_label(side: Side, place: int) -> str:
+    """The label of a unit: a token's own, so that bytes of one character are named each."""
+    unit = int(side.shown[place])
+    start, end = (int(one) for one in side.tokens[unit])
+    if start < 0:
+        return "∅"
+    if end - start == 1:
+        return sentences.name(side.prompt, start).strip() or sentences.SPACE
+    found = side.prompt.words(start, end)
+    return sentences.shown(found.strip() or found) or " ".join(side.prompt.pieces[start:end])
+
+
+def amount(value: float, signed: bool, digits: int = 2) -> str:
+    """0.42; with signs, where there can be some."""
+    return sentences.with_sign(value, digits) if signed else sentences.weight(value, digits)
+
+
+# --- plan -----------------------------------------------------------------------------------------
+
+
+PAD = 16
+HEAD = 26  # px of the line that says what the columns are
+COLUMN = 60  # px of the numbers beside the keys
+GAP = 8  # px between a text and its links
+LEAST = 110  # px of links
+WIDEST = 420
+STUB = 18  # px of what says that a link goes on beyond what is in view
+STUB_WIDE = 96
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Of a viewport of width x height px: start and room px along the text; the text of each side
+    between sides[0] and sides[1] across it, its links between ends, and numbers from there on,
+    None where there are none; value: how far it is scrolled, up to most.
+    """
+
+    start: float
+    room: float
+    sides: tuple[tuple[float, float], tuple[float, float]]
+    ends: tuple[float, float]
+    numbers: float | None
+    lengths: tuple[float, float]
+    value: float
+    scene: Scene
+
+    @classmethod
+    def of(cls, scene: Scene, width: float, height: float, value: float) -> Plan:
+        """The plan of a scene."""
+        lengths = scene.tracks[0].length, scene.tracks[1].length
+        letter = QFontMetricsF(theme.mono(1.0)).horizontalAdvance("0")
+        most = max(48.0, width * 0.26)
+        wide = [
+            min(most, min(LONGEST, int(one.letters.max(initial=3))) * letter + 14)
+            for one in scene.tracks
+        ]
+        wide = [max(44.0, one) for one in wide]
+        free = width - 2 * PAD - wide[0] - wide[1] - 2 * GAP - LEAST
+        column = COLUMN if len(scene.strands) == 1 and free >= COLUMN else 0
+        reach = min(WIDEST, free + LEAST - column)
+        # what is left over stands at both ends
+        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach - column
+        left = PAD + max(0.0, spare) / 2
+        first = left, left + wide[0]
+        ends = first[1] + GAP, first[1] + GAP + reach
+        second = ends[1] + GAP, ends[1] + GAP + wide[1]
+        return cls(
+            HEAD, height - HEAD, (first, second), ends, second[1] if column else None, lengths,
+            value, scene,
+        )  # fmt: skip
+
+    @property
+    def most(self) -> float:
+        """How far it scrolls: as far as the longer of the two goes."""
+        return max(0.0, max(self.lengths) + 8 - self.room)
+
+    def scrolled(self, value: float) -> Plan:
+        """The same, scrolled elsewhere."""
+        return replace_dataclass(self, value=value)
+
+    def offset(self, side: int) -> float:
+        """How far a side is scrolled; of two lengths, each is at the same part of its own."""
+        over = max(0.0, self.lengths[side] + 8 - self.room)
+        return self.value * over / self.most if self.most else 0.0
+
+    def scroll_to(self, side: int, along: float) -> float:
+        """How far to scroll so that a side begins at a place."""
+        over = max(0.0, self.lengths[side] + 8 - self.room)
+        return min(max(0.0, along), over) * self.most / over if over else 0.0
+
+    def shown(self, side: int) -> tuple[int, int]:
+        """The units of a side in view, half-open."""
+        first = self.offset(side)
+        return self.scene.tracks[side].within(first, first + self.room)
+
+    def along(self, side: int, place: int) -> float:
+        """The middle of a unit along the text, in px of the viewport."""
+        return self.start + self.scene.tracks[side].middle(place) - self.offset(side)
+
+    def box(self, side: int, place: int) -> QRectF:
+        """Where a unit is written."""
+        track, off = self.scene.tracks[side], self.start - self.offset(side)
+        a, b = float(track.edges[place]) + off, float(track.edges[place + 1]) + off
+        low, high = self.sides[side]
+        return QRectF(low, a, high - low, b - a)
+
+    def end(self, side: int, place: int) -> QPointF:
+        """Where links meet a unit."""
+        return QPointF(self.ends[side], self.along(side, place))
+
+    def side_at(self, x: float, y: float) -> int | None:
+        """Which text is at a place, with the numbers beside the keys."""
+        if y < self.start:
+            return None
+        for side, (low, high) in enumerate(self.sides):
+            if low - GAP <= x <= high + GAP:
+                return side
+        return 1 if x > self.sides[1][1] else 0 if x < self.sides[0][0] else None
+
+    def stubs(self, scene: Scene) -> list[tuple[QRectF, int]]:
+        """Where it is said that links go on beyond what is in view, and to which key."""
+        found = []
+        for before, place, *_ in scene.beyond(self.shown(1)):
+            low, high = self.sides[1]
+            y = self.start if before else self.start + self.room - STUB
+            wide = max(STUB_WIDE, high - low)
+            found.append((QRectF(low - GAP / 2, y, wide, STUB), place))
+        return found
+
+
+# --- brush ----------------------------------------------------------------------------------------
+
+
+THIN, THICK = 0.8, 6.0  # px
+PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
+NEGATIVE = [3.0, 2.0]  # in widths of a line
+EDGE = 8.0  # px beyond what is in view that curves are stroked
+ALL = 0.6  # of that, where all queries have links
+TAGGED = 8  # heads at most that have their number on a link
+MOST = 4000  # links that are painted, the strongest
+STEP = 3.0  # px between strands that end at one key
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+CENTRE = Qt.AlignmentFlag.AlignCenter
+
+
+class Brush:
+    """One painting. hot: the side and place under the pointer."""
+
+    def __init__(
+        self,
+        painter: QPainter,
+        scene: Scene,
+        plan: Plan,
+        hot: tuple[int, int] | None,
+        focused: bool,
+    ) -> None:
+        self.painter, self.scene, self.plan, self.hot = painter, scene, plan, hot
+        self.focused = focused
+        self.theme = theme.current()
+        self.views = plan.shown(0), plan.shown(1)
+        self.fonts = {
+            (none, bold): theme.mono(0.92 if none else 1.0, 600 if bold else 400)
+            for none in (False, True) for bold in (False, True)
+        }  # fmt: skip
+        self.letter = QFontMetricsF(self.fonts[False, True]).horizontalAdvance("0")
+
+    def paint(self) -> None:
+        """Links first, then what they link."""
+        painter, plan = self.painter, self.plan
+        painter.save()
+        painter.setClipRect(QRectF(0, plan.start, 1e5, plan.room))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._links()
+        self._texts()
+        self._numbers()
+        painter.restore()
+        self._heads()
+        self._stubs()
+
+    # --- links ------------------------------------------------------------------------------------
+
+    def _links(self) -> None:
+        scene, plan = self.scene, self.plan
+        found: list[tuple[bool, float, float, int, int, int]] = []
+        for links in filter(None, (scene.links, scene.hot)):
+            peak = max(scene.links.peak, links.peak) or 1.0
+            for place, many in links.strands.items():
+                for number, strand in enumerate(many):
+                    for key, weight in zip(
+                        strand.keys.tolist(), strand.weights.tolist(), strict=True
+                    ):
+                        front = self._in_front(place, key, links)
+                        found.append((front, abs(weight) / peak, weight, number, place, key))
+        found.sort(key=lambda one: one[:2])
+        strands = len(scene.strands)
+        step = min(STEP, 14 / max(1, strands))
+        for front, part, weight, number, place, key in found[-MOST:]:
+            if not self._near(place, key):
+                continue
+            beside = step * (number - (strands - 1) / 2)
+            self._link(plan, place, key, weight, part, scene.strands[number], beside, front)
+        if 1 < strands <= TAGGED and scene.chosen:
+            self._tags(found, step)
+
+    def _tags(self, found: list[tuple[bool, float, float, int, int, int]], step: float) -> None:
+        """The number of every head, on the strongest of its links whose middle is in view."""
+        painter, tagged, placed = self.painter, set[int](), list[QRectF]()
+        painter.setFont(theme.font(0.85, 600))
+        metrics = painter.fontMetrics()
+        count = len(self.scene.strands)
+        for front, _, _, number, place, key in reversed(found[-MOST:]):
+            if number in tagged or not front or not self._near(place, key):
+                continue
+            a, b = self.plan.end(0, place), self.plan.end(1, key)
+            beside = step * (number - (count - 1) / 2)
+            end = b + QPointF(0, beside)
+            bend = QPointF((b.x() - a.x()) / 2, 0)
+            # side by side along curves of one course
+            part = 0.35 + 0.4 * (number + 1) / (count + 1)
+            at = between((a, a + bend, end - bend, end), part, part)[0]
+            name = self.scene.strands[number].name
+            box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
+            box.moveCenter(at)
+            inside = self.plan.start < at.y() < self.plan.start + self.plan.room
+            if not inside or any(box.intersects(other) for other in placed):
+                continue
+            tagged.add(number)
+            placed.append(box)
+            painter.setPen(QPen(self.scene.strands[number].above, 1.2))
+            painter.setBrush(self.theme.pane)
+            painter.drawRoundedRect(box, 5, 5)
+            painter.setPen(self.theme.text)
+            painter.drawText(box, CENTRE, name)
+
+    def _in_front(self, place: int, key: int, links: Links) -> bool:
+        """Whether a link is one of those looked at; all are where nothing is pointed at."""
+        if self.hot is None:
+            return links is self.scene.shown
+        side, at = self.hot
+        if side == 0 and at not in links.strands and self.scene.hot is None:
+            return True
+        return (place if side == 0 else key) == at
+
+    def _near(self, place: int, key: int) -> bool:
+        """Whether any of a link can be in view."""
+        a, b = self.plan.along(0, place), self.plan.along(1, key)
+        return max(a, b) >= self.plan.start and min(a, b) <= self.plan.start + self.plan.room
+
+    def _link(
+        self,
+        plan: Plan,
+        place: int,
+        key: int,
+        weight: float,
+        part: float,
+        strand: Strands,
+        beside: float,
+        front: bool,
+    ) -> None:
+        a, b = plan.end(0, place), plan.end(1, key) + QPointF(0, beside)
+        curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE)
+        if curve is None:
+            return
+        path = QPainterPath(curve[0])
+        path.cubicTo(*curve[1:])
+        colour = strand.below if weight < 0 else strand.above
+        alpha = (PALE + (FULL - PALE) * part) if front else BACK
+        alpha *= (0.35 if strand.off else 1.0) * (1.0 if self.scene.chosen else ALL)
+        wide = THIN + (THICK - THIN) * part
+        # a line of 1 px takes a tenth of the time
+        pen = QPen(ink.faint(colour, alpha), wide if wide >= 1.6 else 1.0)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if weight < 0:
+            pen.setDashPattern(NEGATIVE)
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        self.painter.setPen(pen)
+        self.painter.drawPath(path)
+
+    # --- texts ------------------------------------------------------------------------------------
+
+    def _texts(self) -> None:
+        scene, links = self.scene, self.scene.links
+        linked = {int(key) for many in scene.shown.strands.values() for one in many
+                  for key in one.keys}  # fmt: skip
+        for side, of in enumerate((links.queries, links.keys)):
+            for place in range(*self.views[side]):
+                box = self.plan.box(side, place)
+                chosen = side == 0 and place in scene.chosen
+                key = side == 1 and place == scene.key
+                hot = self.hot == (side, place)
+                self._unit(of, place, side, box, chosen, key, hot, side == 1 and place in linked)
+
+    def _unit(
+        self, of: Side, place: int, side: int, box: QRectF, chosen: bool, key: bool, hot: bool,
+        linked: bool,
+    ) -> None:  # fmt: skip
+        painter, now = self.painter, self.theme
+        inner = box.adjusted(1, 1, -1, -1)
+        if chosen or hot:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.mark_tint if chosen else now.hover)
+            painter.drawRoundedRect(inner, 4, 4)
+        if chosen or key:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
+            painter.drawRoundedRect(inner, 4, 4)
+        none = bool(of.special[of.shown[place]])
+        bold = chosen or linked
+        painter.setFont(self.fonts[none, bold])
+        quiet = none or (side == 1 and self.scene.chosen and not linked)
+        colour = now.mark_text if chosen else now.secondary if quiet else now.text
+        painter.setPen(colour)
+        room = box.width() - 8
+        text = end_label(of, place)
+        metrics = painter.fontMetrics()
+        if 2 * len(text) * self.letter > room and metrics.horizontalAdvance(text) > room:
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
+        painter.drawText(box.adjusted(4, 0, -4, 0), RIGHT if side == 0 else LEFT, text)
+
+    # --- numbers ----------------------------------------------------------------------------------
+
+    def _numbers(self) -> None:
+        scene, plan = self.scene, self.plan
+        links = scene.shown
+        if not scene.chosen and scene.hot is None:
+            links = self._pointed() or links
+            if links is scene.links and self.hot is None:
+                return
+        painter, (first, last) = self.painter, self.views[1]
+        painter.setFont(theme.font(0.85))
+        painter.setPen(self.theme.text)
+        if plan.numbers is not None:
+            for place in {int(key) for (strand,) in links.strands.values() for key in strand.keys}:
+                if first <= place < last:
+                    said = amount(
+                        float(links.joint[0, place]), links.signed, 3 if links.values else 2
+                    )
+                    row = plan.box(1, place)
+                    box = QRectF(plan.numbers, row.top(), COLUMN - 6, row.height())
+                    painter.drawText(box, RIGHT, said)
+        self._into()
+
+    def _pointed(self) -> Links | None:
+        """Of all queries in view, the one under the pointer."""
+        if self.hot is None or self.hot[0] != 0 or self.hot[1] not in self.scene.links.strands:
+            return None
+        one = self.scene.links
+        strands = one.strands[self.hot[1]]
+        joint = np.zeros_like(one.joint)
+        for number, strand in enumerate(strands):
+            joint[number, strand.keys] = strand.weights
+        return Links(one.queries, one.keys, one.heads, one.fuse, {self.hot[1]: strands}, joint,
+                     one.signed, one.values)  # fmt: skip
+
+    def _into(self) -> None:
+        """Beside the queries, what each gives the key under the pointer, or the one chosen where
+        the keyboard is here."""
+        chosen = (1, self.scene.key) if self.focused and self.scene.key is not None else None
+        hot = self.hot or chosen
+        if hot is None or hot[0] != 1 or len(self.scene.strands) != 1:
+            return
+        painter, plan, key = self.painter, self.plan, hot[1]
+        painter.setFont(theme.font(0.85))
+        for place, (strand, *_) in self.scene.links.strands.items():
+            at = np.flatnonzero(strand.keys == key)
+            if not len(at) or not self.views[0][0] <= place < self.views[0][1]:
+                continue
+            said = amount(float(strand.weights[at[0]]), self.scene.links.signed)
+            box = plan.box(0, place)
+            wide = painter.fontMetrics().horizontalAdvance(said) + 8
+            box = QRectF(box.right() + 3, box.top() + 2, wide, box.height() - 4)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ink.faint(self.theme.pane, 0.9))
+            painter.drawRoundedRect(box, 4, 4)
+            painter.setPen(self.theme.text)
+            painter.drawText(box, CENTRE, said)
+
+    # --- what the columns are ---------------------------------------------------------------------
+
+    def _heads(self) -> None:
+        painter, plan, now = self.painter, self.plan, self.theme
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(theme.font(0.85, 600))
+        painter.setPen(now.secondary)
+        for side, title in enumerate(self.scene.titles):
+            low, high = plan.sides[side]
+            box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
+            if side == 0:
+                box = QRectF(high - 64, 0, 60, HEAD)
+            painter.drawText(box, LEFT if side else RIGHT, title)
+        if plan.numbers is not None:
+            strand = self.scene.strands[0]
+            name = tr("{head} off", head=strand.name) if strand.off else strand.name
+            box = QRectF(plan.numbers, 0, COLUMN - 6, HEAD)
+            painter.drawText(box, RIGHT, name)
+            x = box.right() - painter.fontMetrics().horizontalAdvance(name) - 19
+            for colour in (strand.above, strand.below):
+                painter.setPen(QPen(colour, 4))
+                painter.drawLine(QPointF(x, box.center().y()), QPointF(x + 7, box.center().y()))
+                x += 7
+        painter.fillRect(QRectF(0, HEAD - 1, painter.viewport().width(), 1), now.line)
+
+    def _stubs(self) -> None:
+        """How many links go on beyond what is in view, and to what most."""
+        painter, now, keys = self.painter, self.theme, self.scene.links.keys
+        said = self.scene.beyond(self.views[1])
+        for (box, place), (before, _, count, _) in zip(
+            self.plan.stubs(self.scene), said, strict=True
+        ):
+            painter.setPen(QPen(now.edge, 1))
+            painter.setBrush(now.pane)
+            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+            arrow = "↑" if before else "↓"
+            more = f" +{count - 1}" if count > 1 else ""
+            painter.setPen(now.text)
+            painter.setFont(theme.font(0.85, 500))
+            text = f"{arrow} {end_label(keys, place)}{more}"
+            text = painter.fontMetrics().elidedText(
+                text, Qt.TextElideMode.ElideRight, int(box.width()) - 10
+            )
+            painter.drawText(box, CENTRE, text)
+
+
+# --- telling --------------------------------------------------------------------------------------
+
+
+# by whether weights can be negative, and whether the strongest link is named
+SAID = {
+    (False, False): "{who}: {links} with {share} of the weight",
+    (False, True): "{who}: {links} with {share} of the weight, most {key} {amount}",
+    (True, False): "{who}: {links} with {share} of the magnitude",
+    (True, True): "{who}: {links} with {share} of the magnitude, most {key} {amount}",
+}
+
+
+def told(links: Links, hot: Links | None, linking: Linking, capture: Capture) -> str:
+    """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89"."""
+    shown = hot or links
+    strands = [one for many in shown.strands.values() for one in many]
+    if not shown.strands:
+        return tr("The query is a special token, and these are hidden: press Special to see it.")
+    count = sum(len(one.keys) for one in strands)
+    total = sum(one.total for one in strands)
+    off = [str(one) for one in shown.heads if one in capture.off]
+    if off and len(off) == len(shown.heads):
+        if len(off) > 1:
+            return tr("Heads {heads} are switched off.", heads=", ".join(off))
+        return tr("Head {head} is switched off.", head=off[0])
+    if not count:
+        none = "No weight is large enough to be drawn." if total else "Nothing is looked at here."
+        return tr(none)
+    part = sum(one.part * one.total for one in strands) / total if total else 0.0
+    single = len(shown.strands) == 1
+    who = tr("{n:,} queries", n=len(shown.strands))
+    if single:
+        who = sentences.quoted(end_label(shown.queries, next(iter(shown.strands))))
+    parts = {"who": who, "links": sentences.counted(count, "link"), "share": share(part)}
+    top = strands[0] if single and shown.single and len(strands[0].keys) else None
+    if top is not None:
+        digits = 3 if shown.values else 2
+        parts["key"] = sentences.quoted(end_label(shown.keys, int(top.keys[0])))
+        parts["amount"] = amount(float(top.weights[0]), shown.signed, digits)
+    said = [tr(SAID[shown.signed, top is not None], **parts)]
+    hidden = sum(one.hidden for one in strands)
+    if hidden > 0 and total:
+        said.append(tr("{share} on special tokens, hidden", share=share(hidden / total)))
+    if linking.values:
+        said.append(tr("weight × |v·W_O|"))
+    if shown.signed:
+        said.append(tr("dashed: below zero"))
+    return " · ".join(said)
+
+
+def table_of(links: Links) -> list[list[str]]:
+    """A row for every link: both ends, the head (or how heads are put together), the weight."""
+    rows = [[tr("Query position"), tr("Query"), tr("Key position"), tr("Key"), tr("Head"),
+             tr("Weight")]]  # fmt: skip
+    heads = [tr(links.fuse)] if links.single and len(links.heads) > 1 else map(str, links.heads)
+    named = tuple(heads)
+    for place, many in links.strands.items():
+        for head, strand in zip(named, many, strict=True):
+            for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
+                ends = *_end(links.queries, place), *_end(links.keys, key)
+                rows.append([*ends, head, repr(float(weight))])
+    return rows
+
+
+def _end(side: Side, place: int) -> tuple[str, str]:
+    """The token of a unit, as a number, and what is written for it."""
+    token = side.token(place)
+    return "" if token is None else str(token), end_label(side, place)
+
+
+# --- web ------------------------------------------------------------------------------------------
+
+
+TURN = 66  # px for one
+QUERY, KEY = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What is under the pointer: a unit on the side of queries or of keys, at a place."""
+
+    side: int
+    place: int
+
+
+class Web(QAbstractScrollArea):
+    """Queries on one side, keys on the other; says what the pointer chooses."""
+
+    pointed = Signal(object)  # a Spot, None for nothing
+    queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
+    keyed = Signal(int)  # a place
+    stepped = Signal(str, int, bool)  # query or key, by so much, adding
+    left = Signal()  # Escape
+    moved = Signal()  # other units are in view
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scene: Scene | None = None
+        self.plan: Plan | None = None
+        self.hot: Spot | None = None
+        self._dragging = self._mine = False  # mine: what is chosen was chosen here
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.viewport().setMouseTracking(True)
+        self.setMinimumSize(160, 80)
+        self.setAccessibleName(tr("Links between queries and keys"))
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.bar = self.verticalScrollBar()
+        self.bar.valueChanged.connect(self._scrolled)
+
+    # --- what is shown ----------------------------------------------------------------------------
+
+    def show_scene(self, scene: Scene | None) -> None:
+        """Show links; the same texts stay where they are."""
+        old, self.scene = self.scene, scene
+        fresh = old is None or scene is None or not scene.stays(old)
+        if fresh:
+            self.hot = None
+        self._lay_out()
+        others = old is None or scene is None or scene.chosen != old.chosen
+        if scene is not None and (fresh or (others and not self._mine)):
+            self._show_links(scene)
+        self._mine = False
+        self.viewport().update()
+
+    def _show_links(self, scene: Scene) -> None:
+        """Scroll to the queries chosen, and to their strongest key where both fit."""
+        if not scene.chosen or self.plan is None:
+            return
+        self.reveal(min(scene.chosen))
+        beyond = scene.beyond(self.plan.shown(KEY))
+        if not beyond:
+            return
+        key = max(beyond, key=lambda one: one[3])[1]
+        a = scene.tracks[QUERY].middle(min(scene.chosen))
+        b = scene.tracks[KEY].middle(key)
+        if abs(b - a) < self.plan.room - 60:
+            value = self.plan.scroll_to(QUERY, (a + b) / 2 - self.plan.room / 2)
+        else:  # the query at the far end: as much as can be seen of the way there
+            edge = 40 if b > a else self.plan.room - 40
+            value = self.plan.scroll_to(QUERY, a - edge)
+        self.bar.setValue(round(value))
+
+    def reveal(self, place: int, side: int = QUERY) -> None:
+        """Scroll just as far as it takes to see a unit, and some of what is around it."""
+        if self.scene is None or self.plan is None or place >= len(self.scene.tracks[side]):
+            return
+        margin = self.plan.room / 4
+        middle = self.scene.tracks[side].middle(place)
+        at = middle - self.plan.offset(side)
+        if not margin / 4 <= at <= self.plan.room - margin / 4:
+            self.bar.setValue(round(self.plan.scroll_to(side, middle - self.plan.room / 2)))
+
+    def in_view(self) -> tuple[int, int]:
+        """The queries in view, half-open."""
+        return (0, 0) if self.plan is None else self.plan.shown(QUERY)
+
+    def _lay_out(self) -> None:
+        if self.scene is None:
+            self.bar.setRange(0, 0)
+            return
+        size = self.viewport().size()
+        self.plan = Plan.of(self.scene, size.width(), size.height(), self.bar.value())
+        self.bar.blockSignals(True)
+        self.bar.setPageStep(max(1, int(self.plan.room)))
+        self.bar.setSingleStep(TURN // 3)
+        self.bar.setRange(0, max(0, int(self.plan.most)))
+        self.bar.blockSignals(False)
+        self.plan = self.plan.scrolled(self.bar.value())
+
+    def _scrolled(self) -> None:
+        if self.plan is not None:
+            self.plan = self.plan.scrolled(self.bar.value())
+            self.viewport().update()
+            self.moved.emit()
+
+    # --- painting ---------------------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The texts, the links, the numbers."""
+        with QPainter(self.viewport()) as painter:
+            painter.fillRect(self.viewport().rect(), theme.current().pane)
+            if self.scene is not None and self.plan is not None:
+                hot = None if self.hot is None else (self.hot.side, self.hot.place)
+                Brush(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
+            if self.hasFocus():
+                ink.focus_ring(painter, QRectF(self.viewport().rect()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out again; other units may be in view."""
+        super().resizeEvent(event)
+        self._lay_out()
+        self.moved.emit()
+
+    def focusInEvent(self, event) -> None:
+        """Show that keys act here."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event) -> None:
+        """Keys act elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    # --- pointer ----------------------------------------------------------------------------------
+
+    def spot(self, place: QPointF) -> Spot | None:
+        """The unit at a place of the viewport; of the two sides, only their text counts."""
+        if self.plan is None or self.scene is None:
+            return None
+        side = self.plan.side_at(place.x(), place.y())
+        if side is None:
+            return None
+        found = self.track(side).at(place.y() - self.plan.start + self.plan.offset(side))
+        return None if found is None else Spot(side, found)
+
+    def track(self, side: int) -> Track:
+        """Where the units of a side lie."""
+        assert self.scene is not None
+        return self.scene.tracks[side]
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to an end."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        if self.plan is not None and self.scene is not None:
+            for box, place in self.plan.stubs(self.scene):
+                if box.contains(event.position()):
+                    self.reveal(place, KEY)
+                    return
+        found = self.spot(event.position())
+        if found is None:
+            return
+        keys = event.modifiers()
+        if found.side == KEY:
+            self.keyed.emit(found.place)
+            return
+        adds = bool(keys & Qt.KeyboardModifier.ControlModifier)
+        self._dragging = self._mine = True
+        self.queried.emit(found.place, adds, bool(keys & Qt.KeyboardModifier.ShiftModifier))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Point, or drag over several queries."""
+        found = self.spot(event.position())
+        if found == self.hot:
+            return
+        self.point(found)
+        self.pointed.emit(found)
+        if self._dragging and found is not None and found.side == QUERY:
+            self._mine = True
+            self.queried.emit(found.place, False, True)
+
+    def point(self, spot: Spot | None) -> None:
+        """What the pointer is over, here or in another pane."""
+        if spot != self.hot:
+            self.hot = spot
+            self.viewport().update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        self._dragging = False
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The pointer is over nothing."""
+        self.point(None)
+        self.pointed.emit(None)
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """The pointer may leave the viewport alone."""
+        if event.type() == QEvent.Type.Leave:
+            self.leaveEvent(event)
+        return super().viewportEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Along the text."""
+        self.bar.setValue(round(self.bar.value() - turns_along(event) * TURN))
+        event.accept()
+
+    # --- keys -------------------------------------------------------------------------------------
+
+    def event(self, event: QEvent) -> bool:
+        """Arrows are taken before they are the menu's."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            taken = self._step_of(event) is not None or event.key() == Qt.Key.Key_Escape
+            event.setAccepted(taken)
+            if taken:
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Up and down move the query, with Shift they add to it; left and right the key."""
+        step = self._step_of(event)
+        if step is not None:
+            adding = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            self.stepped.emit(*step, adding)
+        elif event.key() in (Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
+            way = 1 if event.key() == Qt.Key.Key_PageDown else -1
+            self.bar.setValue(self.bar.value() + way * self.bar.pageStep())
+        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            home = event.key() == Qt.Key.Key_Home
+            self.bar.setValue(self.bar.minimum() if home else self.bar.maximum())
+        elif event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            event.ignore()
+
+    def _step_of(self, event: QKeyEvent) -> tuple[str, int] | None:
+        if event.modifiers() & (
+            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        ):
+            return None
+        key = Qt.Key(event.key())
+        return {
+            Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
+            Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
+        }.get(key)  # fmt: skip
+
+
+# --- links ----------------------------------------------------------------------------------------
+
 
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
 FIRST = 60  # of all, before anybody knows what is in view
@@ -118,7 +1213,9 @@ class LinksView(View):
         hover = session.hover
         pointed = None if hover is None or session.looked_at is not hover else hover.query
         try:
-            linking = replace(self.bar.linking(capture, chosen), queries=self._tokens(session))
+            linking = replace_dataclass(
+                self.bar.linking(capture, chosen), queries=self._tokens(session)
+            )
         except HgvizError as error:
             return self._refused(Found(capture, chosen, Linking(), error=error))
         return self._read(capture, chosen, linking, pointed, self.web.in_view())
@@ -160,7 +1257,9 @@ class LinksView(View):
         linking = self.found.linking
         if not linking.queries and self.found.links is not None:
             rows = (self.found.links.queries.token(one) for one in self.found.links.strands)
-            linking = replace(linking, queries=tuple(one for one in rows if one is not None))
+            linking = replace_dataclass(
+                linking, queries=tuple(one for one in rows if one is not None)
+            )
         return Spec("links", session.selection, session.display, links=linking)
 
     def as_text(self) -> str:
@@ -206,9 +1305,9 @@ class LinksView(View):
                 if place is not None and (place not in links.strands or len(places) > 1):
                     hot = yield from linked(capture, chosen, linking, (place,), sides)
         except HgvizError as error:
-            return replace(found, error=error)
+            return replace_dataclass(found, error=error)
         marked = frozenset(places) if linking.queries else frozenset()
-        return replace(found, links=links, hot=hot, chosen=marked)
+        return replace_dataclass(found, links=links, hot=hot, chosen=marked)
 
     def _sides_of(self, capture: Capture, layer: int, linking: Linking) -> tuple[Side, Side]:
         """What stands along both sides; the same object as long as it is the same."""
@@ -239,12 +1338,12 @@ class LinksView(View):
             mean = "{n:,} heads: mean" if linking.fuse == "mean" else "{n:,} heads"
             title = tr(mean, n=len(heads))
         self.head.title.setText(title)
-        self.level.setText(words.ends(result.capture.spec, result.selection.layer))
+        self.level.setText(sentences.ends(result.capture.spec, result.selection.layer))
         self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
         many = len(result.chosen)
         noun = "word" if linking.words else result.capture.query_prompt(result.selection.layer).unit
-        note = words.counted(many, noun) if many > 1 else ""
+        note = sentences.counted(many, noun) if many > 1 else ""
         self.head.note.say(note if linking.queries else tr("every query in view"))
         self.everything.setEnabled(bool(linking.queries))
 
@@ -293,9 +1392,9 @@ class LinksView(View):
         hover, chosen = None, self.session.selection
         if spot is not None and (token := self._token(spot.side, spot.place)) is not None:
             if spot.side == QUERY:
-                hover = replace(chosen, query=token, key=None)
+                hover = replace_dataclass(chosen, query=token, key=None)
             elif chosen.query is not None:
-                hover = replace(chosen, key=token)
+                hover = replace_dataclass(chosen, key=token)
         self.session.put(hover=hover)
 
     def _query(self, place: int, adds: bool, upto: bool) -> None:
@@ -322,14 +1421,18 @@ class LinksView(View):
         assert self.session is not None
         same = query == self.session.selection.query
         self._queries = tokens
-        self.session.put(hover=None, selection=replace(self.session.selection, query=query))
+        self.session.put(
+            hover=None, selection=replace_dataclass(self.session.selection, query=query)
+        )
         if same:
             self.refresh()
 
     def _key(self, place: int) -> None:
         token = self._token(1, place)
         if self.session is not None and token is not None:
-            self.session.put(hover=None, selection=replace(self.session.selection, key=token))
+            self.session.put(
+                hover=None, selection=replace_dataclass(self.session.selection, key=token)
+            )
 
     def _step(self, side: str, by: int, adding: bool) -> None:
         if self.session is None:
@@ -356,7 +1459,8 @@ class LinksView(View):
         if self.session is not None:
             self._queries = ()
             self.session.put(
-                hover=None, selection=replace(self.session.selection, query=None, key=None)
+                hover=None,
+                selection=replace_dataclass(self.session.selection, query=None, key=None),
             )
 
     def _ask_export(self) -> None:

@@ -13,14 +13,13 @@ from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
 from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
 from hgviz.examples import EACH, SEED
-from hgviz.gui import plots
+from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
-from hgviz.gui.charts import ChartWidget
+from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Line, Mark, Note, Plot, Points
+from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
-from hgviz.gui.plots import Axis, Band, Bars, Chart, Line, Mark, Note, Plot, Points
-from hgviz.gui.prune_parts.explained import told
-from hgviz.gui.prune_parts.shades import place_noun
-from hgviz.gui.prune_parts.studied import wanting
+from hgviz.gui.sentences import told
+from hgviz.gui.trials import wanting
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, PaneHead, Progress, Words, label, tip
 

@@ -1,8 +1,4 @@
-"""What nobody foresaw, in a file: tracebacks of errors and what Qt warns of, for a report.
-
-What is told on the terminal stays as it is. Errors that hgviz foresees are told to the person at
-work, and are no news for a log.
-"""
+"""The log of errors that nobody foresaw."""
 
 from __future__ import annotations
 
@@ -10,6 +6,9 @@ import logging
 import os
 import sys
 import threading
+from io import TextIOWrapper
+from logging import LogRecord
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +23,9 @@ from PySide6.QtCore import (
 
 from hgviz import __version__
 from hgviz.core import HgvizError
+
+# --- log ------------------------------------------------------------------------------------------
+
 
 MOST, KEPT = 512 << 10, 3  # bytes of a file, and older files beside it
 FORMAT = f"%(asctime)s %(levelname)s hgviz {__version__}, process %(process)d\n%(message)s\n"
@@ -81,8 +83,6 @@ def record(error: BaseException) -> None:
 def _open() -> None:
     """Have a file to write to, once there is something to write; it is seldom needed."""
     if _before and not _files:
-        from hgviz.gui.helping.logfile import Quiet
-
         handler = Quiet(file(), maxBytes=MOST, backupCount=KEPT, encoding="utf-8", delay=True)
         handler.setFormatter(logging.Formatter(FORMAT))
         _log.addHandler(handler)
@@ -98,3 +98,17 @@ def _of_qt(kind: QtMsgType, context: QMessageLogContext, words: str) -> None:
         print(qFormatLogMessage(kind, context, words), file=sys.stderr, flush=True)
     if kind == QtMsgType.QtFatalMsg:
         os.abort()
+
+
+# --- logfile --------------------------------------------------------------------------------------
+
+
+class Quiet(RotatingFileHandler):
+    """A file that is made when there is something to write, and that a disk may refuse."""
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+        return super()._open()
+
+    def handleError(self, record: LogRecord) -> None:
+        """What cannot be written is lost: to say so would be the next error."""

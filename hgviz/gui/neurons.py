@@ -1,21 +1,248 @@
-"""All keys of one query, a row each: its elements as colours, then every number on the way."""
+"""One query with all its keys, from q . k element by element to the weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QGuiApplication,
+    QHelpEvent,
+    QImage,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QToolTip, QVBoxLayout, QWidget
 
-from hgviz.core import Integers
-from hgviz.gui import ink, theme
-from hgviz.gui.heads_parts.metrics import Cited, explanation
+from hgviz import palettes
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import Capture, HeadId, Integers, Prompt, Selection, Task
+from hgviz.figures.spec import Spec
+from hgviz.gui import ink, sentences, theme
+from hgviz.gui.grid import Names, Words
+from hgviz.gui.grid import Words as Texts
 from hgviz.gui.language import tr
-from hgviz.gui.neurons_parts.dissected import Dissected, number
-from hgviz.gui.neurons_parts.paint import image_of
+from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
-from hgviz.maps.anatomy import Stage
+from hgviz.gui.view import View
+from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, tip
+from hgviz.maps import LazyMap, Mixed
+from hgviz.maps.anatomy import Anatomy, Stage, dissect
+
+if TYPE_CHECKING:
+    from hgviz.session import Session
+
+# --- dissected ------------------------------------------------------------------------------------
+
+
+ADDED = "{query} with {key}: {products} of {q} and {k} add up to {total}"
+SQUARED = (
+    "{query} with {key}: {products} of {q} and {k}, less half the square of k’s length, "
+    "add up to {total}"
+)
+FAR = "those with the distance add up to {amount}"
+CENTRE = "the distance from the centre adds {amount}"
+CENTRE_ALONE = "{query} with {key}: the distance from the centre adds {amount}"
+OVER = "over the sum of the row, {total}, it is {weight}, the weight"
+SQUARES = "its square over the sum of squares of the row, {total}, is {weight}, the weight"
+MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dissected:
+    """One row of a head, and what its row and columns stand for.
+
+    products and positions: the largest of their elements by magnitude, of all keys.
+    """
+
+    capture: Capture
+    head: HeadId
+    anatomy: Anatomy
+    rows: Names
+    columns: Names
+    products: float
+    positions: float
+
+    @property
+    def row(self) -> int:
+        """The row of the map."""
+        return self.anatomy.query.row
+
+    @property
+    def strongest(self) -> int | None:
+        """The column with the largest weight; None where there are no keys."""
+        weights = self.anatomy.weights
+        return int(np.abs(weights).argmax()) if len(weights) else None
+
+    def order(self, by_weight: bool) -> Integers:
+        """The columns as they are listed: in their order, or the largest weight first."""
+        if not by_weight:
+            return np.arange(len(self.anatomy.weights))
+        return np.argsort(-np.abs(self.anatomy.weights), kind="stable")
+
+    def sentence(self, column: int) -> str:
+        """The way of one key: "64 products add up to 12.310; times 0.125 that is 1.539; …"."""
+        one, key = self.anatomy, _quoted(self.columns.glyph(column))
+        if one.filled:
+            weight = self._at("weight", column)
+            filled = "{query} sees no key; its row is filled evenly, with {weight} on {key}."
+            return tr(filled, query=self._asking, weight=weight, key=key)
+        said = [*self._scored(column, key), *self._weighed(column)]
+        return tr("{steps}.", steps="; ".join(said))
+
+    def _at(self, kind: str, column: int) -> str:
+        """A number on the way of a key; "" where there is none."""
+        found = self.anatomy.stage(kind)
+        return "" if found is None else number(float(found[column]))
+
+    def _scored(self, column: int, key: str) -> Iterator[str]:
+        """What is multiplied and added up: a clause for each step as far as the score."""
+        one = self.anatomy
+        act, far = ACTIVATIONS[one.activation], one.query.far
+        position = self._at("position", column)
+        if one.keys.any() or far is None or len(far) > 1:
+            q, k = ("φ(q)", "φ(k)") if act.features else ("q", "k")
+            yield tr(
+                SQUARED if act.of_keys else ADDED, query=self._asking, key=key, q=q, k=k,
+                products=sentences.counted(one.keys.shape[1], "product"),
+                total=self._at("product", column),
+            )  # fmt: skip
+            if far is not None:
+                yield tr(FAR if len(far) > 1 else CENTRE, amount=position)
+        else:
+            yield tr(CENTRE_ALONE, query=self._asking, key=key, amount=position)
+        if score := self._at("score", column):
+            scale = f"{one.query.rule.scale:.4g}"
+            yield tr("times {scale} that is {score}", scale=scale, score=score)
+
+    def _weighed(self, column: int) -> Iterator[str]:
+        """What becomes of a score: a clause for each step as far as the weight."""
+        one, weight = self.anatomy, self._at("weight", column)
+        act, kept = ACTIVATIONS[one.activation], one.stage("kept")
+        if not one.seen[column]:
+            yield tr("the query does not see this key, and the weight is 0")
+            return
+        if kept is not None and np.isnan(kept[column]):
+            least = "that is not among the {n:,} largest, and the weight is 0"
+            yield tr(least, n=one.query.rule.top_k)
+            return
+        if one.length is not None:
+            normed = "over the length of the row, {length}, it is {amount}"
+            yield tr(normed, length=number(one.length), amount=self._at("normed", column))
+        total = number(one.statistic or 0.0)
+        if (rectified := one.stage("rectified")) is not None:
+            if np.isnan(rectified[column]):
+                yield tr("that is not above 0, and the weight is 0")
+                return
+            yield tr("the logarithm of e to that, less 1, is {amount}",
+                     amount=self._at("rectified", column))  # fmt: skip
+        if biased := self._at("biased", column):
+            keys = "less the logarithm of the number of keys seen, {total}, it is {amount}"
+            yield tr(keys, total=total, amount=biased)
+        if exponent := self._at("exponent", column):
+            less = "less the log-sum-exp of the row, {total}, it is {amount}"
+            yield tr(less, total=total, amount=exponent)
+            yield tr("e to that power is {weight}, the weight", weight=weight)
+        elif one.statistic is not None and not biased:
+            over = SQUARES if act.power == 2 else OVER
+            yield tr(over, total=total, weight=weight)
+        else:
+            yield tr("{activation} of that is {weight}, the weight",
+                     activation=act.label, weight=weight)  # fmt: skip
+
+    @property
+    def _asking(self) -> str:
+        return _quoted(self.rows.glyph(self.row))
+
+    def table(self, order: Integers) -> list[list[str]]:
+        """Every number in full: the columns, then the products one by one where they are not too
+        many; nothing where there is no number.
+        """
+        one = self.anatomy
+        width = len(one.query.left)
+        elements = np.zeros((len(order), 0))
+        if one.keys.size <= MOST_ELEMENTS:
+            elements = one.elements(range(len(one.keys))).products[order]
+        titles = [tr("column"), tr("key"), tr("where"), *(tr(stage.title) for stage in one.stages)]
+        titles += [f"q·k {at}" for at in range(width if elements.size else 0)]
+        lines = [titles]
+        columns = [stage.values[order] for stage in one.stages]
+        for at, column in enumerate(order.tolist()):
+            numbers = [float(values[at]) for values in columns] + elements[at].tolist()
+            lines.append([
+                str(column), self.columns.glyph(column), self.columns.place(column),
+                *("" if value != value else repr(value) for value in numbers),
+            ])  # fmt: skip
+        return lines
+
+
+def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Task[Dissected]:
+    """Take the row of a query apart in a head whose map is computed from queries and keys."""
+    layer = capture.spec.layers[head.layer]
+    one = capture.maps[head.layer]
+    assert isinstance(one, LazyMap)
+    row = min(capture.row(head.layer, query), one.shape[1] - 1)
+    found = yield from dissect(one, head.head, row)
+    rows, columns = (
+        texts.names(capture, level, spans)
+        for level, spans in (
+            (layer.level, capture.query_spans(head.layer)),
+            (layer.key_level, capture.key_spans(head.layer)),
+        )
+    )
+    return Dissected(capture, head, found, rows, columns, *_reach(found))
+
+
+def _reach(one: Anatomy) -> tuple[float, float]:
+    """The largest product by magnitude with keys, and with distances."""
+    query = one.query
+    tallest = np.abs(np.asarray(one.keys)).max(axis=0, initial=0.0)
+    products = float((np.abs(query.left[: len(tallest)]) * tallest).max(initial=0.0))
+    near = query.with_distances(range(min(len(one.keys), 256)))
+    positions = 0.0 if near is None else float(np.abs(near.products).max(initial=0.0))
+    return products, positions
+
+
+def _quoted(glyph: str) -> str:
+    return sentences.quoted(glyph) if glyph else tr("a place before the text")
+
+
+def number(value: float) -> str:
+    """1.539, −0.115; 0 only where it is exactly that; – for none."""
+    if value != value:
+        return "–"
+    if abs(value) >= 10_000:
+        return f"{value:.3e}".replace("-", "−")
+    return sentences.weight(value, 3)
+
+
+# --- paint ----------------------------------------------------------------------------------------
+
+
+def image_of(values: NDArray[np.float64], limit: float) -> QImage:
+    """One pixel for every number of (rows, d)."""
+    table = palettes.colours(palettes.suited("", True), theme.current().dark)
+    placed = palettes.place(values, (-limit, limit), "sqrt", signed=True)
+    pixels = np.ascontiguousarray(palettes.paint(placed, table))
+    rows, wide = values.shape
+    return QImage(pixels.data, wide, rows, 3 * wide, QImage.Format.Format_RGB888).copy()
+
+
+def cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], limit: float) -> None:
+    """One row of numbers (d,) as cells side by side, sharp."""
+    if len(values) and box.width() > 0:
+        painter.drawImage(box, image_of(values[None], limit))
+
+
+# --- neurons --------------------------------------------------------------------------------------
+
 
 NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar; at least
 STRIP_LEAST = 56  # px: fewer show nothing
@@ -237,3 +464,351 @@ class KeyTable(KeyList):
 def explained(stage: Stage) -> str:
     """What a column is, its formula, and where that comes from."""
     return explanation(tr(stage.says), FORMULAS[stage.kind])
+
+
+# --- pair -----------------------------------------------------------------------------------------
+
+
+PAIR_PAD, LEFT, RIGHT = 16, 64, 72  # px: around, the names at the left, the sums at the right
+CELL, BARS, GAP = 14, 44, 4  # px: the height of a row of cells, of the bars, between them
+LOW = 24  # px: the bars where there are two groups, or little room
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One row of the picture: numbers (d,) and how they are shown."""
+
+    name: str
+    values: NDArray[np.float64]
+    limit: float
+    bars: bool = False
+
+
+class Pair(QWidget):
+    """Rows of cells for query and key, bars for their products, the sum at the right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lanes: tuple[Lane, ...] = ()
+        self._low = False
+        self.setMouseTracking(True)
+        self.setFixedHeight(self._high())
+
+    def show_pair(self, found: Dissected | None, column: int | None) -> None:
+        """Show a key of a row; None clears."""
+        self.lanes = () if found is None or column is None else tuple(_lanes(found, column))
+        self.setFixedHeight(self._high())
+        named = ", ".join(f"{one.name} {number(float(one.values.sum()))}" for one in self._summed)
+        self.setAccessibleName(tr("Element by element: {sums}", sums=named))
+        self.update()
+
+    def set_low(self, low: bool) -> None:
+        """Make do with less height."""
+        self._low = low
+        self.setFixedHeight(self._high())
+
+    @property
+    def _summed(self) -> list[Lane]:
+        return [one for one in self.lanes if one.bars]
+
+    def _tall(self, lane: Lane) -> int:
+        return CELL if not lane.bars else LOW if self._low or len(self._summed) > 1 else BARS
+
+    def _high(self) -> int:
+        lanes = sum(self._tall(one) + GAP for one in self.lanes) if self.lanes else 0
+        return lanes + 12 if lanes else 2 * (CELL + GAP) + (LOW if self._low else BARS) + GAP + 12
+
+    def _boxes(self) -> list[tuple[Lane, QRectF]]:
+        y, found = 6.0, []
+        wide = max(0, self.width() - 2 * PAIR_PAD - LEFT - RIGHT)
+        for lane in self.lanes:
+            found.append((lane, QRectF(PAIR_PAD + LEFT, y, wide, self._tall(lane))))
+            y += self._tall(lane) + GAP
+        return found
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw every lane with its name, and its sum where it is one of products."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            for lane, box in self._boxes():
+                painter.setFont(theme.font(0.92))
+                painter.setPen(now.secondary)
+                name = QRectF(PAIR_PAD, box.top(), LEFT - 8, box.height())
+                painter.drawText(name, ink.TO_LEFT, lane.name)
+                if not lane.bars:
+                    cells(painter, box, lane.values, lane.limit)
+                    continue
+                _bars(painter, box, lane)
+                painter.setFont(theme.font(weight=600))
+                painter.setPen(now.text)
+                sum_ = QRectF(box.right() + 8, box.top(), RIGHT - 8, box.height())
+                painter.drawText(sum_, ink.TO_LEFT, f"Σ {number(float(lane.values.sum()))}")
+
+    def event(self, event: QEvent) -> bool:
+        """What an element is, under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
+            return True
+        return super().event(event)
+
+    def told_at(self, place: QPointF) -> str:
+        """The number of an element and what it is in every lane; "" beside them."""
+        boxes = self._boxes()
+        if not boxes or not boxes[0][1].width():
+            return ""
+        first = boxes[0][1]
+        count = len(boxes[0][0].values)
+        at = int((place.x() - first.left()) / first.width() * count)
+        if not (0 <= at < count and place.x() >= first.left()):
+            return ""
+        rows = (f"{lane.name}: {number(float(lane.values[at]))}" for lane, _ in boxes)
+        return "\n".join([tr("Element {n} of {total}", n=at, total=count), *rows])
+
+
+def _lanes(found: Dissected, column: int) -> list[Lane]:
+    """Query, key and products; those of the distance after them."""
+    one, query = found.anatomy, found.anatomy.query
+    near = one.elements(range(column, column + 1))
+    far = query.with_distances(range(column, column + 1))
+    groups = [(*query.names, near, found.products)]
+    if far is not None and len(far.left) > 1:
+        groups.append((*query.far_names, far, found.positions))
+    lanes = []
+    for first, second, part, limit in groups:
+        for name, values in ((first, part.left), (second, part.right[0])):
+            lanes.append(Lane(name, values, float(np.abs(values).max(initial=0.0)) or 1.0))
+        lanes.append(Lane(f"{first} · {second}", part.products[0], limit or 1.0, bars=True))
+    return lanes
+
+
+def _bars(painter: QPainter, box: QRectF, lane: Lane) -> None:
+    now = theme.current()
+    negative, positive = ink.sides()
+    count = len(lane.values)
+    step, middle = box.width() / max(1, count), box.center().y()
+    most = max(lane.limit, float(np.abs(lane.values).max(initial=0.0))) or 1.0
+    gap = 1.0 if step >= 4 else 0.0
+    for at, value in enumerate(lane.values.tolist()):
+        tall = abs(value) / most * box.height() / 2
+        top = middle - tall if value > 0 else middle
+        colour = positive if value > 0 else negative
+        painter.fillRect(QRectF(box.left() + at * step, top, max(0.5, step - gap), tall), colour)
+    painter.fillRect(QRectF(box.left(), round(middle), box.width(), 1), now.edge)
+
+
+# --- view -----------------------------------------------------------------------------------------
+
+
+VIEW_LOW = 320  # px of height
+ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
+NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
+CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+OPEN = (("open_folder", "Open a checkpoint…"),)
+NO_QUERY = ("No query is chosen", "Choose one in the text below; all its keys are listed here.")
+MIXED = (
+    "Queries meet slots here",
+    "The tokens behind them come after: they have no product to take apart.",
+)
+DENSE = (
+    "This capture holds weights alone",
+    "They were kept as the model gave them: the queries and keys they came from are not there.\n"
+    "Capture the text again, without --dense, to see every number on the way.",
+)
+
+
+class NeuronView(View):
+    """Every number between a query, its keys and their weights; a click chooses the key."""
+
+    name, title = "neurons", "Neurons"
+    topic = "neurons"
+    lane = "map"
+    icon: ClassVar[str] = "table"
+    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover")
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.found: Dissected | None = None
+        self._texts = Texts()
+        self._of: tuple[Prompt, Prompt | None] | None = None
+        self.head = PaneHead(tr("Head"))
+        self.level = label(factor=0.92, weight=500, kind="chip")
+        self.level.hide()
+        self.order = Segments([(name, tr(said), icon) for name, said, icon in ORDERS])
+        self.order.setToolTip(tr("How the keys are listed"))
+        self.order.setAccessibleName(tr("How the keys are listed"))
+        self.order.chosen.connect(self._reorder)
+        self.copy_button = IconButton("copy", tr("Copy every number as a table"))
+        self.copy_button.clicked.connect(self.copy_table)
+        self.head.add_beside_title(self.level)
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.head.add(self.order, self.copy_button, self.export)
+        self.pair, self.keys = Pair(), KeyTable()
+        self.keys.picked.connect(self._pick)
+        self.keys.pointed.connect(self._point)
+        self.sentence = label(kind="secondary")
+        self.sentence.setWordWrap(True)
+        self.sentence.setMargin(0)
+        self.sentence.setContentsMargins(16, 6, 16, 8)
+        self.sentence.setMinimumHeight(2 * self.sentence.fontMetrics().height() + 14)
+        self._foot = line()
+        self.sentence.setAlignment(Qt.AlignmentFlag.AlignVCenter)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for one in (self.head, self.pair, line()):
+            column.addWidget(one)
+        column.addWidget(self.keys, 1)
+        column.addWidget(self._foot)
+        column.addWidget(self.sentence)
+        self.start_at(self.keys)
+
+    # --- View -------------------------------------------------------------------------------------
+
+    def request(self, session: Session) -> Task[Dissected] | None:
+        """Take the row of the query looked at apart."""
+        capture, chosen, query = session.capture, session.selection, session.looked_at.query
+        self.empty_actions: tuple[tuple[str, str], ...] = ()
+        if capture is None or not all(map(len, capture.spans)):
+            self.empty, self.empty_actions = NOTHING, CAPTURE
+            return None
+        one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
+        if one is None:
+            reached = tr("It appears here as soon as the capture has reached it.")
+            self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
+            self.empty_actions = () if session.at_work else CAPTURE[:1]
+            return None
+        if isinstance(one, Mixed):
+            self.empty, self.empty_actions = MIXED, (("tokens", "Show the slots"),)
+            return None
+        if not isinstance(one, LazyMap):
+            self.empty = DENSE
+            self.empty_actions = CAPTURE[:1] if session.checkpoint else OPEN
+            return None
+        if query is None or query >= len(capture.query_prompt(chosen.layer)):
+            self.empty, self.empty_actions = NO_QUERY, (("next_query", "Choose a query"),)
+            return None
+        return dissected(capture, chosen.head_id, query, self._named(capture))
+
+    def draw(self, result: Dissected) -> None:
+        """Show the row."""
+        if self.session is None:
+            return
+        self.found = result
+        spec, head = result.capture.spec, result.head
+        self.head.title.setText(tr("Head {head}", head=head))
+        self.level.setText(sentences.ends(spec, head.layer))
+        self.level.setVisible(bool(self.level.text()))
+        glyph, place = result.rows.glyph(result.row), result.rows.place(result.row)
+        self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
+        self.keys.show_keys(result, self._ordered(), self._column())
+        self._follow()
+
+    def noticed(self, name: str) -> None:
+        """Another key of the same row is there at once."""
+        if name in ("selection", "hover") and self._same():
+            self.keys.choose(self._column())
+            self._follow()
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same row on paper, in the same order."""
+        if session.capture is None or self.found is None or not self._same():
+            return None
+        chosen = replace(session.selection, key=session.marked.key)  # its query is what is drawn
+        spec = Spec("neurons", chosen, session.display)
+        return replace(spec, order="weight") if self.order.choice == "weight" else spec
+
+    def as_text(self) -> str:
+        """Every number of the row, in full, tab-separated."""
+        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every number of the row, in full."""
+        return None if self.found is None else self.found.table(self._ordered())
+
+    def copy_table(self) -> None:
+        """The table, for a spreadsheet."""
+        if self.found is not None:
+            QGuiApplication.clipboard().setText(self.as_text())
+            count = sentences.counted(len(self.found.anatomy.weights), "key")
+            self.head.note.say(tr("{things} copied as a table", things=count))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where there is little room the keys have it, with their sentences as tooltips."""
+        super().resizeEvent(event)
+        low = self.height() < VIEW_LOW
+        self.pair.set_low(low)
+        for one in (self._foot, self.sentence):
+            one.setHidden(low)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _named(self, capture: Capture) -> Texts:
+        """The words of the texts of a capture, found once."""
+        of = (capture.prompt, capture.target)
+        if self._of is None or any(a is not b for a, b in zip(of, self._of, strict=True)):
+            self._texts, self._of = Texts(), of
+        return self._texts
+
+    def _same(self) -> bool:
+        """Whether what is on screen is the row that is chosen."""
+        session, found = self.session, self.found
+        if session is None or found is None or found.capture is not session.capture:
+            return False
+        chosen, query = session.selection, session.looked_at.query
+        return (
+            chosen.head_id == found.head
+            and query is not None
+            and found.capture.row(chosen.layer, query) == found.row
+        )
+
+    def _ordered(self) -> Integers:
+        assert self.found is not None
+        return self.found.order(self.order.choice == "weight")
+
+    def _column(self) -> int | None:
+        """The column of the key looked at; without one, the strongest."""
+        assert self.found is not None and self.session is not None
+        key = self.session.looked_at.key
+        if key is not None:
+            column = self.found.capture.column(self.found.head.layer, key)
+            if column < len(self.found.anatomy.weights):
+                return column
+        return self.found.strongest
+
+    def _follow(self) -> None:
+        """The elements and the sentence of the key looked at."""
+        column = self._column()
+        self.pair.show_pair(self.found, column)
+        none = tr("This query has no keys.")
+        said = none if column is None else self.found.sentence(column)
+        self.sentence.setText(said)
+        self.sentence.setToolTip(tip(said))
+
+    def _reorder(self, name: str) -> None:
+        if self.found is not None:
+            self.keys.show_keys(self.found, self._ordered(), None)
+            self.keys.verticalScrollBar().setValue(0)
+            self.keys.choose(self._column())
+
+    def _token(self, column: int) -> int | None:
+        assert self.found is not None
+        return self.found.capture.column_token(self.found.head.layer, column)
+
+    def _pick(self, column: int) -> None:
+        if self.session is not None and (token := self._token(column)) is not None:
+            self.session.put(hover=None)
+            self.session.select(key=token)
+
+    def _point(self, column: int | None) -> None:
+        """Ring the same key in the other panes."""
+        session = self.session
+        if session is None or self.found is None:
+            return
+        key = None if column is None else self._token(column)
+        query = session.selection.query
+        hover = None
+        if key is not None and query is not None:
+            hover = replace(Selection(*self.found.head), query=query, key=key)
+        session.put(hover=hover)

@@ -1,32 +1,206 @@
-"""The left side of the Prune page: the wall of heads, what colours it, and the masks kept."""
+"""The Prune page: scores of all heads, masks, the pruning curve."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QIcon, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QIcon, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QScrollArea,
+    QSplitter,
+    QStackedLayout,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import HeadId, Off, Step, Task
+from hgviz.analysis import curves
+from hgviz.analysis.importance import METHODS
+from hgviz.analysis.trial import Trial
+from hgviz.core import HeadId, ModelSpec, Off, Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui import theme
-from hgviz.gui.headgrid import HeadWall
+from hgviz.gui import charts, theme
+from hgviz.gui.changes import ChangedView, SlicesView
+from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Mark, Note, Plot, Points, Slider
+from hgviz.gui.headgrid import HeadWall, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.prune_parts.bar import ShadeBar
-from hgviz.gui.prune_parts.explained import explained
-from hgviz.gui.prune_parts.masks import MaskList
-from hgviz.gui.prune_parts.shades import Shades, offered, shades
-from hgviz.gui.trials import LONG
+from hgviz.gui.livescore import LiveView, difference, saved_words, share_words
+from hgviz.gui.sentences import method_explained, told
+from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import View
-from hgviz.gui.widgets import GAP, Button, IconButton, PaneHead, Picker, Words, label, line, tip
-from hgviz.study import Study
+from hgviz.gui.widgets import (
+    GAP,
+    Button,
+    IconButton,
+    PaneHead,
+    Picker,
+    Segments,
+    Words,
+    label,
+    line,
+    tip,
+)
+from hgviz.study import Curve, Mask, Study
 
 if TYPE_CHECKING:
+    from hgviz.gui.commands import PruneCommands
     from hgviz.session import Session
 
-NARROW = 420  # px
+# --- masks ----------------------------------------------------------------------------------------
+
+
+MASK = Qt.ItemDataRole.UserRole
+ROW, MOST, MOST_LOW = 26, 6, 3  # px; rows that show without scrolling, in a low window
+LOW = 720  # px of the window's height
+
+
+class MaskList(QWidget):
+    """Enter or a click returns to a mask, Delete forgets it."""
+
+    picked = Signal(object)
+    dropped = Signal(str)
+    told = Signal(str)  # about the mask that the keyboard is on
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keep = Button(tr("Keep this mask"), kind="link")
+        compare = tr("Keep a mask to compare it with others.")
+        self.none = Words(compare, factor=0.92, kind="secondary")
+        self.list = QTableWidget(0, 3)
+        self.list.setProperty("kind", "table")
+        self.list.horizontalHeader().hide()
+        self.list.horizontalHeader().setStretchLastSection(True)
+        self.list.verticalHeader().hide()
+        self.list.verticalHeader().setDefaultSectionSize(ROW)
+        self.list.setShowGrid(False)
+        self.list.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
+        self.list.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
+        self.list.setSelectionMode(QTableWidget.SelectionMode.SingleSelection)
+        self.list.setTabKeyNavigation(False)
+        self.list.setAccessibleName(tr("Masks"))
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.list.itemClicked.connect(self._take)
+        self.list.itemActivated.connect(self._take)
+        self.list.currentItemChanged.connect(self._tell)
+        self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        action = QAction(tr("Forget this mask"), self.list)
+        action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
+        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        action.triggered.connect(self._drop)
+        self.list.addAction(action)
+        above = QHBoxLayout()
+        above.setContentsMargins(16, 0, 12, 0)
+        above.addWidget(label(tr("Masks"), weight=600), 1)
+        above.addWidget(self.keep)
+        said = QHBoxLayout()
+        said.setContentsMargins(16, 0, 16, 8)
+        said.addWidget(self.none)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 6, 0, 4)
+        column.setSpacing(2)
+        column.addLayout(above)
+        column.addLayout(said)
+        column.addWidget(self.list)
+        self._shown: object = None
+        self.show_masks((), frozenset(), None, None)
+
+    def show_masks(
+        self,
+        masks: tuple[Mask, ...],
+        off: Off,
+        trial: Trial | None,
+        spec: ModelSpec | None,
+    ) -> None:
+        """List them; the one that is on the wall is marked."""
+        going = trial.off if trial is not None and not trial.done and not trial.stopped else None
+        weights = None if trial is None else trial.weights
+        shown = (masks, off, going, weights)
+        if shown == self._shown:
+            return
+        self._shown = shown
+        typed = self.list.hasFocus()
+        self.list.setRowCount(0)
+        self.list.setRowCount(len(masks))
+        for row, mask in enumerate(masks):
+            here = mask.off == off
+            saves = tr("saves {saved}", saved=saved_words(spec, mask.off, weights))
+            for column, words in enumerate(mask_cells(mask, mask.off == going)):
+                item = QTableWidgetItem(words)
+                item.setData(MASK, mask)
+                item.setFont(theme.font(0.92, 600 if here else 400))
+                item.setToolTip(tip(f"{heads_words(mask)}; {saves}"))
+                self.list.setItem(row, column, item)
+            if here:
+                self.list.setCurrentCell(row, 0)
+        self.list.resizeColumnsToContents()
+        if typed:
+            self.list.setFocus()
+        self.none.setVisible(not masks)
+        self.list.setVisible(bool(masks))
+        self.fit()
+        self.keep.setEnabled(all(one.off != off for one in masks))
+
+    def fit(self) -> None:
+        """As many rows as the height of the window has room for."""
+        self.list.setFixedHeight(ROW * min(self._most, self.list.rowCount()) + 2)
+
+    @property
+    def _most(self) -> int:
+        return MOST_LOW if self.window().height() < LOW else MOST
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Delete forgets the mask at hand."""
+        if event.key() == Qt.Key.Key_Delete:
+            self._drop()
+        else:
+            super().keyPressEvent(event)
+
+    def _take(self, item: QTableWidgetItem) -> None:
+        self.picked.emit(item.data(MASK).off)
+
+    def _tell(self, item: QTableWidgetItem | None) -> None:
+        if item is not None and self.list.hasFocus():
+            self.told.emit(heads_words(item.data(MASK)))
+
+    def _drop(self) -> None:
+        item = self.list.currentItem()
+        if item is not None:
+            self.dropped.emit(item.data(MASK).name)
+
+
+def mask_cells(mask: Mask, going: bool) -> tuple[str, str, str]:
+    """Its name, its score and the difference to the whole model: "3 off", "57.8 % (57.1 to 58.5)",
+    "−0.05 points, −0.10 to +0.21"; going: whether it is being scored."""
+    name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
+    if score is None:
+        return name, tr("measuring") if going else tr("not scored"), ""
+    change = difference(*mask.change) if mask.change is not None and mask.off else ""
+    if score.seen < score.total:
+        seen = tr("{percent:.0f} % seen", percent=100 * score.seen / max(1, score.total))
+        change = " · ".join(filter(None, (seen, change)))
+    return name, share_words(score.value, score.low, score.high), change
+
+
+def heads_words(mask: Mask) -> str:
+    """3 off: 0.0, 2.1, 2.2."""
+    heads = ", ".join(map(str, sorted(mask.off))) or tr("no head is off")
+    return f"{tr(mask.name)}: {heads}"
+
+
+# --- prune ----------------------------------------------------------------------------------------
+
+
+PRUNE_NARROW = 420  # px
 HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
 
 
@@ -217,11 +391,11 @@ class HeadsView(View):
             self.colour.clear()
             for at, (name, words) in enumerate(there):
                 self.colour.addItem(words, name)
-                said = explained(name) if name else ""
+                said = method_explained(name) if name else ""
                 self.colour.setItemData(at, tip(said), Qt.ItemDataRole.ToolTipRole)
         self.colour.setEnabled(study is not None)
         self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
-        self.colour.setToolTip(tip(explained(session.score)) if session.score else "")
+        self.colour.setToolTip(tip(method_explained(session.score)) if session.score else "")
 
     # --- what it asks for -------------------------------------------------------------------------
 
@@ -240,7 +414,7 @@ class HeadsView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The word before the pickers gives way, and masks in a low window."""
         super().resizeEvent(event)
-        self._word.setVisible(self.width() >= NARROW)
+        self._word.setVisible(self.width() >= PRUNE_NARROW)
         self.masks.fit()
 
     def _choose(self, head: HeadId) -> None:
@@ -297,3 +471,469 @@ def changed_words(session: Session, said: str) -> str:
 def _plain() -> Task[Shades]:
     yield Step(0, 1)
     return Shades()
+
+
+# --- line -----------------------------------------------------------------------------------------
+
+
+TITLES = {
+    "heads": "heads switched off",
+    "parameters": "parameters of heads, saved",
+    "flops": "FLOPs of heads, saved",
+    "time": "milliseconds of one pass, as measured: one core, 16 texts at once",
+}
+ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """A curve with its band. x (points,), its own and the band's: what is saved at each point, or
+    milliseconds there, which random orders lack."""
+
+    curve: Curve
+    band: curves.Band
+    x: np.ndarray
+    band_x: np.ndarray
+    each: np.ndarray  # (H + 1,): x of every number of heads off, in the curve's order
+    timed: bool  # whether x is milliseconds, as they were measured: not in order
+    label: str
+    allowed: int
+    proven: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where its axis begins and ends."""
+        if not self.timed:
+            return 0.0, float(self.each[-1])
+        low, high = float(self.x.min()), float(self.x.max())
+        room = 0.04 * (high - low) or 0.5
+        return low - room, high + room
+
+
+def curve_of(session: Session) -> Curve | None:
+    """The newest curve of the chosen score, of those along which most heads go."""
+    mine = [
+        one
+        for one in (session.study.curves if session.study is not None else ())
+        if one.method == session.score
+    ]
+    return max(reversed(mine), key=lambda one: len(one.order), default=None)
+
+
+def line_of(session: Session, axis: str) -> Line | None:
+    """The curve of the chosen score with its random band, as far as it is drawn."""
+    study, one = session.study, curve_of(session)
+    if study is None or one is None:
+        return None
+    # one that is still being drawn is no order yet; none has times
+    drawn = [other for other in curves.beside(study, one) if other.removed[-1] == len(other.order)]
+    band = curves.band([] if axis == "time" else drawn)
+    each = _each(study, one, axis)
+    band_x = band.removed.astype(float)
+    if axis in ("parameters", "flops") and drawn:
+        band_x = np.mean([curves.saved(study, other, axis) for other in drawn], axis=0)[
+            band.removed
+        ]
+    x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
+    allowed, proven = curves.allowed(one)
+    return Line(one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven)
+
+
+def stop_of(line: Line, off: Off) -> int | None:
+    """How many heads a mask switches off along the order; None where it is another one."""
+    return len(off) if line.curve.off(len(off)) == off else None
+
+
+def chart_of(line: Line, axis: str, off: Off) -> Chart:
+    """The curve over what is saved, its band and floor; the slider is at the mask."""
+    one, band = line.curve, line.band
+    whole = float(one.values[0])
+    floor = whole - curves.POINT
+    lowest = [*one.values, *one.low, *band.low, *band.high, floor]
+    high = max(*one.values, *band.high, whole)
+    room = max(0.005, (high - min(lowest)) * 0.06)
+    low, high = max(0.0, min(lowest) - room), min(1.0, high + room)
+    x0, x1 = line.ends
+    words = {"heads": charts.count, "time": "{:g}".format}.get(axis, charts.percent)
+    air = 0.0 if line.timed else 0.012 * (x1 - x0)
+    across = Axis(
+        x0 - air,
+        x1 + air,
+        tr(TITLES[axis]),
+        words,
+        whole=axis == "heads",
+        end=x1 if axis == "heads" else None,
+    )
+    up = Axis(low, high, words=charts.percent)
+    parts: list[charts.Part] = []
+    if band.orders:
+        parts += [
+            Band(line.band_x, band.low, band.high, "secondary", 0.22),
+            charts.Line(line.band_x, band.middle, "secondary", 1.2),
+        ]
+    parts.append(Mark("y", floor, "bad", 1.2, "dot"))
+    allowed = float(line.each[line.allowed])
+    if line.allowed:
+        parts.append(charts.Line([allowed, allowed], [whole, low], "good", 1.5, "dot"))
+    parts += [
+        charts.Line(line.x, one.values),
+        Points(line.x, one.values, told=partial(point_words, line)),
+        Note(allowed_words(line), ((allowed, low + 0.08 * (high - low)),), "good"),
+    ]
+    spread = np.linspace(x0, x1, 9)
+    parts.append(
+        Note(tr("1 point below the whole model"), tuple((x, floor) for x in spread[::-1]), "bad")
+    )
+    if len(one.values) > 2:
+        near = range(len(one.values) * 3 // 4, 0, -1)
+        places = tuple((float(line.x[at]), float(one.values[at])) for at in near)
+        parts.append(Note(line.label, places, "press"))
+    if band.orders and len(line.band_x) > 2:
+        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
+        places = tuple(zip(line.band_x.tolist(), band.low.tolist(), strict=True))
+        parts.append(Note(said, places, "secondary", 500))
+    if line.timed:
+        said = tr("random orders are not timed")
+        parts.append(Note(said, tuple((x, floor) for x in spread), "secondary", 500))
+    at = stop_of(line, off)
+    said = tr(ELSEWHERE) if at is None else tr("‹  {n} off  ›", n=at)
+    return Chart(
+        (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, at)}",
+        slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), reads="x",
+    )  # fmt: skip
+
+
+def mark_words(line: Line, at: int | None) -> str:
+    """Where the slider is, and what was measured nearest to it."""
+    if at is None:
+        return tr(ELSEWHERE)
+    nearest = int(np.abs(line.curve.removed - at).argmin())
+    mark = tr("The mark: {n} of {total} off", n=at, total=len(line.curve.order))
+    return f"{mark} · {point_words(line, nearest)}".replace("\n", " · ")
+
+
+def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
+    if axis == "heads":
+        return np.arange(len(one.order) + 1)
+    if axis == "time" and one.times is not None:
+        return np.interp(np.arange(len(one.order) + 1), one.removed, one.times[:, 1])
+    return (
+        curves.saved(study, one, axis) if axis != "time" else np.linspace(0, 1, len(one.order) + 1)
+    )
+
+
+def allowed_words(line: Line) -> str:
+    """42 can go: less than 1 point lost, at 95 % 36."""
+    if not line.allowed:
+        return tr("none can go without losing more than 1 point")
+    if line.proven == line.allowed:
+        return tr("{n} can go: at most 1 point lost, at 95 %", n=line.allowed)
+    if not line.proven:
+        return tr("{n} can go: at most 1 point lost; at 95 % none", n=line.allowed)
+    return tr(
+        "{n} can go: at most 1 point lost; at 95 % {sure} of them", n=line.allowed, sure=line.proven
+    )
+
+
+def picture_words(line: Line) -> str:
+    """The picture in words; a curve that is being drawn, or was stopped, as far as it is."""
+    one = line.curve
+    whole, last = (100 * float(one.values[at]) for at in (0, -1))
+    said = "whole model {whole:.1f} % right, without heads {last:.1f} %"
+    if one.removed[-1] < len(one.order):
+        said = "whole model {whole:.1f} % right, with {n:,} heads off {last:.1f} %, so far"
+    said = tr(said, whole=whole, last=last, n=int(one.removed[-1]))
+    return f"{said} · {allowed_words(line)}"
+
+
+def point_words(line: Line, at: int) -> str:
+    """What was measured at a point: 12 heads off: 57.8 % (57.1 to 58.5), and its times."""
+    one = line.curve
+    count = int(one.removed[at])
+    ends = {
+        "value": 100 * float(one.values[at]),
+        "low": 100 * float(one.low[at]),
+        "high": 100 * float(one.high[at]),
+    }
+    said = (
+        tr("1 head off: {value:.1f} % ({low:.1f} to {high:.1f})", **ends)
+        if count == 1
+        else tr("{n:,} heads off: {value:.1f} % ({low:.1f} to {high:.1f})", n=count, **ends)
+    )
+    if one.times is None:
+        return said
+    whole, smaller = one.times[at]
+    timed = tr(
+        "{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns",
+        smaller=smaller, whole=whole,
+    )  # fmt: skip
+    return f"{said}\n{timed}"
+
+
+def point_rows(line: Line) -> list[list[str]]:
+    """A row for every point of the curve, then for the middle of random orders and its band."""
+    one, band = line.curve, line.band
+    times = one.times if one.times is not None else np.zeros((len(one.removed), 0))
+    rows = []
+    for at, count in enumerate(one.removed):
+        numbers = (
+            line.x[at], one.values[at], one.low[at], one.high[at], one.change[at],
+            one.change_low[at], one.change_high[at], *times[at],
+        )  # fmt: skip
+        rows.append([line.label, f"{count}", *(f"{number:.6g}" for number in numbers)])
+    for at, count in enumerate(band.removed):
+        numbers = (line.band_x[at], band.middle[at], band.low[at], band.high[at])
+        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
+        rows.append([said, f"{count}", *(f"{number:.6g}" for number in numbers)])
+    return [[*row, *[""] * (11 - len(row))] for row in rows]
+
+
+# --- curve ----------------------------------------------------------------------------------------
+
+
+COLUMNS = (
+    "order", "heads off", "x", "share right", "low", "high", "change", "low", "high", "ms whole",
+    "ms without them",
+)  # fmt: skip
+AXES = (
+    ("heads", "Heads", ""), ("parameters", "Parameters", ""), ("flops", "FLOPs", ""),
+    ("time", "Time", ""),
+)  # fmt: skip
+ONE_BY_ONE = (
+    "Switch heads off one after the other, the cheapest first ({score}), and in 20 random orders "
+    "to compare with."
+)
+STEPS = (  # what leads to a curve; the last of them that was done shows the next
+    ("trace_curve", "Draw the curve"), ("measure_heads", "Measure…"),
+    ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
+    ("open_studied", "Open the model…"), ("open", "Open a checkpoint…"),
+)  # fmt: skip
+NOTE = "cheapest first; drag the mark to try more or fewer"
+MEASURED = "Medians of models that really lack the heads, as they were measured"
+UNCOUNTED = "The weights of this model do not go by heads"
+UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
+
+
+class CurveView(View):
+    """The curve, its random band, k* in words; dragging the mark switches heads off."""
+
+    title = "How many heads can go"
+    figureless = "No curve is drawn yet"
+    icon = "prune"
+    needs = ("study", "score", "dark", "data", "trial")
+    watches = ("off",)
+    lane = "here"
+    empty = ("Measure the heads to see how many can go", "The curve stands beside random orders.")
+
+    topic = "prune-curve"
+
+    switched = Signal(object, bool)
+    told = Signal(str)  # what was measured at the mark, or under the pointer
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead(tr(self.title), tr(NOTE))
+        self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
+        self.axis.chosen.connect(self._again)
+        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.head.add(self.axis, self.export)
+        self.line: Line | None = None
+        self.chart = ChartWidget(tr(self.title))
+        self.chart.slid.connect(self._slide)
+        self.chart.pointed.connect(self._tell)
+        self.axis.allow("heads", True, tip(told("heads")))
+        self.axis.setAccessibleName(tr("What is saved"))
+        self.head.title.setToolTip(tip(told("allowed")))
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(self.chart, 1)
+        self.start_at(self.chart)
+
+    def request(self, session: Session) -> Task[Line] | None:
+        """The curve of the chosen score, None where it is not traced."""
+        self._offer_axes(session)
+        found = line_of(session, self.axis.choice)
+        if found is None:
+            study = session.study
+            if study is not None and session.score:
+                self.empty = ("How many heads can go",
+                              tr(ONE_BY_ONE, score=tr(METHODS[session.score].label)))  # fmt: skip
+            else:
+                self.empty = type(self).empty
+            self.empty_actions = possible(session, *STEPS)[:1]
+            return None
+        return _given(found)
+
+    def draw(self, result: Line) -> None:
+        """Show it."""
+        self.line = result
+        self._redraw()
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every point of the curve: what is off, saved and right there; then random orders."""
+        line = self.line
+        if line is None or self._stack.currentWidget() is not self.content:
+            return None
+        return [[tr(one) for one in COLUMNS], *point_rows(line)]
+
+    def figure(self, session: Session) -> Spec | None:
+        """The same curve on paper, over the same axis."""
+        if line_of(session, self.axis.choice) is None:
+            return None
+        return Spec("curve", methods=(session.score,), axis=self.axis.choice)
+
+    def noticed(self, name: str) -> None:
+        """Move the mark to the heads that are off now."""
+        if name == "off" and self.session is not None:
+            self._redraw()
+            if self.chart.hasFocus():
+                self._tell("")
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of the curve is on screen."""
+        return self.chart.zoomed
+
+    def fit(self) -> None:
+        """Show all of the curve."""
+        self.chart.reset()
+
+    @property
+    def words(self) -> str:
+        """Where the mark is, and what was measured there."""
+        if self.line is None or self.session is None:
+            return ""
+        return mark_words(self.line, stop_of(self.line, self.session.off))
+
+    def _redraw(self) -> None:
+        if self.line is not None and self.session is not None:
+            self.chart.show_chart(chart_of(self.line, self.axis.choice, self.session.off))
+
+    def _slide(self, stop: int, begun: bool) -> None:
+        assert self.line is not None
+        self.switched.emit(self.line.curve.off(stop), begun)
+
+    def _tell(self, point: str) -> None:
+        """The point under the pointer, else the mark."""
+        self.told.emit(point or self.words)
+
+    def _offer_axes(self, session: Session) -> None:
+        """Offer the axes that the curve of a session has values for."""
+        curve, study = curve_of(session), session.study
+        there = {
+            "heads": True, "time": curve is not None and curve.times is not None,
+            "parameters": study is not None and study.saved_parameters is not None,
+        }  # fmt: skip
+        there["flops"] = there["parameters"]
+        if not there[self.axis.choice]:
+            self.axis.choose("heads")
+        for name in ("parameters", "flops"):
+            self.axis.allow(name, there[name], tip(told(name)) if there[name] else tr(UNCOUNTED))
+        self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
+
+    def _again(self, name: str) -> None:
+        self.refresh()
+
+
+def _given(line: Line) -> Task[Line]:
+    yield Step(0, 1)
+    return line
+
+
+# --- page -----------------------------------------------------------------------------------------
+
+
+LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
+WIDE = 1500
+LIVE = 272  # px of height of the score, at least
+HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
+TABLES = (("changed", "What changed", ""), ("slices", "Classes and slices", ""))
+
+
+class PrunePage(QWidget):
+    """Heads | score over curve over changed predictions, or classes and slices."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads, self.live, self.curve = HeadsView(), LiveView(), CurveView()
+        self.changed, self.slices = ChangedView(), SlicesView()
+        self.tables: dict[str, ChangedView | SlicesView] = {
+            "changed": self.changed,
+            "slices": self.slices,
+        }
+        tabs = tuple((name, tr(words), icon) for name, words, icon in TABLES)
+        self.tabs = tuple(Segments(tabs) for _ in self.tables)  # the same on both
+        for table, row in zip(self.tables.values(), self.tabs, strict=True):
+            table.head.add_beside_title(row)
+            table.head.title.hide()  # the tabs say it
+            row.chosen.connect(self.show_table)
+        self.across = QSplitter(Qt.Orientation.Horizontal)
+        self.down = QSplitter(Qt.Orientation.Vertical)
+        self.below = QWidget()
+        self.turns = QStackedLayout(self.below)
+        for table in self.tables.values():
+            self.turns.addWidget(table)
+        for one, least in ((self.live, LIVE), (self.curve, 150), (self.below, 120)):
+            one.setMinimumHeight(least)
+        for one in (self.live, self.curve, self.below):
+            self.down.addWidget(one)
+        for splitter in (self.across, self.down):
+            splitter.setHandleWidth(1)
+            splitter.setChildrenCollapsible(False)
+        self.across.addWidget(self.heads)
+        self.across.addWidget(self.down)
+        self.across.setStretchFactor(0, 0)
+        self.across.setStretchFactor(1, 1)
+        self.heads.setMinimumWidth(320)
+        for one, high in zip((self.live, self.curve, self.below), HEIGHTS, strict=True):
+            self.down.setStretchFactor(self.down.indexOf(one), high)
+        self.down.setSizes([*HEIGHTS])
+        self._wide = 0
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.across)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the page; F6 walks them in this order."""
+        return (self.heads, self.live, self.curve, *self.tables.values())
+
+    def join(self, commands: PruneCommands) -> None:
+        """Have what people do here done."""
+        pruning = commands.pruning
+        for view in (self.heads, self.curve):
+            view.switched.connect(pruning.switch)
+        self.heads.coloured.connect(pruning.colour)
+        self.heads.picked.connect(pruning.switch)
+        self.heads.dropped.connect(pruning.drop)
+        say = commands.window.chosen_words.say
+        self.heads.told.connect(say)
+        for one in (self.curve, self.changed.table, self.slices.table):
+            one.told.connect(say)
+        self.heads.halted.connect(pruning.stop_measuring)
+        self.live.stopped.connect(pruning.stop_trial)
+        self.live.resumed.connect(pruning.resume)
+        self.changed.opened.connect(commands.open_changed)
+
+    def take_focus(self) -> bool:
+        """The keyboard goes to what the page is about."""
+        return self.heads.take_focus()
+
+    def respond(self, width: int, height: int) -> None:
+        """Narrow the wall in narrow windows."""
+        left = LEFT if width >= WIDE else NARROW
+        if left != self._wide:
+            self._wide = left
+            self.across.setSizes([left, max(1, width - left)])
+
+    def show_table(self, name: str) -> None:
+        """Changed predictions, or classes and slices."""
+        typed = self.below.isAncestorOf(QApplication.focusWidget() or self)
+        self.turns.setCurrentWidget(self.tables[name])
+        for tabs in self.tabs:
+            tabs.choose(name)
+        if typed:  # the keyboard stays on the tab that was pressed
+            self.tabs[list(self.tables).index(name)].setFocus()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Selection, finish
-from hgviz.gui import opening
+from hgviz.gui import sources
 from hgviz.gui.samples import FIRST, SAMPLE, TEXT
-from hgviz.gui.views.words import counted
+from hgviz.gui.sentences import counted
 from hgviz.resources import resource
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _demo(folder: Path) -> Iterator[str]:
         f"Captured {counted(len(prompt), 'byte')} of text, {counted(len(spec.heads), 'head')}, in "
         f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
     )
-    found = finish(opening.measure(capture))
+    found = finish(sources.measure(capture))
     chosen = found.selection or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
     fact = found.facts[chosen.head_id]
     if fact.role:
@@ -104,7 +104,7 @@ def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     frame.show()
     program = Program(frame, keep=False)
     try:
-        program.commands.show_found(finish(opening.look(str(path))))
+        program.commands.show_found(finish(sources.look(str(path))))
         yield program, frame
     finally:
         program.close()

@@ -1,20 +1,144 @@
-"""How tokens are named to people: their glyph, their word, their place in the text."""
+"""Numbers, tokens and heads in words."""
 
 from __future__ import annotations
 
 import html
+import math
+import sys
 import unicodedata
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HeadId, Integers, Layer, Off, Prompt
+from hgviz import tasks
+from hgviz.analysis.importance import METHODS
+from hgviz.analysis.tally import METRICS
+from hgviz.core import Capture, HeadId, Integers, Layer, Level, ModelSpec, Off, Prompt
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     pass
+    from hgviz.models.model import Model
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+READ = {"text": "Text", "image": "Image", "audio": "Sound"}  # by what a model reads
+NUMBERS = (
+    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+)  # fmt: skip
+PARTS = {
+    2: "a half", 3: "a third", 4: "a quarter", 5: "a fifth", 6: "a sixth", 8: "an eighth",
+    9: "a ninth", 10: "a tenth", 16: "a sixteenth", 25: "a 25th", 36: "a 36th", 64: "a 64th",
+}  # fmt: skip
+VULGAR = {1: "1", 2: "½", 3: "⅓", 4: "¼", 5: "⅕", 6: "⅙", 8: "⅛", 9: "⅑", 10: "⅒"}
+
+
+def number(count: int) -> str:
+    """two, twelve, 32,768."""
+    return tr(NUMBERS[count]) if 0 <= count < len(NUMBERS) else f"{count:,}"
+
+
+def part(count: int) -> str:
+    """a quarter, a sixteenth, 1/144."""
+    return tr(PARTS[count]) if count in PARTS else f"1/{count:,}"
+
+
+def fraction(count: int) -> str:
+    """One over count as figures, small where every font has them: 1, ¼, 1/16."""
+    return VULGAR.get(count, f"1/{count:,}")
+
+
+def level(spec: ModelSpec, number: int) -> str:
+    """What a level is called: 1:2; of models with two texts or slots, whose rows they are."""
+    one = spec.levels[number]
+    if len({level.sequence for level in spec.levels}) == 1:
+        return one.label
+    return tr("text" if one.sequence == "source" and not spec.two_texts else one.sequence)
+
+
+def read(spec: ModelSpec) -> str:
+    """What a model reads: Text, Image, Sound."""
+    return tr(READ[spec.modality])
+
+
+def coarseness(level: Level) -> float:
+    """Tokens per position, for the order of resolutions: of unequal segments more than of any."""
+    return level.stride or (math.inf if level.parts == 1 else sys.float_info.max / level.parts)
+
+
+def ends(spec: ModelSpec, layer: int) -> str:
+    """The levels of a layer: 1:2, 1:1 → 1:2, source → target; "" where there is but one."""
+    if len(spec.levels) == 1:
+        return ""
+    one = spec.layers[layer]
+    found = [level(spec, number) for number in (one.key_level, one.level)]
+    return found[0] if found[0] == found[1] else " → ".join(found)
+
+
+def counted(count: int, noun: str) -> str:
+    """1 letter, 136 positions, 32,768 letters."""
+    return tr(f"{{n:,}} {noun}" if count == 1 else f"{{n:,}} {noun}s", n=count)
+
+
+def weight(value: float, digits: int = 2) -> str:
+    """0.89; <0.01 for what is not quite nothing; 0 only where it is exactly that; a real minus."""
+    if value == 0:
+        return "0"
+    least = 10.0**-digits
+    if abs(value) < least:
+        return f"<{least:.{digits}f}" if value > 0 else f"−<{least:.{digits}f}"
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def with_sign(value: float, digits: int = 3) -> str:
+    """+0.712, −0.281, 0."""
+    return ("+" if value > 0 else "") + weight(value, digits)
+
+
+def percent(number: str) -> str:
+    """89 %: a number that is written already, with its sign."""
+    return tr("{number} %", number=number)
+
+
+def share(part: float) -> str:
+    """52 %; 0 % and 100 % only where it is exactly that."""
+    if 0 < part < 0.005:
+        return percent("<1")
+    return percent(">99" if 0.995 <= part < 1 else f"{100 * part:.0f}")
+
+
+def layers(numbers: Sequence[int]) -> str:
+    """layer 3, layers 0 and 1, layers 5 to 7, layers 2, 5 and 9."""
+    if len(numbers) == 1:
+        return tr("layer {number}", number=numbers[0])
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
+        return tr("layers {first} to {last}", first=first, last=last)
+    before = ", ".join(map(str, numbers[:-1]))
+    return tr("layers {before} and {last}", before=before, last=last)
+
+
+def measured(metric: str, value: float) -> str:
+    """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
+    if value != value:
+        return "–"
+    if metric == "offset":
+        return f"{value:+,.0f}".replace("-", "−") if value else "0"
+    if metric in ("distance", "centre", "width"):
+        near = abs(value) < 10
+        return (f"{value:.1f}" if near else f"{value:,.0f}").replace("-", "−")
+    if metric == "variance":
+        return f"{value:.2g}"
+    return weight(value)
+
+
+# --- sentences ------------------------------------------------------------------------------------
+
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
@@ -167,3 +291,287 @@ def named(off: Off, layers: Iterable[Layer]) -> str:
         whole = len(gone) == len(layer.heads) > 1
         words += [f"{layer.index}.*"] if whole else [f"{layer.index}.{head}" for head in gone]
     return ",".join(words)
+
+
+# --- verdict --------------------------------------------------------------------------------------
+
+
+MOST = 4  # answers that are listed
+COMPARED = 8  # tokens of a capture that a tokenizer has to read in the same way
+BLANKS = {" ": "space", "\n": "line end", "\t": "tab"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The likeliest answers, with their shares, and what they answer; goal as ModelSpec's."""
+
+    goal: str
+    answers: tuple[tuple[str, float], ...] = ()
+
+    def sentence(self) -> str:
+        """Such as "positive 97 %"; "" where there is nothing to say."""
+        return f"{self.answers[0][0]} {share(self.answers[0][1])}" if self.answers else ""
+
+    def question(self, noun: str) -> str:
+        """What the answers answer, before a list of them."""
+        if self.goal == "classes":
+            return tr("The model says:")
+        if self.goal == "tags":
+            return tr("This {unit} is:", unit=tr(noun))
+        if self.goal == "masked":
+            return tr("In place of this {unit} it expects:", unit=tr(noun))
+        return tr("Next {unit} it expects:", unit=tr(noun))
+
+
+def of_text(capture: Capture) -> Verdict:
+    """The classes of a classifier, the likeliest first; nothing for other models."""
+    goal = capture.spec.goal
+    if goal != "classes" or capture.logits is None or np.ndim(capture.logits) != 1:
+        return Verdict(goal)
+    labels = capture.spec.labels
+    odds = shares(capture.logits)
+    best = np.argsort(-odds, kind="stable")[:MOST]
+    named = (labels[one] if one < len(labels) else tr("class {number}", number=one) for one in best)
+    return Verdict(goal, tuple(zip(named, map(float, odds[best]), strict=True)))
+
+
+def of_token(capture: Capture, token: int, name_of: Callable[[int], str]) -> Verdict:
+    """What is expected after a token, or in its place; of a classifier, its classes."""
+    goal, logits = capture.spec.goal, capture.logits
+    if goal == "classes":
+        return of_text(capture)
+    if goal in ("states", "ends") or logits is None or np.ndim(logits) != 2 or token >= len(logits):
+        return Verdict(goal)
+    odds = shares(logits[token])
+    best = np.argsort(-odds, kind="stable")[:MOST]
+    labels = capture.spec.labels
+    if goal == "tags" and len(labels) == len(odds):
+        name_of = labels.__getitem__
+    return Verdict(goal, tuple((name_of(int(one)), float(odds[one])) for one in best))
+
+
+def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Softmax of some logits, in float64."""
+    scores = np.asarray(logits, np.float64)
+    odds = np.exp(scores - scores.max())
+    found: NDArray[np.float64] = odds / odds.sum()
+    return found
+
+
+def namer(capture: Capture, model: Model | None = None) -> Callable[[int], str]:
+    """How a token of the vocabulary is called: as the text has it, as a byte, or as the tokenizer
+    of its model has it."""
+    prompts = [one for one in (capture.prompt, capture.target) if one is not None]
+    known = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
+    by_byte = capture.spec.vocabulary <= 256 and _of_bytes(capture.main)
+
+    def name_of(token: int) -> str:
+        text = known.get(token, chr(token) if by_byte and token < 128 else "")
+        text = text or ("" if by_byte else spoken(capture, model, token))
+        if text in BLANKS:
+            return tr(BLANKS[text])
+        byte = tr("byte {number}", number=token) if by_byte else f"#{token}"
+        return shown(text, 12) or byte
+
+    return name_of
+
+
+def spoken(capture: Capture, model: Model | None, token: int) -> str:
+    """What a token reads by the tokenizer of a model, "" without one that reads as the capture
+    does."""
+    ids = capture.main.ids[:COMPARED]
+    if model is None or model.tokenizer.decode(ids).pieces != capture.main.pieces[:COMPARED]:
+        return ""
+    text = tasks.said_by(model, token)
+    return "" if text == str(token) else text
+
+
+def _of_bytes(prompt: Prompt) -> bool:
+    """Whether the ids of a text are its bytes: another small vocabulary counts otherwise."""
+    letters = ((n, int(one)) for n, one in enumerate(prompt.ids) if one < 128)
+    return prompt.unit == "letter" and all(prompt.label(n) == chr(one) for n, one in letters)
+
+
+# --- metrics --------------------------------------------------------------------------------------
+
+
+class Cited(NamedTuple):
+    """A formula, and the paper or page that it is from."""
+
+    formula: str
+    source: str
+
+
+def metric_name(metric: str, unit: str) -> str:
+    """What a metric of METRICS is called, for a text of letters or of tokens."""
+    return tr(METRICS[metric].words, unit=tr(unit))
+
+
+def explained(metric: str, unit: str) -> str:
+    """What a metric means, its formula, and where it comes from: a line each."""
+    one = METRICS[metric]
+    meaning = tr(one.description, unit=tr(unit))
+    return explanation(meaning, Cited(one.formula, one.source))
+
+
+def explanation(meaning: str, formula: Cited | str, source: str = "") -> str:
+    """A number in three lines."""
+    cited = formula if isinstance(formula, Cited) else Cited(formula, source)
+    return "\n".join([meaning, cited.formula, tr("Source: {source}", source=cited.source)])
+
+
+# --- explained ------------------------------------------------------------------------------------
+
+
+# Of every score of METHODS, which has the source: what it says, its formula.
+SCORES = {
+    "signed": (
+        "How far the loss rises with the head off, as its slope foretells; on texts like those of "
+        "the training the slopes cancel, and what is left is mostly chance",
+        "−Σ G / n,  G = ∂L/∂x,  x: 1 on, 0 off",
+    ),
+    "michel": (
+        "How much the loss of each text depends on the head, up or down; what is asked first, "
+        "because slopes of both signs do not cancel",
+        "Σ |G| / n,  G = ∂L/∂x,  x: 1 on, 0 off",
+    ),
+    "michel-token": (
+        "The same sum of sizes, taken token by token of what the head gives; the last layer of a "
+        "classifier per text",
+        "Σ |c · ∂L/∂c| / n,  c: what the head gives",
+    ),
+    "bertology": (
+        "How much the loss of batches of 32 texts depends on the head; another batch size is "
+        "another number",
+        "Σ |Σ G|,  the inner sum over a batch",
+    ),
+    "fisher": (
+        "How much the loss depends on the head, large slopes before all: an estimate of the "
+        "curvature",
+        "Σ G² / N,  N texts",
+    ),
+    "loo": (
+        "How far the loss really rises with only this head off: measured, not foretold",
+        "Σ (L₋ₕ − L) / n",
+    ),
+    "all-but-one": (
+        "How far the loss rises with only this head on in its layer; a needed head has a low one, "
+        "so the wall turns its sign",
+        "Σ (Lₕ − L) / n,  Lₕ: alone in its layer",
+    ),
+    "shapley": (
+        "What joining does to the loss, in the mean over random orders; a needed head has a low "
+        "one, so the wall turns its sign",
+        "φₕ = mean (L(S ∪ h) − L(S)),  Σ φₕ = L(all) − L(none)",
+    ),
+    "gates": (
+        "The gate that training with a price for every open one left the head, 0 to 1",
+        "clip(1.2 σ(ln α) − 0.1, 0, 1)",
+    ),
+    "subset": (
+        "The weight that training left the head when only so many could stay",
+        "w of softmax((w + Gumbel) / τ), top K, τ → 0",
+    ),
+    "causal": (
+        "Where two gates ended, one pushed open and one pushed shut: 1 helps, −1 is in the way, 0 "
+        "does not matter",
+        "g₊ + g₋ − 1",
+    ),
+}
+
+# Of every other number of the page: what it says, its formula, its source.
+EXPLAINED_NUMBERS = {
+    "right": (
+        "The share of answers that are right with these heads off, with its interval of 95 %: "
+        "Agresti and Coull's",
+        "p̃ ± z √(p̃ (1 − p̃) / ñ),  ñ = n + z²,  p̃ = (k + z²/2) / ñ,  z = 1.96",
+        "Agresti, Coull 1998; statistics.md",
+    ),
+    "early": (
+        "Looking early is not corrected for: the interval holds for a number of texts chosen "
+        "beforehand",
+        "P(p in the interval) ≈ 95 %",
+        "statistics.md",
+    ),
+    "whole": (
+        "The share that the whole model has right, on the places that both have answered",
+        "k / n",
+        "statistics.md",
+    ),
+    "difference": (
+        "What the share of right answers changed by, in points, with Bonett and Price's interval "
+        "for pairs; where it includes 0, it may be nothing",
+        "(c − b) / n;  d ± t √((b′ + c′) − (b′ − c′)² / n′) / n′,  d = (c′ − b′) / n′,  "
+        "b′ = b + 1, c′ = c + 1, n′ = n + 2",
+        "Bonett, Price 2012; statistics.md",
+    ),
+    "changed": (
+        "Answers that were right and are wrong now (b), and the other way round (c); p: how often "
+        "chance alone would split them as unevenly",
+        "p = min(1, 2 P(X ≤ min(b, c))),  X ~ B(b + c, ½)",
+        "McNemar 1947, exact; statistics.md",
+    ),
+    "saved": (
+        "The parameters that are removed with the heads: queries and output of each head, keys and "
+        "values of each key group whose heads are all off",
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
+        "heads.md",
+    ),
+    "more": (
+        "How many bits of loss more this place has with the heads off; more is worse",
+        "(L₋ − L) / ln 2",
+        "statistics.md",
+    ),
+    "loss": (
+        "Bits of loss of the whole model, and with the heads off",
+        "−log₂ p(what is wanted)",
+        "Shannon 1948; statistics.md",
+    ),
+    "change": (
+        "What the slice changed by with the heads off; points of right answers, or bits of loss",
+        "(c − b) / n,  or the mean of (L₋ − L) / ln 2",
+        "statistics.md",
+    ),
+    "ends": (
+        "The interval of 95 % of that change; where 0 is in it, it may be nothing. Not adjusted "
+        "for how many slices there are",
+        "Bonett, Price 2012 (points); Cochran 1977, 2.11 (bits)",
+        "statistics.md",
+    ),
+    "allowed": (
+        "k*: the most heads off at which, and at every smaller number measured, the score falls by "
+        "at most 1 point; at 95 %: the same of the lower end of the interval",
+        "k* = max {k : value(j) ≥ value(0) − 0.01 for all j ≤ k}",
+        "heads.md; statistics.md",
+    ),
+    "heads": ("How many heads are switched off", "k", "heads.md"),
+    "parameters": (
+        "The share of the parameters of all heads that is removed with those that are off",
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
+        "statistics.md",
+    ),
+    "flops": (
+        "The share of the operations of all heads that is removed with those that are off, in a "
+        "mean text",
+        "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk",
+        "statistics.md",
+    ),
+}  # fmt: skip
+
+
+def method_explained(method: str) -> str:
+    """A score of METHODS in words, with its formula and its source."""
+    said, formula = SCORES[method]
+    return explanation(tr(said), tr(formula), tr(METHODS[method].source))
+
+
+def explained_all(arrays: tuple[str, ...]) -> str:
+    """Every score that some arrays of a study give, under its name."""
+    made = (one for one in METHODS.values() if one.needs in arrays)
+    return "\n\n".join(f"{tr(one.label)}\n{method_explained(one.name)}" for one in made)
+
+
+def told(number: str) -> str:
+    """Another number of the page, in the same way."""
+    said, formula, source = EXPLAINED_NUMBERS[number]
+    return explanation(tr(said), tr(formula), tr(source))

@@ -1,34 +1,394 @@
-"""Saving what is open as a session, and bringing one back, part after part."""
+"""Sessions: saved, opened, recovered; files that are dropped, and recent ones."""
 
 from __future__ import annotations
 
+import os
+import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from dataclasses import replace as replace_study
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_struct
+from PySide6.QtCore import QDateTime, QLocale, Qt, QTimer, Signal
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task
-from hgviz.gui import opening
-from hgviz.gui.keeping.gathering import NAMES, Checked, checking, gather, placed, saving
+from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task, finish
+from hgviz.gui import sources
+from hgviz.gui.dialogs import Overlay
+from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
-from hgviz.gui.looks import LOOKS
-from hgviz.gui.samples import TEXT, name_of
+from hgviz.gui.samples import TEXT, name_of, samples
+from hgviz.gui.sentences import counted, percent
+from hgviz.gui.sides import BESIDE
+from hgviz.gui.sources import NAMES, Checked, checking, gather, placed, saving
+from hgviz.gui.view import LOOKS
+from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
+from hgviz.models.formats.cache import is_there
 from hgviz.palettes import PALETTES
+from hgviz.resources import resource
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask
-from hgviz.study import Mask
+from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
+from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from filelock import FileLock
 
-    from hgviz.session import Mode
+    from hgviz.gui.jobs import Lanes, Working
+    from hgviz.session import Mode, Session
+
+# --- closing --------------------------------------------------------------------------------------
+
+
+# jobs that bring nothing that the next start does not bring as well, or leave a file behind
+AGAIN = ("open", "find-model", "measure", BESIDE, "capture")
+
+
+def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, ...]:
+    """What would be lost, a sentence each. comes_back: whether what is open is there again at the
+    next start."""
+    found = []
+    if session.study is not None and session.unsaved:
+        found.append(tr("What was measured of the heads is not saved."))
+    for kept in session.measured.values():
+        study = kept["study"]
+        if kept["unsaved"] or (kept["masks"] and study is None):
+            name = study.spec.name if study is not None else kept["name"]
+            found.append(tr("What was measured of the heads of {name} is not saved.", name=name))
+    for one in session.work:
+        goes = one.state in GOING and not working.lasts(one.key)
+        if goes and (one.key not in AGAIN or one.title == "Writing"):
+            job = within(one.title)
+            if one.total:
+                part = percent(f"{100 * one.done / one.total:.0f}")
+                found.append(tr("Not done yet: {job} ({percent}).", job=job, percent=part))
+            else:
+                found.append(tr("Not done yet: {job}.", job=job))
+    if session.masks and not comes_back and not (session.study and not session.unsaved):
+        masks = counted(len(session.masks), "mask")
+        found.append(tr("{masks} with a name.", masks=masks))
+    return tuple(found)
+
+
+class ClosingDialog(Overlay):
+    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first."""
+
+    confirmed = Signal()
+    save_wanted = Signal()
+    wide = 480
+
+    def __init__(self, over: QWidget, lost: tuple[str, ...], unsaved: bool) -> None:
+        super().__init__(over)
+        self.body.addWidget(label(tr("Something would be lost"), factor=1.15, weight=600))
+        for words in lost:
+            said = label(words)
+            said.setWordWrap(True)
+            self.body.addWidget(said)
+        self.body.addSpacing(12)
+        row = QHBoxLayout()
+        close = Button(tr("Close all the same"))
+        close.clicked.connect(self._confirm)
+        row.addWidget(close)
+        row.addStretch(1)
+        if unsaved:
+            save = Button(tr("Save what was measured…"))
+            save.clicked.connect(self._save)
+            row.addWidget(save)
+        self.default = Button(tr("Stay"), kind="filled")
+        self.default.clicked.connect(self.finish)
+        row.addWidget(self.default)
+        self.body.addLayout(row)
+
+    def _confirm(self) -> None:
+        self.finish()
+        self.confirmed.emit()
+
+    def _save(self) -> None:
+        self.finish()
+        self.save_wanted.emit()
+
+
+# --- dropping -------------------------------------------------------------------------------------
+
+
+TEXTS = (".txt", ".tsv", ".csv", ".jsonl")  # what is scored on, or captured text by text
+IDS = ".json"
+
+Kind = Literal["checkpoint", "capture", "study", "session", "sweep", "texts", "ids", "nothing"]
+Deed = Literal["open", "data", "corpus", "ids", "together", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is done with files. paths: by what each is for, as in a session where several are opened
+    together, else the one path under "file". page: which is shown. said: in a line, what was left
+    aside, or why there is nothing to do."""
+
+    deed: Deed
+    paths: dict[str, str]
+    page: str = ""
+    said: str = ""
+
+
+def sorted_out(paths: list[str]) -> Task[list[tuple[str, Kind]]]:
+    """What each of some paths holds, by content; texts and ids by their ending."""
+    found: list[tuple[str, Kind]] = []
+    for number, path in enumerate(paths):
+        yield Step(number, len(paths), f"looking at {Path(path).name}")
+        found.append((path, _kind(path)))
+    return found
+
+
+def _kind(path: str) -> Kind:
+    if is_session(path):
+        return "session"
+    if tasks.is_sweep_file(path):
+        return "sweep"
+    try:
+        return tasks.kind_of(path)
+    except HgvizError:
+        ending = Path(path).suffix.lower()
+        if not Path(path).is_file():
+            return "nothing"
+        return "texts" if ending in TEXTS else "ids" if ending == IDS else "nothing"
+
+
+def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> Plan:
+    """What to do with what was dropped. has_model: whether a checkpoint is open; page: which."""
+    by: dict[str, list[str]] = {}
+    for path, kind in found:
+        by.setdefault(kind, []).append(path)
+    if whole := by.get("session", []) + by.get("sweep", []):
+        return Plan("open", {"file": whole[0]}, said=_aside(found, {whole[0]}))
+    pictures = [path for path, kind in found if kind in ("checkpoint", "capture")]
+    texts, studies = by.get("texts", []), by.get("study", [])
+    if pictures:
+        return _together(found, pictures, texts, studies)
+    if studies:
+        return Plan("open", {"file": studies[0]}, said=_aside(found, {studies[0]}))
+    for kind, deed in (("texts", "data" if page == "prune" else "corpus"), ("ids", "ids")):
+        if kind in by:
+            path = by[kind][0]
+            if not has_model:
+                said = "{file} needs a model to read it: open or drop one with it"
+                return Plan("nothing", {}, said=tr(said, file=name_of(path)))
+            return Plan(deed, {"file": path}, said=_aside(found, {path}))  # type: ignore[arg-type]
+    return Plan("nothing", {}, said=_nothing(found))
+
+
+def _together(
+    found: list[tuple[str, Kind]], pictures: list[str], texts: list[str], studies: list[str]
+) -> Plan:
+    """A model or a capture, B beside it, a study and data that belong to it."""
+    kinds = dict(found)
+    if len(pictures) == 2 and {kinds[one] for one in pictures} == {"checkpoint", "capture"}:
+        pictures.sort(key=lambda one: kinds[one] == "checkpoint")  # of a capture something is seen
+    a, *others = pictures
+    paths = {"model" if kinds[a] == "checkpoint" else "capture": a}
+    page = ""
+    if others:
+        paths["beside"], page = others[0], "compare"
+    if studies:
+        paths["study"], page = studies[0], page or "prune"
+    if texts and kinds[a] == "checkpoint":
+        paths["data"], page = texts[0], page or "prune"
+    said = _aside(found, set(paths.values()))
+    if len(paths) == 1:
+        return Plan("open", {"file": a}, said=said)
+    return Plan("together", paths, page, said)
+
+
+def _aside(found: list[tuple[str, Kind]], used: set[str]) -> str:
+    left = [path for path, _ in found if path not in used]
+    if not left:
+        return ""
+    names = ", ".join(name_of(one) for one in left[:3])
+    if len(left) > 3:
+        return tr("Left aside: {files} and others", files=names)
+    return tr("Left aside: {files}", files=names)
+
+
+def _nothing(found: list[tuple[str, Kind]]) -> str:
+    if len(found) == 1:
+        return tr(
+            "{file} is nothing that hgviz opens: it takes models, captures, studies and sessions",
+            file=name_of(found[0][0]),
+        )
+    return tr(
+        "None of these is something that hgviz opens: it takes models, captures, studies and "
+        "sessions"
+    )
+
+
+# --- recent ---------------------------------------------------------------------------------------
+
+
+class Opened(dict[str, str]):
+    """The name of everything that was opened since the start, and of what comes with hgviz, by
+    path. told: hears of every path that is opened, also again."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        super().__init__(samples())
+        self._told = told
+
+    def __setitem__(self, path: str, name: str) -> None:
+        super().__setitem__(path, name)
+        self._told(path)
+
+
+class Recent:
+    """Keeps session.recent and session.gone, and, through keep, the setting behind them."""
+
+    def __init__(self, session: Session, lanes: Lanes, keep: Callable[..., Any]) -> None:
+        self.session, self.lanes, self._keep = session, lanes, keep
+        session.put(recent=settings.load().recent)
+
+    def add(self, path: str) -> None:
+        """A path was opened. What comes with hgviz has a place of its own in the menus."""
+        if path in samples() or Path(path).is_relative_to(resource("sample")):
+            return
+        path = os.path.abspath(path) if os.path.lexists(path) else path
+        self.session.put(gone=self.session.gone - {path})
+        self._put(settings.newest(self.session.recent, path))
+
+    def remove(self, path: str) -> None:
+        """Forget one of them."""
+        self._put(tuple(one for one in self.session.recent if one != path))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._put(())
+
+    def look(self) -> None:
+        """See which of them are still there; a disk that sleeps must not hold up the window."""
+        if self.session.recent:
+            self.lanes.files.submit(
+                "recent", "Looking for files", _gone(self.session.recent),
+                on_done=self._looked, post=self.lanes.bridge.post,
+            )  # fmt: skip
+
+    def _looked(self, gone: frozenset[str]) -> None:
+        self.session.put(gone=gone)
+
+    def _put(self, recent: tuple[str, ...]) -> None:
+        if recent != self.session.recent:
+            self.session.put(recent=recent, gone=self.session.gone & set(recent))
+            self._keep(recent=recent)
+
+
+def _gone(paths: tuple[str, ...]) -> Task[frozenset[str]]:
+    yield Step(0, 1)
+    return frozenset(one for one in paths if not os.path.lexists(one) and not is_there(one))
+
+
+def place_of(path: str) -> str:
+    """The folder that a path lies in, as people write it."""
+    home, folder = str(Path.home()), str(Path(path).parent)
+    inside = folder == home or folder.startswith(home + os.sep)
+    return "~" + folder[len(home) :] if inside else folder
+
+
+# --- offering -------------------------------------------------------------------------------------
+
+
+GONE = "not there any more"
+FEW = 5  # files on the empty page
+NAME = 240  # px: room for the name of one
+ELIDED = Qt.TextElideMode.ElideMiddle
+
+
+class RecentMenu:
+    """Fills a menu with the files opened last, above the actions it has, each time it is opened.
+
+    look: what has session.gone brought up to date.
+    """
+
+    def __init__(
+        self, menu: QMenu, session: Session, look: Callable[[], None], chosen: Callable[[str], None]
+    ) -> None:
+        self._menu, self._session, self._chosen = menu, session, chosen
+        self._own = menu.actions()
+        self._line = menu.insertSeparator(self._own[0])
+        self._files: list[QAction] = []
+        menu.aboutToShow.connect(self.fill)
+        menu.aboutToShow.connect(look)
+        self.fill()
+
+    def fill(self) -> None:
+        """Offer what there is now; the first nine have a digit to press."""
+        for one in self._files:
+            self._menu.removeAction(one)
+            one.deleteLater()
+        self._files = []
+        names = Counter(map(name_of, self._session.recent))
+        for number, path in enumerate(self._session.recent, 1):
+            name = name_of(path)
+            name += f"   {place_of(path)}" if names[name] > 1 else ""
+            name = name.replace("&", "&&")
+            gone = f"   ({tr(GONE)})" if path in self._session.gone else ""
+            action = QAction(f"{f'&{number}   ' if number < 10 else ''}{name}{gone}", self._menu)
+            action.setToolTip(tip(path))
+            action.triggered.connect(partial(self._chosen, path))
+            self._menu.insertAction(self._line, action)
+            self._files.append(action)
+        self._menu.menuAction().setEnabled(bool(self._files))
+
+
+class RecentList(QWidget):
+    """The few files opened last, each a link; one that has gone says so and can be removed."""
+
+    chosen = Signal(str)
+    removed = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(2)
+        self._grid.setColumnStretch(1, 1)
+        self._shown: object = None
+        self.hide()
+
+    def show_files(self, recent: tuple[str, ...], gone: frozenset[str]) -> None:
+        """List them under a title; nothing at all where there are none."""
+        shown = recent[:FEW], gone
+        if shown == self._shown:
+            return
+        self._shown = shown
+        while (item := self._grid.takeAt(0)) is not None:
+            item.widget().hide()
+            item.widget().deleteLater()
+        self._grid.addWidget(label(tr("Opened last"), weight=600), 0, 0, 1, 3)
+        for row, path in enumerate(recent[:FEW], 1):
+            name = name_of(path)
+            link = Button(name, "open", kind="link")
+            link.setText(link.fontMetrics().elidedText(name, ELIDED, NAME))
+            link.setAccessibleName(tr("Open {name}", name=name))
+            link.setToolTip(tip(path))
+            link.clicked.connect(partial(self.chosen.emit, path))
+            self._grid.addWidget(link, row, 0)
+            lost = path in gone
+            words = Words(tr(GONE) if lost else place_of(path), kind="secondary")
+            self._grid.addWidget(words, row, 1)
+            if lost:
+                cross = IconButton("close", tr("Remove {name} from the list", name=name))
+                cross.clicked.connect(partial(self.removed.emit, path))
+                self._grid.addWidget(cross, row, 2)
+        self.setVisible(bool(recent))
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
 
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
 PICTURES = {"capture", "model", "study", "sweep"}  # of which something can be seen
@@ -79,7 +439,7 @@ class Sessions:
 
         def show(checked: Checked) -> None:
             if checked.paths.keys() & PICTURES or checked.missing:
-                last().replace(_aside())  # one that ends the program does so once
+                last().replace(_sessions_aside())  # one that ends the program does so once
                 self.show(checked)
             else:
                 otherwise()
@@ -112,12 +472,12 @@ class Sessions:
 
     def _open_together(self, paths: dict[str, str], page: str, _: None) -> None:
         now, _ = gather(self.session, Layout())
-        text = opening.text_for(paths.get("model", ""), self.session.text)
+        text = sources.text_for(paths.get("model", ""), self.session.text)
         blank = Saved(saved.FORMAT, saved.VERSION)
-        wanted = replace(
+        wanted = replace_struct(
             blank,
             text=text if "model" in paths else "",
-            shown=replace(now.shown, mode=page, shade=""),
+            shown=replace_struct(now.shown, mode=page, shade=""),
             beside=Beside("model", place=Place("")) if "beside" in paths else None,
         )
         self.file = ""
@@ -159,7 +519,7 @@ class Restoring:
         known = mode if any(mode == name for name, *_ in MODES) else "inspect"
         self.session.put(mode=known, text=wanted.text, second=wanted.second)
         if "capture" in paths:
-            task = opening.look(paths["capture"], wanted.item)
+            task = sources.look(paths["capture"], wanted.item)
             self._look(paths["capture"], task, self._capture_there, self._without_capture)
         elif "model" in paths:
             self._capture_again()
@@ -178,7 +538,7 @@ class Restoring:
         else:
             self._study()
 
-    def _capture_there(self, found: opening.Found) -> None:
+    def _capture_there(self, found: sources.Found) -> None:
         wanted = self.wanted
         if found.capture is None:
             self._without_capture(_no_capture(self.paths["capture"]))
@@ -235,7 +595,7 @@ class Restoring:
     def _study(self) -> None:
         path = self.paths.get("unsaved") or self.paths.get("study")
         if path:
-            self._look(path, opening.look(path), self._study_there, self._without_study)
+            self._look(path, sources.look(path), self._study_there, self._without_study)
         else:
             self._rest()
 
@@ -247,7 +607,7 @@ class Restoring:
         else:
             self._rest()
 
-    def _study_there(self, found: opening.Found) -> None:
+    def _study_there(self, found: sources.Found) -> None:
         spec, study, mode = self.session.spec, found.study, self.session.mode
         if study is not None and (spec is None or spec.digest == study.spec.digest):
             masks, off = self.session.masks, self.session.off
@@ -290,15 +650,15 @@ class Restoring:
         if "sweep" in paths:
             path = paths["sweep"]
             show = partial(self._runs_there, mode)
-            self._look(path, opening.look(path), show, self.commands.show_error)
+            self._look(path, sources.look(path), show, self.commands.show_error)
         if self.file:  # after its parts: it is the newest
             self.commands.recent.add(self.file)
-        if _aside().exists():
-            _aside().replace(last())
+        if _sessions_aside().exists():
+            _sessions_aside().replace(last())
         if self.then is not None:
             self.then()
 
-    def _runs_there(self, mode: Mode, found: opening.Found) -> None:
+    def _runs_there(self, mode: Mode, found: sources.Found) -> None:
         """A study of many runs lies beside all else; the page is the one that was shown."""
         if found.sweep is not None:
             self.commands.show_sweep(found.sweep, found.path)
@@ -326,7 +686,7 @@ def last() -> Path:
     return settings.location().with_name(LAST)
 
 
-def _aside() -> Path:
+def _sessions_aside() -> Path:
     """Where the last session lies while it is opened."""
     return last().with_suffix(".opening")
 
@@ -364,3 +724,262 @@ def _no_capture(path: str) -> HgvizError:
 
 def _nowhere(layout: Layout) -> None:
     """Nobody lays anything out."""
+
+
+# --- recovery -------------------------------------------------------------------------------------
+
+
+SOON = 3000  # ms from a change until it is kept
+SHARE = 20  # writing takes at most one part in so many of the time
+PASSING = ("hover", "work", "recent", "gone", "dark")  # changes of nothing that is kept
+
+
+class Snapshot(NamedTuple):
+    """What a window has open: the session, the paths of what it names, and its study and masks
+    where that study is not saved. Two are equal where nothing need be written again."""
+
+    session: Saved
+    paths: dict[str, str]
+    study: Study | None = None
+    masks: tuple[Mask, ...] = ()
+
+    def write(self, file: Path, study: Path) -> Task[float]:
+        """Write it to a file, its study to another, unless it lies there already; gives the seconds
+        this took. Errors: HgvizError, OSError."""
+        from hgviz.store import write_study
+
+        yield Step(0, 1, "keeping what is open")
+        begun, paths = time.monotonic(), self.paths
+        if self.study is not None:
+            paths = {**paths, "unsaved": str(study)}
+            if not study.exists():
+                write_study(study, replace(self.study, masks=self.masks))
+        saved.write(
+            placed(self.session, paths, str(file)), file
+        )  # it named the study before, if any
+        _remove_studies(file, but=study if self.study is not None else None)
+        return time.monotonic() - begun
+
+
+class Recovery:
+    """Keeps what a window has open in a file, and offers what a killed process left there. While
+    another window keeps its session there, nothing of this one is kept."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self.sessions, self.commands = sessions, sessions.commands
+        self.file = last().with_name("open.hgviz")
+        self._lock: FileLock | None = None
+        self._left = False  # whether the file was left by a killed process, and is not open here
+        self._kept: Snapshot | None = None
+        self._study = Path()  # where the study of the newest snapshot goes
+        self._told = False  # whether somebody knows that nothing can be kept
+        self._timer = QTimer(self.commands.window, singleShot=True, interval=SOON)
+        self._timer.timeout.connect(self.keep)
+
+    def begin(self) -> None:
+        """Look for what was left, and keep what is open from now on."""
+        self._left = self.file.exists() and self._take_lock()
+        self.sessions.session.changed.connect(self._heard)
+
+    def close(self, complete: bool) -> None:
+        """Keep no more, once the lanes are closed. complete: nothing is lost with the window; else
+        its session stays as a killed process leaves it."""
+        self._timer.stop()
+        with suppress(ValueError):  # it never began
+            self.sessions.session.changed.disconnect(self._heard)
+        if not complete and self._can_keep():
+            with suppress(HgvizError, OSError):
+                finish(self._next().write(self.file, self._study))
+        elif self._lock is not None and not self._left:
+            self._clear()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    # --- what was left ----------------------------------------------------------------------------
+
+    def offer(self, otherwise: Callable[[], object]) -> None:
+        """Ask whether to open what was left; otherwise: what is done where there is nothing, or
+        nobody wants it."""
+        if self._left:
+            try:
+                found = saved.read(self.file)
+            except HgvizError as error:
+                self._set_aside(error)
+            else:
+                dialog = RecoveryDialog(self.commands.window, found, self.file)
+                dialog.closed.connect(partial(self._answered, dialog, otherwise))
+                dialog.open()
+                return
+        otherwise()
+
+    def _answered(self, dialog: RecoveryDialog, otherwise: Callable[[], object]) -> None:
+        if dialog.answer == "open":
+            self._open(otherwise)
+            return
+        if dialog.answer == "discard":
+            self._clear()
+            self._left = False
+        otherwise()
+
+    def _open(self, otherwise: Callable[[], object]) -> None:
+        def failed(error: BaseException) -> None:
+            self.commands.show_error(error)
+            otherwise()
+
+        def opened() -> None:
+            self._left = False
+            self.keep()
+
+        def show(checked: Checked) -> None:
+            self.sessions.show(checked, then=opened)
+
+        task, lane = checking(str(self.file)), self.commands.lanes.files
+        self.commands.working.start(lane, OPEN, "Opening the last session", task, show, failed)
+
+    def _set_aside(self, error: HgvizError) -> None:
+        """A file that cannot be read stays under another name, and is spoken of once."""
+        aside = self.file.with_name(f"damaged-{time.strftime('%Y%m%d-%H%M%S')}.hgviz")
+        with suppress(OSError):
+            self.file.replace(aside)
+        self._left = False
+        what = "The session that was open last cannot be recovered"
+        do = f"The damaged file is kept as {aside}"
+        self.commands.show_error(HgvizError(what, error.why, do))
+
+    # --- what is open -----------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Keep what is open now, where that has changed."""
+        if not self._can_keep():
+            return
+        now = self._next()
+
+        def done(seconds: float) -> None:
+            self._kept = now
+            self._timer.setInterval(max(SOON, round(seconds * 1000 * SHARE)))
+
+        if now == self._kept:
+            done(0.0)
+        elif not (now.paths or now.session.text):
+            self._clear()
+            done(0.0)
+        else:
+            task, post = now.write(self.file, self._study), self.commands.lanes.bridge.post
+            lane = self.commands.lanes.recovery
+            lane.submit("keep", "", task, on_done=done, on_error=self._failed, post=post)
+
+    def _heard(self, name: str) -> None:
+        if name not in PASSING and not self._timer.isActive():
+            self._timer.start()
+
+    def _failed(self, error: BaseException) -> None:
+        if not self._told:
+            self._told = True
+            why = error.why if isinstance(error, HgvizError) else str(error)
+            self.commands.say(tr("hgviz cannot keep a copy of this session: {why}", why=why))
+
+    def _can_keep(self) -> bool:
+        """Whether the file is neither another window's nor left by a killed process."""
+        if self._left or (self._lock is None and self.file.exists()):
+            return False
+        return self._take_lock()
+
+    def _take_lock(self) -> bool:
+        """Whether the file is this window's; False where another window has it, or nobody can."""
+        if self._lock is None:
+            from filelock import (
+                FileLock,
+                Timeout,
+            )  # 30 ms, which the first picture need not wait for
+
+            lock = FileLock(self.file.with_suffix(".lock"), timeout=0)
+            try:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
+            except (Timeout, OSError, NotImplementedError):  # the last: a file system without locks
+                return False
+            self._lock = lock
+        return True
+
+    def _clear(self) -> None:
+        """Remove the session and its study."""
+        with suppress(OSError):
+            self.file.unlink(missing_ok=True)
+        _remove_studies(self.file)
+
+    def _next(self) -> Snapshot:
+        """What is open now; a study other than the last one gets a new file."""
+        session = self.sessions.session
+        found, paths = gather(session, self.sessions.layout())
+        if session.study is None or not session.unsaved:
+            return Snapshot(found, paths)
+        now = Snapshot(found, paths, session.study, session.masks)
+        if self._kept is None or now[2:] != self._kept[2:]:
+            self._study = self.file.with_name(f"{self.file.stem}-{time.time_ns()}.h5")
+        return now
+
+
+def _remove_studies(file: Path, but: Path | None = None) -> None:
+    """Remove the studies beside a session, and what a killed process left of one, except one."""
+    for study in file.parent.glob(f"{file.stem}-*.h5*"):
+        if study != but:
+            with suppress(OSError):
+                study.unlink(missing_ok=True)
+
+
+class RecoveryDialog(Overlay):
+    """Says what was open when a process was killed. answer: "open" or "discard"; "" asks again at
+    the next start, and keeps nothing else until then."""
+
+    wide = 520
+
+    def __init__(self, over: QWidget, found: Saved, file: Path) -> None:
+        super().__init__(over)
+        self.answer = ""
+        self.body.addWidget(label(tr("hgviz did not close properly"), factor=1.15, weight=600))
+        when = QDateTime.fromSecsSinceEpoch(round(file.stat().st_mtime))
+        time_ = QLocale().toString(when, QLocale.FormatType.ShortFormat)
+        self.body.addWidget(label(tr("This was open at {time}:", time=time_), kind="secondary"))
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 8, 0, 0)
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(8)
+        grid.setColumnMinimumWidth(0, 96)
+        grid.setColumnStretch(1, 1)
+        for row, (name, words) in enumerate(contents(found)):
+            grid.addWidget(label(name, weight=600), row, 0)
+            grid.addWidget(Words(words, kind="secondary"), row, 1)
+        self.body.addLayout(grid)
+        self.body.addSpacing(12)
+        row_ = QHBoxLayout()
+        discard = Button(tr("Discard"))
+        discard.clicked.connect(partial(self._answer, "discard"))
+        row_.addWidget(discard)
+        row_.insertStretch(1, 1)
+        self.default = Button(tr("Open"), kind="filled")
+        self.default.clicked.connect(partial(self._answer, "open"))
+        row_.addWidget(self.default)
+        self.body.addLayout(row_)
+
+    def _answer(self, answer: str) -> None:
+        self.answer = answer
+        self.finish()
+
+
+def contents(found: Saved) -> list[tuple[str, str]]:
+    """What a session has: a name and words for each."""
+    rows = [
+        (tr(NAMES[name]), name_of(place.path))
+        for name, place in found.places.items()
+        if name != "unsaved"
+    ]
+    if found.text:
+        rows.append((tr("Text"), " ".join(found.text.split())))
+    if found.off:
+        rows.append((tr("Heads off"), f"{len(found.off):,}"))
+    if found.masks:
+        rows.append((tr("Masks"), ", ".join(one.name for one in found.masks)))
+    if found.unsaved is not None:
+        rows.append((tr(NAMES["unsaved"]), tr("measured but not saved yet")))
+    return rows

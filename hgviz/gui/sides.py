@@ -1,32 +1,530 @@
-"""What stands over the maps of A and B: which side it is, what it is, and what else it could be."""
+"""Which two models, texts or captures are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QWidget
+from PySide6.QtGui import QAction, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPlainTextEdit,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import Capture, HeadId, Step, Task
-from hgviz.gui import sentences, theme
-from hgviz.gui.compare_parts import offers
-from hgviz.gui.compare_parts.comparing import BESIDE
-from hgviz.gui.compare_parts.told import Told, activation_of, model_of, sides_of
+from hgviz import settings, tasks
+from hgviz.activations import ACTIVATIONS, SIX
+from hgviz.analysis.pairing import counterpart
+from hgviz.analysis.texts import texts_of
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    HeadId,
+    HgvizError,
+    ModelSpec,
+    Off,
+    Step,
+    Task,
+    heads_named,
+)
+from hgviz.gui import sentences, sources, theme
+from hgviz.gui.dialogs import LARGEST, Overlay, Reads, ctrl_return
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
+from hgviz.gui.runs import trained_as
+from hgviz.gui.samples import name_of
+from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.view import View
-from hgviz.gui.views.words import percent
-from hgviz.gui.widgets import Button, IconButton, Words, label, tip
+from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, label, tip
+from hgviz.session import Session
 from hgviz.session.other import Other
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from hgviz.gui.jobs import Lanes, OnError, Working
+    from hgviz.models.model import Model
+    from hgviz.session import Work
 
-    from hgviz.session import Session, Work
+# --- told -----------------------------------------------------------------------------------------
+
+
+SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
+NAMED = 24  # characters of a name
+GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The names of A and B, and how B comes to be from A. phrases: what is said in sentences, such
+    as "with softmax", "without head 2.5"; empty for "with" and the name."""
+
+    a: str = "A"
+    b: str = "B"
+    note: str = ""
+    phrases: tuple[str, str] = ("", "")
+
+    @property
+    def within(self) -> tuple[str, str]:
+        """with softmax, with ymish; on this text, on the other text."""
+        pairs = zip((self.a, self.b), self.phrases, strict=True)
+        first, second = (said or tr("with {name}", name=name) for name, said in pairs)
+        return first, second
+
+
+def sides_of(session: Session) -> Told:
+    """What is said of A and B; names differ, or are A and B."""
+    a, b, other = session.capture, session.beside, session.other
+    if a is None or b is None:
+        return Told()
+    found = _told(session, a, b, other)
+    return Told(note=found.note) if found.a == found.b else found
+
+
+def model_of(session: Session, capture: Capture, short: bool = False) -> str:
+    """What people call the model of a capture, one that the study at hand trained by its place,
+    and how many of its heads are off."""
+    name = trained_as(session.sweep, capture.spec.name) or name_of(capture.spec.name)
+    name = elided(name) if short else name
+    if not capture.off:
+        return name
+    return tr("{name} without {heads}", name=name, heads=counted(len(capture.off), "head"))
+
+
+def head_of_b(session: Session) -> HeadId | None:
+    """The head of B that stands beside the selected one of A; None where B has none."""
+    a, b, chosen = session.capture, session.beside, session.selection
+    if a is None or b is None:
+        return None
+    return counterpart(a, b, chosen.head_id, chosen.beside)
+
+
+def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told:
+    kind = other.kind if other is not None else "model"
+    if kind == "head":
+        return _heads(a, session.selection.head_id, session.selection.beside)
+    if kind == "text":
+        phrases = (tr("on this text"), tr("on the other text"))
+        return Told(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
+    if kind == "off":
+        phrases = (_lacking(a.off), _lacking(b.off))
+        return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
+    here, there = activation_of(a), activation_of(b)
+    if kind == "activation":
+        if here == there:
+            return Told(here, there, tr("One checkpoint, the same on both sides."))
+        said = "One checkpoint, its {here} exchanged for {there}, not trained again."
+        return Told(here, there, tr(said, here=here, there=there))
+    names = model_of(session, a, short=True), model_of(session, b, short=True)
+    if names[0] == names[1] and here != there:
+        names = here, there
+    texts = a.main.text == b.main.text if a.main.text or b.main.text else len(a.main) == len(b.main)
+    one = a.spec.digest == b.spec.digest and bool(a.spec.digest)
+    if one:
+        note = tr("One model on one text.") if texts else tr("One model on two texts.")
+    else:
+        note = tr("Two models on one text.") if texts else tr("Two models on two texts.")
+    return Told(*names, note)
+
+
+def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
+    other = beside or head
+    if other == head:
+        return Told(note=tr("One head beside itself: choose another one for B."))
+    layers = capture.spec.layers
+    levels = [layers[one.layer].level for one in (head, other)]
+    said = tr("Two heads of one model.")
+    if levels[0] != levels[1]:
+        labels = [capture.spec.levels[one].label for one in levels]
+        if labels[0] != labels[1]:  # those of two texts have one label
+            said = tr("Two levels of one model, {a} and {b}.", a=labels[0], b=labels[1])
+    names = tr("head {head}", head=head), tr("head {head}", head=other)
+    phrases = tr("in head {head}", head=head), tr("in head {head}", head=other)
+    return Told(*names, said, phrases)
+
+
+def _switched(a: Off, b: Off) -> str:
+    less, more = b - a, a - b
+    if less and more:
+        return tr("One model, other heads switched off on either side.")
+    if not less and not more:
+        return tr("One model, the same heads on both sides.")
+    side, heads = ("B", less) if less else ("A", more)
+    return tr("One model, {heads} switched off in {side}.", heads=listed(heads), side=side)
+
+
+def without(off: Off) -> str:
+    """whole; without 12.5; without 3 heads."""
+    if not off:
+        return tr("whole")
+    if len(off) == 1:
+        return tr("without {head}", head=next(iter(off)))
+    return tr("without {count} heads", count=len(off))
+
+
+def _lacking(off: Off) -> str:
+    """with all heads; without head 12.5; without 14 heads."""
+    return tr("without {heads}", heads=listed(off)) if off else tr("with all heads")
+
+
+def listed(heads: Iterable[HeadId]) -> str:
+    """head 12.5, heads 2.0 and 12.5, 14 heads."""
+    found = [str(one) for one in sorted(heads)]
+    if len(found) > 3:
+        return counted(len(found), "head")
+    if len(found) == 1:
+        return tr("head {head}", head=found[0])
+    return tr("heads {heads} and {last}", heads=", ".join(found[:-1]), last=found[-1])
+
+
+def activation_of(capture: Capture) -> str:
+    """softmax, ymish; of several in one model, six activations."""
+    found = {name for layer in capture.spec.layers for name in layer.activations}
+    return spoken(",".join(sorted(found)))
+
+
+def spoken(activation: str) -> str:
+    """An activation, as models.replacement reads it, in words: top-k of 8, ymish, six of them."""
+    names = activation.split(",")
+    if len(names) > 1:
+        return tr("six activations") if {*names} == {*SIX} else counted(len(names), "activation")
+    name, _, rest = activation.partition(":")
+    row = ACTIVATIONS.get(name)
+    said = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
+    said = tr(said or "its own")
+    return tr("{name} of {count}", name=said, count=rest) if rest.isdecimal() else said
+
+
+def wrong(error: HgvizError) -> str:
+    """What went wrong, why, and what to do, in one line."""
+    return " ".join(map(tr, error.lines))
+
+
+def elided(name: str) -> str:
+    """A name that may stand in a sentence."""
+    return name if len(name) <= NAMED else name[: NAMED - 1] + "…"
+
+
+# --- others ---------------------------------------------------------------------------------------
+
+
+Opened = tuple[str, str]  # the path of a checkpoint and the activation it is opened with
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What B is made of. path, activation: the checkpoint to open where model is None; A's are
+    those of the checkpoint at hand, device what it runs on."""
+
+    other: Other
+    path: str
+    activation: str
+    model: Model | None
+    device: str
+
+    @property
+    def opened(self) -> Opened:
+        """What the model is, for the next time."""
+        return self.path, self.activation
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """B, and the model that made it; None where it was a file."""
+
+    other: Other
+    capture: Capture
+    model: Model | None = None
+    opened: Opened = ("", "")
+
+
+def looked(other: Other, a: Capture) -> Task[Brought | None]:
+    """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
+
+    Errors: HgvizError for what is neither.
+    """
+    yield Step(0, 1, "looking at the file")
+    kind = tasks.kind_of(other.path)
+    if kind == "checkpoint":
+        return None
+    if kind == "study":
+        raise HgvizError(
+            f"{name_of(other.path)} is a study",
+            "it says what heads are worth, and has no maps to compare",
+            "Choose a checkpoint or a capture",
+        )
+    from hgviz.store import open_capture
+
+    capture = open_capture(other.path)
+    if capture.items:
+        same = [one.number for one in capture.items if one.text == a.main.text]
+        numbers = [one.number for one in capture.items]
+        number = same[0] if same else a.item if a.item in numbers else capture.item
+        capture = capture if number == capture.item else open_capture(other.path, number)
+    return Brought(other, capture)
+
+
+def bring(source: Source, a: Capture) -> Task[Brought]:
+    """Capture B; each Step may carry what is Brought so far."""
+    other, model = source.other, source.model
+    wish = sources.Wish(
+        source.path, other.text, other.second, device=source.device, activation=source.activation
+    )
+    if model is None:
+        model = yield from sources.load(wish)
+    if other.kind == "text":
+        task = _another_text(replace(wish, off=a.off, streaming=a.streaming), model)
+    else:
+        off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
+        # with some heads off the others are as in A, and with none it is the whole model
+        few = a.streaming if other.kind == "activation" or off else NO_STREAMING
+        task = tasks.capture_alike(model, a, off, few)
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                return Brought(other, end.value, model, source.opened)
+            yield replace(step, value=_so_far(source, step.value))
+
+
+def _so_far(source: Source, value: Any) -> Brought | None:
+    return Brought(source.other, value) if isinstance(value, Capture) else None
+
+
+def _another_text(wish: sources.Wish, model: Model) -> Generator[Step, None, Capture]:
+    try:
+        _, _, found = yield from sources.capture_text(wish, model)
+    except sources.UnreadError as error:
+        raise HgvizError(error.what, error.why, "Write another text for B") from None
+    return found
+
+
+# --- comparing ------------------------------------------------------------------------------------
+
+
+BESIDE = "beside"
+QUIET = 0.2  # s: a B that is there sooner shows no layers on their way
+NEEDS_CHECKPOINT = HgvizError(
+    "B needs the checkpoint that made A",
+    "what is on screen was opened from a file, and a file of maps answers nothing new",
+    "Open the checkpoint, or choose another checkpoint or capture for B",
+)
+
+
+class Comparing:
+    """Makes session.beside what session.other says, for every new capture of A."""
+
+    def __init__(self, session: Session, lanes: Lanes, working: Working, on_error: OnError) -> None:
+        self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
+        self._shown: Other | None = None  # what session.beside is of
+        self._model: Model | None = None  # the one that made B, and what it was opened from
+        self._opened: Opened = ("", "")
+        self._partial = False  # whether session.beside is what there is so far of a new B
+        self._due = False  # whether A is another one than B was made beside
+        self._maps: object = None  # those of A
+        session.changed.connect(self._heard)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.session.changed.disconnect(self._heard)
+
+    # --- what people ask for ----------------------------------------------------------------------
+
+    def choose(self, other: Other, head: HeadId | None = None) -> None:
+        """Have another B. head: that of B which stands beside A's, None for the same one."""
+        session = self.session
+        chosen = replace(session.selection, beside=head)
+        session.put(chosen=False, mode="compare", other=other, selection=chosen)
+        self._due = session.at_work  # then A is about to be another one
+        if not self._due:
+            self._start()
+
+    def stop(self) -> None:
+        """Stop bringing B; what was there before stays."""
+        self.working.stop(BESIDE)
+        self._due = False
+        self.session.put(other=self._shown)
+
+    def forget(self) -> None:
+        """Have no B."""
+        self.working.stop(BESIDE)
+        self._due, self._shown, self._model = False, None, None
+        chosen = replace(self.session.selection, beside=None)
+        self.session.put(chosen=False, other=None, beside=None, selection=chosen)
+
+    # --- following A ------------------------------------------------------------------------------
+
+    def _heard(self, name: str) -> None:
+        if name == "capture":
+            maps = self.session.capture.maps if self.session.capture is not None else None
+            self._due |= self.session.other is not None and maps is not self._maps
+            self._maps = maps  # one that was only saved is the same
+        if name in ("capture", "mode", "work") and self._due:
+            self._follow()
+
+    def _follow(self) -> None:
+        """Bring B anew once all of A is there and somebody looks."""
+        session = self.session
+        a, other = session.capture, session.other
+        if other is None or session.mode != "compare" or session.at_work:
+            return
+        if a is None:
+            self.forget()
+        elif other.kind == "head" or a.complete:
+            if self._lost(a, other):
+                self.forget()
+            else:
+                self._start()
+
+    def _lost(self, a: Capture, other: Other) -> bool:
+        """Whether there is no such B beside this A."""
+        if other.kind in ("activation", "text", "off") and not self.session.checkpoint:
+            return True
+        return other.kind == "off" and not other.off <= set(a.spec.heads)
+
+    # --- bringing B -------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        session, self._due = self.session, False
+        a, other = session.capture, session.other
+        self.working.stop(BESIDE)
+        if a is None or other is None:
+            return
+        if other.kind == "head":
+            self._take(Brought(other, a))
+        elif other.kind == "model":
+            self.working.start(
+                self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
+                looked(other, a), self._looked, self._failed, bound=True,
+            )  # fmt: skip
+        elif not session.checkpoint:
+            self._failed(NEEDS_CHECKPOINT)
+        else:
+            self._capture(a, other)
+
+    def _looked(self, found: Brought | None) -> None:
+        a, other = self.session.capture, self.session.other
+        if found is not None:
+            self._take(found)
+        elif a is not None and other is not None:
+            self._capture(a, other)
+
+    def _capture(self, a: Capture, other: Other) -> None:
+        session = self.session
+        path = other.path if other.kind == "model" else session.checkpoint
+        own = other.kind in ("activation", "model")
+        activation = other.activation if own else session.activation
+        model = None
+        if (path, activation) == (session.checkpoint, session.activation):
+            model = session.model
+        elif (path, activation) == self._opened:
+            model = self._model
+        source = Source(other, path, activation, model, settings.load().device)
+        self._partial = False
+        self.working.start(
+            self.lanes.engine, BESIDE, "Capturing B", bring(source, a),
+            self._take, self._failed, self._stepped, bound=True,
+        )  # fmt: skip
+
+    def _stepped(self, step: Step) -> None:
+        """Show B once it has the head that is looked at, unless all of it will be there in a
+        moment: each new B is compared from the start."""
+        if not isinstance(step.value, Brought) or self.working.age(BESIDE) <= QUIET:
+            return
+        part, now = step.value.capture, self.session.beside
+        if self._has(part) and not (self._partial and now is not None and self._has(now)):
+            self._partial, self._shown = True, step.value.other
+            self.session.put(beside=part)
+
+    def _has(self, b: Capture) -> bool:
+        """Whether a B has what stands beside the selected head."""
+        a, chosen = self.session.capture, self.session.selection
+        return a is not None and counterpart(a, b, chosen.head_id, chosen.beside) is not None
+
+    def _take(self, found: Brought) -> None:
+        if found.model is not None:
+            self._model, self._opened = found.model, found.opened
+        self._shown = found.other
+        self.session.put(beside=found.capture, other=found.other)
+
+    def _failed(self, error: BaseException) -> None:
+        """What was there before stays, if it is of this A."""
+        stale = self._shown == self.session.other
+        if stale:
+            self.forget()
+        else:
+            self.session.put(other=self._shown)
+        self.on_error(error)
+
+
+# --- offers ---------------------------------------------------------------------------------------
+
+
+def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
+    """What a checkpoint can be opened with other than what A has, and how that is called.
+
+    now: what A was opened with, "" for its own.
+    """
+    own = {name for layer in spec.layers for name in layer.activations}
+    if now:
+        yield "", tr("Its own")
+    for row in ACTIVATIONS.values():
+        if row.name == "topk":
+            if now != f"topk:{LARGEST}":
+                yield f"topk:{LARGEST}", tr("softmax of the {count} largest", count=LARGEST)
+        elif own != {row.name}:
+            yield row.name, tr(row.label)
+    heads = {1 + max(layer.heads) for layer in spec.layers if layer.heads}
+    if heads and all(count % len(SIX) == 0 for count in heads) and own != {*SIX}:
+        yield ",".join(SIX), tr("Six, over the heads")
+
+
+def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
+    """The head that was last opened at each other level, and how that is called."""
+    capture, spec = session.capture, session.spec
+    if capture is None or spec is None or not spec.layers or len(spec.levels) < 2:
+        return
+    here = spec.layers[session.selection.layer].level
+    for level in spec.levels:
+        head = session.opened.get(level.index)
+        if level.index != here and head is not None and capture.maps[head.layer] is not None:
+            yield head, tr("Level {level}, head {head}", level=level.label, head=head)
+
+
+def switched(session: Session) -> Iterator[tuple[Off, str]]:
+    """The heads that B could be without, and how that is called."""
+    capture = session.capture
+    if capture is None:
+        return
+    head = session.selection.head_id
+    offered: dict[Off, str] = {}
+    few = capture.streaming.heads
+    if capture.off or few:
+        offered[frozenset()] = tr("The whole model")
+    if head not in capture.off:
+        more = tr("Without head {head} too", head=head)
+        offered[capture.off | {head}] = (
+            more if capture.off else tr("Without head {head}", head=head)
+        )
+    if session.off:
+        said = tr("Without the heads that are off, {count}", count=len(session.off))
+        offered.setdefault(session.off, said)
+    for mask in session.masks:
+        offered.setdefault(mask.off, tr("Mask: {name}", name=mask.name))
+    yield from ((off, words) for off, words in offered.items() if few or off != capture.off)
+
+
+# --- sides ----------------------------------------------------------------------------------------
+
 
 MOST = 240  # px of a button at most
 CHEVRON = 14  # px
@@ -182,7 +680,7 @@ class Sides(View):
         if session.checkpoint:
             own = not session.activation
             self._entry(menu, tr("Its own activation"), partial(self.activation.emit, ""), own)
-            for name, words in offers.activations(session.capture.spec, session.activation):
+            for name, words in activations(session.capture.spec, session.activation):
                 if name:
                     self._entry(menu, words, partial(self.activation.emit, name))
             menu.addSeparator()
@@ -220,7 +718,7 @@ class Sides(View):
 
     def _activations(self, menu: QMenu, session: Session, now: Other | None) -> None:
         assert session.capture is not None
-        for name, words in offers.activations(session.capture.spec, session.activation):
+        for name, words in activations(session.capture.spec, session.activation):
             other = Other("activation", name)
             self._entry(menu, words, partial(self.side.emit, other, None), now == other)
 
@@ -238,14 +736,14 @@ class Sides(View):
         self._entry(menu, tr("A folder…"), partial(self.folder.emit, True))
 
     def _switched(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        for off, words in offers.switched(session):
+        for off, words in switched(session):
             other = Other("off", off=off)
             self._entry(menu, words, partial(self.side.emit, other, None), now == other)
         menu.addSeparator()
         self._entry(menu, tr("Choose heads…"), partial(self.wanted.emit, "off"))
 
     def _heads(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        for head, words in offers.levels(session):
+        for head, words in levels(session):
             on = now == Other("head") and session.selection.beside == head
             self._entry(menu, words, partial(self.side.emit, Other("head"), head), on)
         if not menu.isEmpty():
@@ -303,3 +801,246 @@ def said_of(work: Work) -> str:
 def _given(session: Session) -> Task[Session]:
     yield Step(1, 1)
     return session
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+KINDS = (
+    ("activation", "Activation", ""), ("model", "Model", ""), ("text", "Text", ""),
+    ("off", "Heads off", ""), ("head", "Head or level", ""),
+)  # fmt: skip
+SAID = {
+    "activation": "The same checkpoint on the same text, with another function that turns scores "
+    "into weights. It is not trained again.",
+    "model": "Another checkpoint, which reads the same text, or a capture as it is.",
+    "text": "The same model on another text. What both texts have in common is compared.",
+    "off": "The same model on the same text without these heads.",
+    "head": "Another head of the same capture, such as one of another level.",
+}
+NAMING = "12.5, 4.* for a whole layer; nothing for the whole model"
+MODELLESS = "Open the checkpoint first: this capture was opened from a file."
+
+
+class CompareDialog(Overlay):
+    """One of five ways to a second side, with what each needs.
+
+    more: checkpoints and captures that were opened before, path and name.
+    """
+
+    chosen = Signal(object, object)  # an Other, and the HeadId of B's head or None
+    file_wanted = Signal(bool)  # whether a folder is asked for
+    wide = 640
+
+    def __init__(
+        self, over: QWidget, session: Session, more: Mapping[str, str], kind: str = ""
+    ) -> None:
+        super().__init__(over)
+        assert session.capture is not None
+        self._session, self._capture = session, session.capture
+        self.body.addWidget(label(tr("Compare with…"), factor=1.15, weight=600))
+        self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
+        self.kinds.setAccessibleName(tr("What to compare with"))
+        row = QHBoxLayout()
+        row.addWidget(self.kinds)
+        row.addStretch(1)
+        self.body.addLayout(row)
+        self.said = label(kind="secondary", factor=0.92)
+        self.said.setWordWrap(True)
+        self.said.setMinimumHeight(2 * self.said.fontMetrics().height())
+        self.said.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.body.addWidget(self.said)
+        self.pages = QStackedWidget()
+        pages = self._activation(), self._model(more), self._text(), self._off(), self._head()
+        for page in pages:
+            self.pages.addWidget(page)
+        self.body.addWidget(self.pages)
+        self.told = label(factor=0.92, kind="bad")
+        self.told.setWordWrap(True)
+        self.body.addWidget(self.told)
+        go = Button(tr("Compare"), "compare", kind="filled")
+        go.clicked.connect(self._accept)
+        self.offer(go)
+        self.kinds.chosen.connect(self._turn)
+        now = session.other.kind if session.other is not None else "activation"
+        first = now if session.checkpoint and now in self.kinds.names else "model"
+        self.kinds.choose(kind or first)
+        self._turn(self.kinds.choice)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Return in a text is a new line; with Ctrl it compares."""
+        writing = any(one.hasFocus() for one in self.texts)
+        if event.key() == Qt.Key.Key_Escape or not writing:
+            super().keyPressEvent(event)
+        elif ctrl_return(event) and self.default.isEnabled():
+            self._accept()
+
+    # --- the five ways ----------------------------------------------------------------------------
+
+    def _activation(self) -> QWidget:
+        self.activations = Picker()
+        self.activations.setAccessibleName(tr("Activation of B"))
+        for name, words in activations(self._capture.spec, self._session.activation):
+            self.activations.addItem(words, name)
+        return _column(self.activations)
+
+    def _model(self, more: Mapping[str, str]) -> QWidget:
+        self.paths = Picker()
+        self.paths.setAccessibleName(tr("Checkpoint or capture"))
+        now = self._session.checkpoint or self._capture.path
+        for path, words in more.items():
+            if path != now:
+                self.paths.addItem(words, path)
+        self.paths.setEnabled(self.paths.count() > 0)
+        row = QHBoxLayout()
+        for words, folder in (("Another file…", False), ("Another folder…", True)):
+            button = Button(tr(words), "open")
+            button.setProperty("folder", folder)
+            button.clicked.connect(self._ask_file)
+            row.addWidget(button)
+        row.addStretch(1)
+        buttons = QWidget()
+        row.setContentsMargins(0, 0, 0, 0)
+        buttons.setLayout(row)
+        return _column(self.paths, buttons)
+
+    def _text(self) -> QWidget:
+        texts = texts_of(self._capture)
+        reads = Reads.of(self._session.model)
+        self.texts = []
+        for text, name in ((texts[0], "Text of B"), (texts[1], "Second text of B")):
+            edit = QPlainTextEdit(text)
+            edit.setFont(theme.mono())
+            edit.setTabChangesFocus(True)
+            edit.setAccessibleName(tr(name))
+            edit.setFixedHeight(96)
+            edit.textChanged.connect(self._check)
+            self.texts.append(edit)
+        two = bool(texts[1]) or (self._session.model is not None and bool(reads.second))
+        self.texts[1].setVisible(two)
+        return _column(*self.texts)
+
+    def _off(self) -> QWidget:
+        session = self._session
+        spec = self._capture.spec
+        off = session.off if session.off != self._capture.off else frozenset()
+        first = off or frozenset({session.selection.head_id}) - self._capture.off
+        self.heads = QLineEdit(named(first, spec.layers))
+        self.heads.setPlaceholderText(tr(NAMING))
+        self.heads.setAccessibleName(tr("Heads that are off in B"))
+        self.heads.textChanged.connect(self._check)
+        here = named(self._capture.off, spec.layers)
+        said = tr("A is without {heads}.", heads=here) if here else tr("A has all its heads.")
+        return _column(self.heads, Words(said, factor=0.92, kind="secondary"))
+
+    def _head(self) -> QWidget:
+        self.layer, self.number = Picker(), Picker()
+        spec, chosen = self._capture.spec, self._session.selection
+        levels = len(spec.levels) > 1
+        for one in spec.layers:
+            if one.heads and self._capture.maps[one.index] is not None:
+                parts = [tr("Layer {layer}", layer=one.index)]
+                parts += [spec.levels[one.level].label] if levels else []
+                parts += [] if one.role == "self" else [tr(one.role)]
+                self.layer.addItem(", ".join(parts), one.index)
+        now = chosen.beside or chosen.head_id
+        self.layer.currentIndexChanged.connect(self._fill_heads)
+        self.layer.setCurrentIndex(max(0, self.layer.findData(now.layer)))
+        self._fill_heads()
+        self.number.setCurrentIndex(max(0, self.number.findData(now.head)))
+        self.number.currentIndexChanged.connect(self._check)
+        grid = QGridLayout()
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(16)
+        grid.setColumnStretch(1, 1)
+        rows = ("Layer", "Layer of B", self.layer), ("Head", "Head of B", self.number)
+        for row, (words, whole, box) in enumerate(rows):
+            name = label(tr(words))
+            name.setBuddy(box)
+            box.setAccessibleName(tr(whole))
+            grid.addWidget(name, row, 0)
+            grid.addWidget(box, row, 1)
+        out = QWidget()
+        column = QVBoxLayout(out)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addLayout(grid)
+        column.addStretch(1)
+        return out
+
+    def _fill_heads(self) -> None:
+        at = self.layer.currentData()
+        self.number.clear()
+        if at is not None:
+            for head in self._capture.spec.layers[at].heads:
+                self.number.addItem(str(head), head)
+
+    # --- what is chosen ---------------------------------------------------------------------------
+
+    @property
+    def wish(self) -> tuple[Other, HeadId | None]:
+        """What is chosen now. Errors: HgvizError for what cannot be."""
+        kind = self.kinds.choice
+        if kind == "activation":
+            return Other("activation", self.activations.currentData()), None
+        if kind == "model":
+            return Other("model", path=self.paths.currentData() or ""), None
+        if kind == "text":
+            first, second = (one.toPlainText() for one in self.texts)
+            return Other("text", text=first, second=second), None
+        if kind == "off":
+            layers = self._capture.spec.layers
+            off = heads_named(self.heads.text(), layers)
+            return Other("off", off=off), None
+        at, head = self.layer.currentData(), self.number.currentData()
+        return Other("head"), None if head is None else HeadId(at, head)
+
+    def _turn(self, kind: str) -> None:
+        self.said.setText(tr(SAID[kind]))
+        self.pages.setCurrentIndex(self.kinds.names.index(kind))
+        self._check()
+        self.place()
+
+    def _check(self) -> None:
+        """Say what is in the way, if anything is."""
+        said = self._wrong()
+        self.told.setText(said)
+        self.told.setVisible(bool(said))
+        if self.default is not None:
+            self.default.setEnabled(not said)
+
+    def _wrong(self) -> str:
+        kind = self.kinds.choice
+        if kind in ("activation", "text", "off") and not self._session.checkpoint:
+            return tr(MODELLESS)
+        if kind == "model" and not self.paths.currentData():
+            return tr("Choose a checkpoint or a capture.")
+        if kind == "text" and not self.texts[0].toPlainText():
+            return tr("Empty: there is nothing to capture.")
+        try:
+            other, _ = self.wish
+        except HgvizError as error:
+            return wrong(error)
+        if kind == "off" and other.off == self._capture.off:
+            return tr("These are the heads that are off in A: B would be the same.")
+        return ""
+
+    def _accept(self) -> None:
+        other, head = self.wish
+        self.finish()
+        self.chosen.emit(other, head)
+
+    def _ask_file(self) -> None:
+        folder = bool(self.sender().property("folder"))
+        self.finish()
+        self.file_wanted.emit(folder)
+
+
+def _column(*widgets: QWidget) -> QWidget:
+    out = QWidget()
+    column = QVBoxLayout(out)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(8)
+    for one in widgets:
+        column.addWidget(one)
+    column.addStretch(1)
+    return out

@@ -1,32 +1,520 @@
-"""Capturing a text, many texts or what a model writes, until the heads are measured."""
+"""Opening files and capturing texts."""
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from PySide6.QtWidgets import QFileDialog
+
 from hgviz import settings, tasks
-from hgviz.core import Capture, Selection, Step, Task
-from hgviz.gui import opening
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    HeadId,
+    HgvizError,
+    Modality,
+    ModelSpec,
+    Off,
+    Prompt,
+    Selection,
+    Step,
+    Streaming,
+    Task,
+)
+from hgviz.gui import log
+from hgviz.gui.actions import reads_pairs, reads_text
+from hgviz.gui.dialogs import (
+    CAPTURES,
+    READ,
+    READABLE,
+    TEXTS,
+    WriteDialog,
+    Writing,
+    ask_for,
+    ask_where,
+)
+from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words, layer_words
 from hgviz.gui.jobs import OnError, Working
 from hgviz.gui.language import tr
-from hgviz.gui.panels_parts.jobs import KEEPS_TEXTS, keeps_words, layer_words
-from hgviz.gui.samples import name_of
-from hgviz.gui.views.words import counted
-from hgviz.session import Session
+from hgviz.gui.samples import (
+    CHOSEN,
+    CLASSIFIERS,
+    CLEAREST,
+    FIRST,
+    REVIEW,
+    SAMPLE,
+    TEXT,
+    name_of,
+)
+from hgviz.gui.sentences import counted
+from hgviz.models.formats.readers import IMAGES, SOUNDS
+from hgviz.resources import resource
+from hgviz.session import Session, clearest, places, saved
+from hgviz.session.saved import (
+    Beside,
+    Chosen,
+    Layout,
+    Place,
+    Saved,
+    SavedMask,
+    SavedScore,
+    Shown,
+    is_session,
+)
 
 if TYPE_CHECKING:
-    from hgviz.gui.bridge import Lanes
-    from hgviz.gui.writing import Writing
+    from hgviz.analysis.heads import HeadFacts
+    from hgviz.gui.jobs import Lanes
+    from hgviz.gui.window import Window
     from hgviz.models.model import Model
+    from hgviz.study import Mask, Study
+    from hgviz.sweep import Sweep
+
+# --- gathering ------------------------------------------------------------------------------------
+
+
+NAMES = {
+    "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study",
+    "unsaved": "Scores", "data": "Data",
+    "beside": "B", "sweep": "Study of runs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A session file, the paths of what it names that are there, by what they are for, and those
+    of what is missing."""
+
+    file: str
+    saved: Saved
+    paths: dict[str, str]
+    missing: dict[str, str]
+
+
+def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
+    """What a session has, and the paths of what lies elsewhere, by what they are for.
+
+    A capture without a file is left to its model and text.
+    """
+    a, other, study = session.capture, session.other, session.study
+    in_file = a is not None and bool(a.path)
+    beside = None
+    if other is not None:
+        beside = Beside(
+            other.kind, other.activation, Place("") if other.path else None, other.text,
+            other.second, _names(other.off),
+        )  # fmt: skip
+    chosen, look = session.selection, session.display
+    found = Saved(
+        saved.FORMAT,
+        saved.VERSION,
+        activation=session.activation,
+        item=a.item if a is not None and in_file else 0,
+        text="" if in_file and not session.stale else session.text,
+        second="" if in_file and not session.stale else session.second,
+        off=_names(session.off),
+        masks=tuple(map(_mask, session.masks)),
+        scored=session.trial.examples.digest if session.trial is not None else "",
+        beside=beside,
+        score=session.score,
+        cell=session.cell,
+        chosen=Chosen(
+            chosen.layer, chosen.head, chosen.query, chosen.key,
+            "" if chosen.beside is None else str(chosen.beside),
+        ),
+        shown=Shown(
+            look.palette, look.limits, look.scale, look.shared, session.mode, session.look,
+            session.shade,
+        ),
+        layout=layout,
+    )  # fmt: skip
+    paths = {
+        "model": session.checkpoint,
+        "capture": a.path if a is not None else "",
+        "ids": session.ids,
+        "study": study.path if study is not None else "",
+        "data": session.data,
+        "beside": other.path if other is not None else "",
+        "sweep": _runs(session),
+    }
+    return found, {name: path for name, path in paths.items() if path}
+
+
+def placed(found: Saved, paths: dict[str, str], file: str) -> Saved:
+    """A session with the places of its paths beside its file."""
+    for name, path in paths.items():
+        found = found.moved(name, places.place_of(path, file))
+    return found
+
+
+def saving(found: Saved, paths: dict[str, str], file: str) -> Task[str]:
+    """Write a session. Errors: HgvizError where its place cannot be written."""
+    yield Step(0, 1, "writing the session")
+    try:
+        return saved.write(placed(found, paths, file), file)
+    except OSError as error:
+        raise HgvizError(
+            f"{os.path.basename(file)} could not be written",
+            error.strerror or str(error),
+            "Choose another place",
+        ) from None
+
+
+def checking(file: str) -> Task[Checked]:
+    """Read a session, and look at what it names. Errors: HgvizError for what is no session."""
+    yield Step(0, 1, "reading the session")
+    found = saved.read(file)
+    there: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for name, place in found.places.items():
+        yield Step(0, 1, f"looking for {place.path}")
+        path = places.path_of(place, file)
+        (there if places.is_at(place, file) else missing)[name] = path
+    return Checked(file, found, there, missing)
+
+
+def _mask(one: Mask) -> SavedMask:
+    score = one.score
+    if score is not None and math.isfinite(score.value + score.low + score.high):
+        numbers = score.value, score.low, score.high, score.seen, score.total
+        return SavedMask(one.name, _names(one.off), SavedScore(score.metric, *numbers, one.change))
+    return SavedMask(one.name, _names(one.off))
+
+
+def _runs(session: Session) -> str:
+    """The folder of the study of many runs, its file where there is none yet."""
+    one = session.sweep
+    if one is None:
+        return ""
+    return one.path if os.path.isdir(one.path) else session.sweep_file
+
+
+def _names(heads: frozenset[object]) -> tuple[str, ...]:
+    return tuple(str(one) for one in sorted(heads))  # type: ignore[type-var]
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+LONG = 60.0  # s that a capture takes before somebody is asked
+AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a path held: a capture with what is known of it, a study of heads or of many runs, a
+    session, or (none of them) a checkpoint."""
+
+    path: str
+    capture: Capture | None = None
+    facts: Mapping[HeadId, HeadFacts] = field(default_factory=dict)
+    selection: Selection | None = None
+    opened: Mapping[int, HeadId] = field(default_factory=dict)
+    study: Study | None = None
+    checked: Checked | None = None
+    sweep: Sweep | None = None
+
+
+def look(path: str, item: int = 0) -> Task[Found]:
+    """Open a study or a capture, of many texts the one of that number; read a session; see how many
+    runs stand; or say that it is a checkpoint."""
+    yield Step(0, 3, "looking at the file")
+    if is_session(path):
+        return Found(path, checked=(yield from checking(path)))
+    if tasks.is_sweep_file(path):
+        return Found(path, sweep=(yield from tasks.open_sweep(path)))
+    kind = "capture" if item else tasks.kind_of(path)
+    if kind == "checkpoint":
+        return Found(path)
+    if kind == "study":
+        from hgviz.store import open_study
+
+        return Found(path, study=open_study(path))
+    from hgviz.store import open_capture
+
+    capture = open_capture(path, item)
+    if Path(path) == resource(FIRST):
+        return Found(path, capture, selection=CHOSEN, opened=CLEAREST)
+    yield Step(1, 3, "measuring heads")
+    if not is_quick(capture) or not capture.complete:
+        return Found(path, capture)
+    return replace((yield from measure(capture)), path=path)
+
+
+def is_quick(capture: Capture) -> bool:
+    """Whether a capture is so short that all of it is a matter of a moment."""
+    return max(map(len, capture.spans)) <= AT_ONCE
+
+
+def measure(capture: Capture) -> Task[Found]:
+    """What every head does, a selection that shows the clearest, and the clearest of each level."""
+    from hgviz.analysis.heads import worth_a_look
+
+    facts = yield from tasks.measure(capture)
+    best = [one.head for one in worth_a_look(facts)]
+    opened: dict[int, HeadId] = {}
+    for level in capture.spec.levels:
+        here = {
+            head: fact
+            for head, fact in facts.items()
+            if fact.level == level.index and capture.spec.layers[head.layer].role == "self"
+        }
+        for one in worth_a_look(here, count=1):
+            opened[level.index] = one.head
+    return Found(capture.path, capture, facts, clearest(capture, best), opened)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to capture: the checkpoint at path, a text or two or a file of ids.
+
+    activation: what its attention is exchanged for, "" for its own.
+    streaming: heads that stream in the other capture of a comparison.
+    agreed: somebody was told that it takes long. fits: the texts are of a model that was open
+    before, and are cut to what this one reads.
+    """
+
+    path: str
+    text: str = ""
+    second: str = ""
+    ids: str = ""
+    off: Off = frozenset()
+    streaming: Streaming = NO_STREAMING
+    device: str = "auto"
+    activation: str = ""
+    agreed: bool = False
+    fits: bool = False
+
+    @property
+    def reads(self) -> Modality:
+        """What is read: a text or ids, or an image or a sound by the name of its file."""
+        ending = Path(self.ids).suffix.lower()
+        return "image" if ending in IMAGES else "audio" if ending in SOUNDS else "text"
+
+
+class UnreadError(HgvizError):
+    """The model is open, but it cannot read what it was given."""
+
+    def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
+        do = error.do
+        if model.spec.modality != "text":
+            do = "Choose an image" if model.spec.modality == "image" else "Choose a sound"
+        elif not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
+            more = ' and "encoder_hidden_states"' if model.takes_states else ""
+            do = f'Choose a JSON file with "input_ids"{more}'
+        super().__init__(error.what, error.why, do, error.details)
+        self.wish, self.model = wish, model
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a model of images or sounds was opened, and none was chosen yet."""
+        return self.model.spec.modality != "text" and not self.wish.ids
+
+
+class LongError(UnreadError):
+    """What it was given takes so long that somebody has to agree first."""
+
+    def __init__(self, estimate: tasks.Estimate, wish: Wish, model: Model) -> None:
+        said = HgvizError(f"a capture of {estimate.tokens:,} tokens takes about {estimate.time}")
+        super().__init__(said, wish, model)
+        self.estimate = estimate
+
+
+def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Capture]]:
+    """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
+    if model is None or (model.is_tower and wish.reads != model.spec.modality):
+        model = yield from load(wish)
+    yield Step(0, 1, "reading the text")
+    wish = _fitted(wish, model) if wish.fits else wish
+    prompt, target = yield from _read(wish, model)
+    captured = yield from tasks.capture(
+        model, prompt, off=wish.off, target=target, streaming=wish.streaming
+    )
+    return wish, model, captured
+
+
+def _read(wish: Wish, model: Model) -> Task[tuple[Prompt, Prompt | None]]:
+    """What the model reads of a wish, once it is known to fit, and not to take long unless somebody
+    agreed. Errors: UnreadError."""
+    try:
+        if not wish.ids and not model.takes_states and reads_text(model):
+            found = yield from tasks.estimate(model, wish.text)
+            if found.seconds > LONG and not wish.agreed:
+                raise LongError(found, wish, model)
+        return _prompts(wish, model)
+    except UnreadError:
+        raise
+    except HgvizError as error:
+        raise UnreadError(error, wish, model) from None
+
+
+def capture_corpus(
+    wish: Wish, model: Model | None, corpus: str, out: str
+) -> Task[tuple[Wish, Model, Capture]]:
+    """Capture every text of a file in place of a text.
+
+    A file at out goes, as the person who chose it was asked; what is left of another capture that
+    was stopped does not.
+    """
+    if model is None:
+        model = yield from load(wish)
+    there = Path(out).is_file()
+    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
+    return wish, model, captured
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text with what the model has written so far, from the token first on."""
+
+    capture: Capture
+    first: int
+
+
+def write_on(
+    wish: Wish, model: Model | None, writing: Writing
+) -> Task[tuple[Wish, Model, Written]]:
+    """Have a model go on with what is wished for. Each step may carry what is Written so far."""
+    if model is None:
+        model = yield from load(wish)
+    yield Step(0, writing.count, "reading the text")
+    prompt, target = yield from _read(wish, model)
+    first = len(prompt if target is None else target)
+    task = tasks.generate(
+        model, prompt, writing.count, off=wish.off, target=target,
+        seed=writing.seed, temperature=writing.temperature,
+    )  # fmt: skip
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                return wish, model, Written(end.value, first)
+            so_far = Written(step.value, first) if isinstance(step.value, Capture) else None
+            yield replace(step, value=so_far)
+
+
+def stopped(written: Written, writing: Writing) -> Written:
+    """What was written before it was stopped; the capture says so, as those of tasks do."""
+    capture = written.capture
+    count = len(capture.main) - written.first
+    how = "greedy" if writing.seed is None else f"seed {writing.seed}"
+    how += "" if writing.seed is None else f", temperature {writing.temperature:g}"
+    said = f"{count} tokens after {written.first}, {how}; stopped by hand"
+    made = replace(capture.made, seed=writing.seed, generated=said)
+    return replace(written, capture=replace(capture, made=made))
+
+
+def load(wish: Wish) -> Task[Model]:
+    """The checkpoint, its attention exchanged where that is wished for."""
+    activation = wish.activation or None
+    return (yield from tasks.load(wish.path, wish.device, activation=activation, reads=wish.reads))
+
+
+def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
+    """What the model reads; a decoder that was given none of its own reads the source again."""
+    if wish.ids and model.spec.modality != "text":
+        target = wish.second or None
+        return tasks.prompt_from(model, signal_file=wish.ids, target=target, writes=True)
+    if wish.ids:
+        return tasks.prompt_from(model, ids_file=wish.ids)
+    both = model.spec.needs_target
+    target = (wish.second or wish.text) if both and not model.takes_states else None
+    pair = wish.second if wish.second and not both else None
+    return tasks.prompt_from(model, wish.text, pair=pair, target=target)
+
+
+def _fitted(wish: Wish, model: Model) -> Wish:
+    """A wish for texts of another model, as this one reads them: of a pair the first where it reads
+    no pairs, and as much as it has positions for."""
+    most = model.spec.max_positions
+    if wish.ids or model.takes_states or not reads_text(model):
+        return wish
+    two = model.spec.needs_target
+    second = wish.second if two or reads_pairs(model) else ""
+    if most is None:
+        return replace(wish, second=second)
+    if two:
+        second = _beginning(model.encode_target, second, most)
+        encode = model.encode if second else model.encode_target  # the decoder may read it, too
+        return replace(wish, text=_beginning(encode, wish.text, most), second=second)
+    second = _beginning(model.encode, second, most)
+    text = _beginning(lambda one: model.encode(one, second or None), wish.text, most)
+    if second and not text:  # no room beside the second
+        return replace(wish, text=_beginning(model.encode, wish.text, most), second="")
+    return replace(wish, text=text, second=second)
+
+
+def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
+    """The longest beginning of a text that has at most so many tokens."""
+
+    def fits(size: int) -> bool:
+        try:
+            return len(encode(text[:size])) <= most
+        except HgvizError:  # such as no tokens at all
+            return True
+
+    fit, size = 0, min(len(text), most)
+    while fits(size):
+        if size == len(text):
+            return text
+        fit, size = size, min(len(text), 2 * size)
+    while size - fit > 1:
+        middle = (fit + size) // 2
+        fit, size = (middle, size) if fits(middle) else (fit, middle)
+    return text[:fit]
+
+
+def whether(path: str) -> Task[str]:
+    """The path, "" where there is nothing."""
+    yield from ()
+    return path if Path(path).exists() else ""
+
+
+def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
+    """The key that the chosen query looks at most."""
+    from hgviz.session import strongest_key
+
+    yield Step(0, 1, "reading a row")
+    return strongest_key(capture, chosen)
+
+
+def text_for(path: str, text: str) -> str:
+    """What a checkpoint begins with: a bundled one its own text, while another's is untouched."""
+    own = {str(resource(SAMPLE)): TEXT} | {str(resource(one)): REVIEW for one in CLASSIFIERS}
+    return own.get(path, text) if text in own.values() else text
+
+
+def shown_error(error: BaseException) -> HgvizError:
+    """An error in three lines; one that nobody foresaw keeps its traceback as details, and the log
+    has it."""
+    if isinstance(error, HgvizError):
+        return error
+    import traceback
+
+    log.record(error)
+    return HgvizError(
+        "Something went wrong inside hgviz",
+        f"{type(error).__name__}: {error}",
+        f"What is on screen is safe. Report the details, which are also in {log.file()}",
+        "".join(traceback.format_exception(error)),
+    )
+
+
+# --- sources --------------------------------------------------------------------------------------
+
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 T = TypeVar("T")
-Again = Callable[[opening.Wish], None]
+Again = Callable[[Wish], None]
 
 GROWS = 0.12  # s between two pictures of a text that grows
 SOON = 0.2  # s that a picture has to itself
@@ -44,7 +532,7 @@ def _nothing() -> None:
     """Nothing follows."""
 
 
-def _shortened(wish: opening.Wish, asked: opening.Wish, model: Model) -> str:
+def _shortened(wish: Wish, asked: Wish, model: Model) -> str:
     """What a model does not read of what was asked for."""
     if len(wish.text) < len(asked.text):
         most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
@@ -74,7 +562,7 @@ class Capturing:
         self._say = say
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
-        self._newest: opening.Written | None = None
+        self._newest: Written | None = None
         self._first: int | None = None  # the first token that was written before
         self._shown = 0.0
         self._ids = ""  # what was captured last, where that was a file of them
@@ -124,7 +612,7 @@ class Capturing:
             self.lanes.engine,
             "capture",
             f"Capturing {Path(corpus).name}",
-            opening.capture_corpus(wish, self.session.model, corpus, out),
+            capture_corpus(wish, self.session.model, corpus, out),
             on_step=self._counted,
             on_done=self._corpus_done,
             keeps=KEEPS_TEXTS,
@@ -136,7 +624,7 @@ class Capturing:
         wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
         self._write(wish, writing)
 
-    def _write(self, wish: opening.Wish, writing: Writing) -> None:
+    def _write(self, wish: Wish, writing: Writing) -> None:
         session = self.session
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
@@ -144,7 +632,7 @@ class Capturing:
             self.lanes.engine,
             "capture",
             "Writing",
-            opening.write_on(wish, session.model, writing),
+            write_on(wish, session.model, writing),
             on_step=self._wrote,
             on_done=self._written,
             on_error=partial(
@@ -162,7 +650,7 @@ class Capturing:
 
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
-        task = _after_the_picture(opening.measure(self.session.capture))
+        task = _after_the_picture(measure(self.session.capture))
         self.working.start(
             self.lanes.facts, "measure", "Measuring heads", task, self._measured, bound=True
         )
@@ -179,14 +667,14 @@ class Capturing:
                 post=self.lanes.bridge.post,
             )
 
-    def _wish(self, path: str, **fields: Any) -> opening.Wish:
+    def _wish(self, path: str, **fields: Any) -> Wish:
         session, device = self.session, settings.load().device
         texts = session.text, session.second, session.ids
-        return opening.Wish(path, *texts, device=device, **fields)
+        return Wish(path, *texts, device=device, **fields)
 
     def _start(
         self,
-        wish: opening.Wish,
+        wish: Wish,
         model: Model | None,
         title: str,
         on_error: OnError | None = None,
@@ -194,14 +682,14 @@ class Capturing:
     ) -> None:
         self._stopped = None
 
-        def again(agreed: opening.Wish) -> None:
+        def again(agreed: Wish) -> None:
             self._start(agreed, self.session.model, "Capturing", on_error, then)
 
         self.working.start(
             self.lanes.engine,
             "capture",
             title,
-            opening.capture_text(wish, model),
+            capture_text(wish, model),
             on_step=partial(self._part, wish),
             on_done=partial(self._done, wish, then),
             on_error=partial(self._not_read, wish, on_error or self.working.on_error, again, then),
@@ -211,7 +699,7 @@ class Capturing:
 
     def _not_read(
         self,
-        wish: opening.Wish,
+        wish: Wish,
         on_error: OnError,
         again: Again,
         then: Callable[[], None] | None,
@@ -231,23 +719,23 @@ class Capturing:
     ) -> None:
         """A model that cannot read the text is open all the same; then the text can be changed.
         refused: what is done where nobody wants what takes long."""
-        if isinstance(error, opening.UnreadError):
+        if isinstance(error, UnreadError):
             self._open(error.wish, error.model)
-        if isinstance(error, opening.UnreadError) and error.is_waiting:
+        if isinstance(error, UnreadError) and error.is_waiting:
             return  # the panes say what it reads
-        if isinstance(error, opening.LongError):
+        if isinstance(error, LongError):
             agreed = partial(again, replace(error.wish, agreed=True))
             self._ask(error.estimate, agreed, refused)
         else:
             on_error(error)
 
-    def _open(self, wish: opening.Wish, model: Model) -> None:
+    def _open(self, wish: Wish, model: Model) -> None:
         """A model that showed no capture: one of another goes."""
         self.session.put(model=model, text=wish.text, second=wish.second, **self._opened(wish))
 
-    def _opened(self, wish: opening.Wish) -> dict[str, Any]:
+    def _opened(self, wish: Wish) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
-        from hgviz.gui.sweeps.results import trained_as
+        from hgviz.gui.runs import trained_as
 
         if wish.path != self.session.checkpoint:
             named = trained_as(self.session.sweep, wish.path) or name_of(wish.path)
@@ -256,7 +744,7 @@ class Capturing:
         ids = self.session.ids if wish.path == self.session.checkpoint else ""
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
 
-    def _part(self, wish: opening.Wish, step: Step) -> None:
+    def _part(self, wish: Wish, step: Step) -> None:
         """Show the layers that are done, unless all of them will be in a moment."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
@@ -270,9 +758,9 @@ class Capturing:
 
     def _done(
         self,
-        asked: opening.Wish,
+        asked: Wish,
         then: Callable[[], None] | None,
-        result: tuple[opening.Wish, Model, Capture],
+        result: tuple[Wish, Model, Capture],
     ) -> None:
         wish, model, capture = result
         self._take(capture, model=model, **self._opened(wish))
@@ -288,7 +776,7 @@ class Capturing:
         if step.note:
             self.working.tell("capture", note=step.note)
 
-    def _corpus_done(self, result: tuple[opening.Wish, Model, Capture]) -> None:
+    def _corpus_done(self, result: tuple[Wish, Model, Capture]) -> None:
         wish, model, capture = result
         self._open(wish, model)
         self._open_path(capture.path)
@@ -299,7 +787,7 @@ class Capturing:
         self.lanes.engine.submit(
             "open_part",
             "Opening what is done",
-            opening.whether(part),
+            whether(part),
             on_done=self._part_there,
             post=self.lanes.bridge.post,
         )
@@ -310,7 +798,7 @@ class Capturing:
 
     def _wrote(self, step: Step) -> None:
         """Show what is written so far, once the picture of what was before is there."""
-        if not isinstance(step.value, opening.Written):
+        if not isinstance(step.value, Written):
             return
         self._newest = step.value
         now = time.monotonic()
@@ -318,16 +806,16 @@ class Capturing:
             self._shown = now
             self._grow(step.value)
 
-    def _grow(self, written: opening.Written, **fields: Any) -> None:
+    def _grow(self, written: Written, **fields: Any) -> None:
         first = written.first if self._first is None else self._first
         self._take(written.capture, written=first, **fields)
 
     def _keep_written(self, writing: Writing) -> None:
         if self._newest is not None:
-            self._grow(opening.stopped(self._newest, writing))
+            self._grow(stopped(self._newest, writing))
             self.measure()
 
-    def _written(self, result: tuple[opening.Wish, Model, opening.Written]) -> None:
+    def _written(self, result: tuple[Wish, Model, Written]) -> None:
         wish, model, written = result
         self._grow(written, model=model, **self._opened(wish))
         self.measure()
@@ -338,7 +826,7 @@ class Capturing:
         if old is None or old.spec != capture.spec:
             self._given = self.session.selection
 
-    def _measured(self, found: opening.Found) -> None:
+    def _measured(self, found: Found) -> None:
         now = self.session.capture
         if now is None or found.capture.maps is not now.maps:
             return  # of a text that has gone
@@ -356,3 +844,99 @@ class Capturing:
 
     def _not_warmed(self, error: BaseException) -> None:
         """Capture will say it when somebody asks for it."""
+
+
+# --- prompting ------------------------------------------------------------------------------------
+
+
+FILE = QFileDialog.FileMode.ExistingFile
+
+
+class Prompting:
+    """Asks what to capture, and has it captured. remember: keeps the folder of a path."""
+
+    def __init__(
+        self,
+        window: Window,
+        session: Session,
+        capturing: Capturing,
+        run: Callable[[str], None],
+        answered: Callable[..., Callable[..., None]],
+        remember: Callable[[str], None],
+    ) -> None:
+        self.window, self.session, self.capturing = window, session, capturing
+        self.run, self.answered, self.remember = run, answered, remember
+        self.writing = Writing()
+
+    @property
+    def _spec(self) -> ModelSpec | None:
+        """Of the model, where one is open, else of the capture."""
+        return self.session.model.spec if self.session.model else self.session.spec
+
+    def edit(self) -> None:
+        """Edit the text, or both; a model that reads none is asked for ids."""
+        from hgviz.gui.dialogs import Reads, TextDialog
+
+        session, spec = self.session, self._spec
+        other = spec is not None and spec.modality != "text"
+        if other or not Reads.of(session.model).text:
+            self.ids()
+            return
+        dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
+        dialog.chosen.connect(self.capture_text)
+        dialog.file_wanted.connect(self.ids)
+        dialog.open()
+
+    def capture_text(self, text: str, second: str = "") -> None:
+        """Capture these texts."""
+        self.session.put(text=text, second=second, ids="")
+        self.run("capture")
+
+    def ids(self) -> None:
+        """Ask for a file of ids; of a model of images or sounds for one of these."""
+        modality = "text" if self._spec is None else self._spec.modality
+        title, kinds = READ[modality]
+        endings = " ".join(f"*{one}" for one in READABLE.get(modality, ()))
+        kinds = tr(kinds, endings=endings) if endings else tr(kinds)
+        ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
+
+    def capture_ids(self, path: str) -> None:
+        """Capture what the ids of a file stand for, an image or a sound."""
+        self.remember(path)
+        self.session.put(ids=path)
+        self.run("capture")
+
+    def corpus(self) -> None:
+        """Ask for a file of texts, then where to keep its capture."""
+        chosen = self.answered("corpus", self.keep_corpus)
+        ask_for(self.window, tr("Choose a file of texts"), FILE, chosen, tr(TEXTS))
+
+    def keep_corpus(self, path: str) -> None:
+        """Ask where to keep the capture of a file of texts."""
+        self.remember(path)
+        name = f"{Path(path).stem or 'texts'}.h5"
+        chosen = self.answered("corpus", partial(self.capture_corpus, path))
+        ask_where(self.window, tr("Keep the captures in"), tr(CAPTURES), name, chosen)
+
+    def capture_corpus(self, path: str, out: str) -> None:
+        """Capture every text of a file into one capture."""
+        self.remember(out)
+        self.capturing.start_corpus(path, out)
+
+    def write(self) -> None:
+        """Ask how much the model shall write, and how."""
+        session = self.session
+        capture = None if session.stale else session.capture
+        unit = session.capture.main.unit if session.capture is not None else "token"
+        most = session.spec.max_positions if session.spec is not None else None
+        room = None if most is None or capture is None else max(0, most - len(capture.main))
+        two = session.spec is not None and session.spec.two_texts
+        text = session.second if two else session.text
+        dialog = WriteDialog(self.window, text, unit, room, self.writing)
+        dialog.chosen.connect(self.answered("write", self.write_so))
+        dialog.open()
+
+    def write_so(self, writing: Writing) -> None:
+        """Have the model write."""
+        self.writing = writing
+        self.capturing.start_writing(writing)

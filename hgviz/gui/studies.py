@@ -1,36 +1,205 @@
-"""What a study found so far, drawn from the same content as its figures: what models reach, and
-what is left as heads go, over seeds."""
+"""The Study page: a table of runs, two charts, and the run that is chosen."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout
+from PySide6.QtCore import QAbstractTableModel, Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QScrollArea,
+    QSizePolicy,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui import plots
-from hgviz.gui.charts import ChartWidget
+from hgviz.gui import charts as plots
+from hgviz.gui import runs, theme
+from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Entry, Plot, Points
+from hgviz.gui.commands import chosen
 from hgviz.gui.language import tr
-from hgviz.gui.plots import Axis, Band, Bars, Chart, Entry, Plot, Points
-from hgviz.gui.runs import called, share
+from hgviz.gui.runs import COUNTS, MEANS, STATES, called, share
+from hgviz.gui.tables import SORT, SortedTable
 from hgviz.gui.view import View
-from hgviz.gui.widgets import IconButton, PaneHead
+from hgviz.gui.widgets import (
+    Button,
+    IconButton,
+    PaneHead,
+    Progress,
+    Segments,
+    Words,
+    label,
+    line,
+    splitter,
+)
+from hgviz.sweep import Standing, State
 from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
     from hgviz.figures.content.charts import Line
     from hgviz.figures.content.laboratory import Plot as Curves
     from hgviz.figures.content.laboratory import Plots
     from hgviz.figures.content.seeds import Mark, Seeds
+    from hgviz.gui.commands import Commands
     from hgviz.session import Session
     from hgviz.sweep import Sweep
+
+# --- cell -----------------------------------------------------------------------------------------
+
+
+class CellView(View):
+    """Everything known of the chosen cell, and a button that opens what it left."""
+
+    title = "This cell"
+    topic = "study-cell"
+    icon = "info"
+    figureless = "It says what is known of one cell"
+    needs = ("sweep", "cell", "dark")
+    lane = "here"
+    empty = ("No cell is chosen", "Choose one in the table to see what it found.")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead(tr(self.title))
+        self.place = QLabel()
+        self.place.setFont(theme.font(1.08, 600))
+        self.place.setTextFormat(Qt.TextFormat.PlainText)
+        self.place.setWordWrap(True)
+        self.grid = QGridLayout()
+        self.grid.setHorizontalSpacing(12)
+        self.grid.setVerticalSpacing(4)
+        self.grid.setColumnStretch(1, 1)
+        self._facts: list[tuple[QLabel, QLabel]] = []
+        self.open = Button(tr("Open"))
+        self.open.clicked.connect(self._open)
+        self.fold = Button(tr("Details"), "chevron-right", kind="link")
+        self.fold.clicked.connect(self._turn)
+        self.copy_button = Button(tr("Copy"), "copy", kind="link")
+        self.copy_button.clicked.connect(self._copy)
+        self.details = QPlainTextEdit()
+        self.details.setReadOnly(True)
+        self.details.setFont(theme.mono(0.85))
+        self.details.setAccessibleName(tr("Details"))
+        self.details.setMinimumHeight(80)
+        folded = QHBoxLayout()
+        folded.addWidget(self.fold)
+        folded.addWidget(self.copy_button)
+        folded.addStretch(1)
+        room = QWidget()
+        room.setProperty("kind", "pane")
+        room.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QVBoxLayout(room)
+        inside.setContentsMargins(16, 4, 16, 12)
+        inside.setSpacing(8)
+        inside.addWidget(self.place)
+        inside.addLayout(self.grid)
+        inside.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
+        inside.addLayout(folded)
+        inside.addWidget(self.details, 4)
+        inside.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidgetResizable(True)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(room)
+        scroll.viewport().setAutoFillBackground(False)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(scroll, 1)
+        self.details.hide()
+
+    def request(self, session: Session) -> Task[Standing] | None:
+        """The chosen cell as it stands."""
+        one = chosen(session)
+        return None if one is None else _given(one)
+
+    def draw(self, result: Standing) -> None:
+        """Say all of it."""
+        cell = result.cell
+        self.place.setText(runs.name(cell))
+        rows = runs.facts(result)
+        while len(self._facts) < len(rows):
+            self._add_row()
+        for number, (name, words) in enumerate(self._facts):
+            said = rows[number] if number < len(rows) else ("", "")
+            name.setText(tr(said[0]))
+            words.setText(said[1])
+            for one in (name, words):
+                one.setVisible(number < len(rows))
+                one.setToolTip(runs.explained(said[0], cell.work))
+        self.open.setText(tr(runs.OPENS.get(cell.work, "Open")))
+        self.open.setVisible(result.state not in ("failed", "blocked"))
+        self.open.setEnabled(result.state == "done")
+        self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
+        self.details.setPlainText(result.details)
+        for one in (self.fold, self.copy_button):
+            one.setVisible(bool(result.details))
+        if not result.details:
+            self.details.hide()
+            self.fold.wear("chevron-right")
+
+    def as_text(self) -> str:
+        """All of it, a fact a line."""
+        one = chosen(self.session) if self.session is not None else None
+        if one is None:
+            return ""
+        rows = [f"{tr(name)}: {words}" for name, words in runs.facts(one)]
+        return "\n".join([runs.name(one.cell), *rows])
+
+    def as_table(self) -> list[list[str]] | None:
+        """What is known of it, a fact a row."""
+        one = chosen(self.session) if self.session is not None else None
+        if one is None:
+            return None
+        rows = zip(runs.VALUES, runs.values(one), strict=True)
+        return [[tr("Fact"), tr("Value")], *([tr(name), said] for name, said in rows if said)]
+
+    def _add_row(self) -> None:
+        row = len(self._facts)
+        name, words = label(factor=0.92, kind="secondary"), label(factor=0.92, weight=500)
+        words.setWordWrap(True)
+        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.grid.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
+        self.grid.addWidget(words, row, 1)
+        self._facts.append((name, words))
+
+    def _turn(self) -> None:
+        shown = self.details.isHidden()
+        self.details.setVisible(shown)
+        self.fold.wear("chevron" if shown else "chevron-right")
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(f"{self.as_text()}\n\n{self.details.toPlainText()}")
+
+    def _open(self) -> None:
+        self.asked.emit("open_cell")
+
+
+def _given(standing: Standing) -> Task[Standing]:
+    yield Step(0, 1)
+    return standing
+
+
+# --- studies --------------------------------------------------------------------------------------
+
 
 REST = 10  # what takes long to read is read again after so many times of rest
 
@@ -299,3 +468,372 @@ def _plain(value: Any) -> str:
     if isinstance(value, str):
         return called(value)
     return "" if value != value else repr(round(float(value), 10))
+
+
+# --- summary --------------------------------------------------------------------------------------
+
+
+class SummaryView(View):
+    """A line of words and a bar; why the folder cannot be read, if it cannot."""
+
+    title = "Study"
+    topic = "study"
+    icon = "table"
+    figureless = "It says how a study stands"
+    needs = ("sweep", "sweep_trouble", "dark")
+    lane = "here"
+    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
+    empty_actions = (("open_sweep_file", "Open a study file…"),)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = PaneHead(tr("Study"))
+        self.run = Button(tr("Copy the command"), "copy")
+        self.run.setToolTip(tr("Copy the command that computes what is missing"))
+        self.run.clicked.connect(self._copy)
+        self.head.add(self.run)
+        self.head.setFixedHeight(44)
+        self.bar = Progress(8)
+        self.bar.setAccessibleName(tr("How far the study is"))
+        self.counts = Words(factor=0.92, weight=500)
+        self.counts.setToolTip(tr(MEANS["State"]))
+        self.left = Words(factor=0.92, kind="secondary")
+        self.left.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.trouble = Words(kind="bad")
+        self.trouble.hide()
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        row.addWidget(self.counts, 1)
+        row.addWidget(self.left, 1)
+        inside = QVBoxLayout()
+        inside.setContentsMargins(16, 0, 16, 0)
+        inside.setSpacing(6)
+        inside.addWidget(self.bar)
+        inside.addLayout(row)
+        inside.addWidget(self.trouble)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 10)
+        column.setSpacing(6)
+        column.addWidget(self.head)
+        column.addLayout(inside)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def request(self, session: Session) -> Task[Sweep] | None:
+        """The study as it was seen last."""
+        return None if session.sweep is None else _summary_given(session.sweep)
+
+    def draw(self, result: Sweep) -> None:
+        """Show how many cells are in each state."""
+        asked = result.asked.question or result.path
+        self.head.title.setText(result.title)
+        self.head.note.say(asked)
+        self.head.note.setAccessibleName(asked)
+        cells = max(1, len(result.standings))
+        self.bar.show_part(result.counts["done"] / cells, result.complete)
+        self.counts.say(counts_in_words(result))
+        self.bar.setAccessibleDescription(self.counts.full)
+        self.left.say(progress_in_words(result))
+        trouble = self.session.sweep_trouble if self.session is not None else ""
+        self.trouble.say(trouble)
+        self.trouble.setVisible(bool(trouble))
+        self.run.setEnabled(not result.complete)
+
+    def as_text(self) -> str:
+        """The same in words."""
+        sweep = self.session.sweep if self.session is not None else None
+        if sweep is None:
+            return ""
+        return f"{sweep.title}: {counts_in_words(sweep)}. {progress_in_words(sweep)}"
+
+    def as_table(self) -> list[list[str]] | None:
+        """How many cells are in each state."""
+        sweep = self.session.sweep if self.session is not None else None
+        if sweep is None:
+            return None
+        rows = [[tr(state), str(sweep.counts[state])] for state in STATES]
+        return [[tr("State"), tr("Cells")], *rows]
+
+    def _copy(self) -> None:
+        self.asked.emit("run_sweep")
+
+
+def counts_in_words(sweep: Sweep) -> str:
+    """How many cells are in each state: "12 done, 2 waiting"."""
+    counts = sweep.counts
+    return ", ".join(tr(COUNTS[state], n=counts[state]) for state in STATES if counts[state])
+
+
+def progress_in_words(sweep: Sweep) -> str:
+    """Whether everything is done, and how many cells are of other settings."""
+    over = tr("everything is done") if sweep.complete and sweep.standings else ""
+    other = tr("{n:,} of other settings kept", n=sweep.changed) if sweep.changed else ""
+    return "   ·   ".join(filter(None, (over, other)))
+
+
+def _summary_given(sweep: Sweep) -> Task[Sweep]:
+    yield Step(0, 1)
+    return sweep
+
+
+# --- table ----------------------------------------------------------------------------------------
+
+
+COLUMNS = (
+    "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Found", "Took", "On", "Why",
+)  # fmt: skip
+WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
+NOTE = "click a heading to sort; Enter opens what a cell left"
+ICONS: dict[State, str] = {
+    "done": "check", "waiting": "clock", "failed": "close", "blocked": "warning",
+}  # fmt: skip
+
+
+class CellsView(View):
+    """Every cell of a study. picked: the key of the one that is chosen."""
+
+    title = "Cells"
+    topic = "study-cells"
+    icon = "table"
+    figureless = "Its cells have no figure; what they reach has one"
+    needs = ("sweep", "dark")
+    watches = ("cell",)
+    lane = "here"
+    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
+    empty_actions = (("open_sweep_file", "Open a study file…"),)
+
+    picked = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = CellTable()
+        self.table.picked.connect(self.picked)
+        self.table.entered.connect(self._enter)
+        column = QVBoxLayout(self.content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(PaneHead(tr(self.title), tr(NOTE)))
+        column.addWidget(self.table, 1)
+        self.start_at(self.table)
+
+    def request(self, session: Session) -> Task[Sweep] | None:
+        """The study as it was seen last."""
+        return None if session.sweep is None else _table_given(session.sweep)
+
+    def draw(self, result: Sweep) -> None:
+        """List its cells."""
+        self.table.show_cells(result.standings, self.session.cell if self.session else "")
+
+    def noticed(self, name: str) -> None:
+        """Select the row of the chosen cell."""
+        if name == "cell" and self.session is not None:
+            self.table.mark(self.session.cell)
+
+    def as_text(self) -> str:
+        """The table, tab-separated."""
+        return "\n".join("\t".join(row) for row in self.as_table() or [])
+
+    def as_table(self) -> list[list[str]] | None:
+        """Every cell with what it found, in the order of the table."""
+        shown = self.session is not None and self.session.sweep is not None
+        return self.table.table() if shown else None
+
+    def _enter(self) -> None:
+        self.asked.emit("open_cell")
+
+
+class CellTable(SortedTable):
+    """One row per cell. picked: its key; entered: it is wanted."""
+
+    picked = Signal(str)
+
+    def __init__(self) -> None:
+        self.rows = Rows()
+        super().__init__(self.rows, tr("All cells"), by=-1)  # as they are computed
+        self.horizontalHeader().setStretchLastSection(True)
+        for column, wide in enumerate(WIDTHS):
+            self.setColumnWidth(column, wide)
+        self.walked.connect(self._walked)
+
+    def show_cells(self, standings: Sequence[Standing], key: str) -> None:
+        """Show how cells stand; order and choice stay."""
+        self._quiet = True
+        self.rows.take(standings)
+        self._quiet = False
+        self.mark(key)
+
+    def mark(self, key: str) -> None:
+        """Show a cell as chosen without saying so."""
+        self.go_to(self.rows.number(key))
+
+    def table(self) -> list[list[str]]:
+        """The values of all cells in the order that is shown, the names of columns first."""
+        rows = (runs.values(self.rows.standings[at]) for at in self.order)
+        return [[*map(tr, runs.VALUES)], *rows]
+
+    def _walked(self, number: int) -> None:
+        self.picked.emit(self.rows.standings[number].cell.key)
+
+
+class Rows(QAbstractTableModel):
+    """One row per cell, in the order they are computed."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.standings: Sequence[Standing] = ()
+        self._numbers: dict[str, int] = {}
+
+    def take(self, standings: Sequence[Standing]) -> None:
+        """Hold others, or the same as they stand now: rows stay where only their words change."""
+        keys = {one.cell.key: number for number, one in enumerate(standings)}
+        if keys == self._numbers:
+            self.standings = standings
+            last = self.index(max(0, len(standings) - 1), len(COLUMNS) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+            return
+        self.beginResetModel()
+        self.standings, self._numbers = standings, keys
+        self.endResetModel()
+
+    def number(self, key: str) -> int | None:
+        """The row of a cell."""
+        return self._numbers.get(key)
+
+    def rowCount(self, parent: Any = None) -> int:
+        """Every cell."""
+        return 0 if parent is not None and parent.isValid() else len(self.standings)
+
+    def columnCount(self, parent: Any = None) -> int:
+        """Every fact."""
+        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
+
+    def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
+        """The names of the columns, and what each holds."""
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return runs.explained(COLUMNS[section])
+        return tr(COLUMNS[section]) if role == Qt.ItemDataRole.DisplayRole else None
+
+    def data(self, index: Any, role: int = 0) -> Any:
+        """A fact as text, and as a value to sort by."""
+        one, column = self.standings[index.row()], index.column()
+        if role == SORT:
+            return self._sortable(one, column)
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return _word(one, column)
+        if role == Qt.ItemDataRole.DecorationRole and COLUMNS[column] == "State":
+            now = theme.current()
+            colours = {"done": now.good, "failed": now.bad}
+            return theme.icon(ICONS[one.state], colours.get(one.state, now.secondary))
+        if role == Qt.ItemDataRole.FontRole and column == 0:
+            return theme.font(weight=600)
+        if role == Qt.ItemDataRole.ForegroundRole and column == 6 and one.state == "failed":
+            return theme.current().bad
+        return None
+
+    def _sortable(self, one: Standing, column: int) -> Any:
+        name, words = COLUMNS[column], _word(one, column)
+        if name == "Seed" and words.isdecimal():
+            return f"{int(words):020}"
+        if name == "Took":
+            return one.seconds
+        return words
+
+
+def _word(one: Standing, column: int) -> str:
+    place, name = one.cell.place, COLUMNS[column]
+    if name in ("Data", "Model", "Activation", "Seed"):
+        return runs.called(place.get(name.lower(), ""))
+    if name == "Kind":
+        return runs.kind(one.cell.work)
+    if name == "Method":
+        return runs.sub(one.cell)
+    if name == "State":
+        return runs.stands(one)
+    if name == "Found":
+        return runs.value(one)
+    if name == "Took":
+        return runs.seconds(one.seconds)
+    return one.host if name == "On" else runs.why(one)
+
+
+def _table_given(sweep: Sweep) -> Task[Sweep]:
+    yield Step(0, 1)
+    return sweep
+
+
+# --- page -----------------------------------------------------------------------------------------
+
+
+SIDE, LEAST = 340, 150  # px: width of the chosen cell, least height of the table and of a chart
+CHARTS = (("reached", "What each reaches", ""), ("budgets", "As heads go", ""))
+
+
+class SweepPage(QWidget):
+    """A line on the study over the table of its cells over a chart; the chosen cell beside them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.summary, self.cells, self.cell = SummaryView(), CellsView(), CellView()
+        self.reached, self.budgets = ReachedView(), BudgetsView()
+        self.which = Segments([(name, tr(words), icon) for name, words, icon in CHARTS])
+        self.which.setAccessibleName(tr("Charts"))
+        self.which.chosen.connect(self.show_chart)
+        self.charts = QStackedWidget()
+        for name, view in self._charts.items():
+            self.which.allow(name, True, tr(view.means))
+            view.head.title.hide()  # the segment says it
+            self.charts.addWidget(view)
+        bar = QWidget()
+        bar.setProperty("kind", "pane")
+        bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        inside = QHBoxLayout(bar)
+        inside.setContentsMargins(16, 6, 16, 0)
+        inside.addWidget(self.which)
+        inside.addStretch(1)
+        below = QWidget()
+        under = QVBoxLayout(below)
+        under.setContentsMargins(0, 0, 0, 0)
+        under.setSpacing(0)
+        under.addWidget(bar)
+        under.addWidget(self.charts, 1)
+        down = splitter(Qt.Orientation.Vertical, self.cells, below)
+        for number, pane in enumerate((self.cells, below)):
+            pane.setMinimumHeight(LEAST)
+            down.setStretchFactor(number, 1)
+        self.cell.setFixedWidth(SIDE)
+        across = splitter(Qt.Orientation.Horizontal, down, self.cell)
+        across.setStretchFactor(0, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.summary)
+        column.addWidget(line())
+        column.addWidget(across, 1)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every view of the page; F6 walks them in this order."""
+        return (self.summary, self.cells, self.cell, self.reached, self.budgets)
+
+    def join(self, commands: Commands) -> None:
+        """Connect the views to the commands of a window."""
+        self.cells.picked.connect(commands.choose_cell)
+        for view in self._charts.values():
+            view.pointed.connect(commands.say)
+
+    def take_focus(self) -> bool:
+        """Give the keyboard to the table."""
+        return self.cells.take_focus()
+
+    def respond(self, width: int, height: int) -> None:
+        """Do nothing: the page has one layout."""
+
+    def show_chart(self, name: str) -> None:
+        """Show one of the two charts: reached or budgets."""
+        self.which.choose(name)
+        self.charts.setCurrentWidget(self._charts[name])
+
+    @property
+    def _charts(self) -> dict[str, ReachedView | BudgetsView]:
+        return {"reached": self.reached, "budgets": self.budgets}

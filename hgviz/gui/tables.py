@@ -1,20 +1,241 @@
-"""A list of keys under a row of titles: it scrolls, is walked by keyboard, marks the chosen one."""
+"""Tables of rows that sort, and lists of keys."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPen,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QFrame,
+    QHeaderView,
+    QStyle,
+    QTableView,
+    QToolTip,
+)
 
 from hgviz.core import Integers
-from hgviz.gui import sentences
+from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
 
+if TYPE_CHECKING:
+    pass
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+SORT = Qt.ItemDataRole.UserRole  # what a model gives to be sorted by
+ROW = 28  # px
+ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
+
+
+def walks(event: QEvent) -> bool:
+    """Whether a list keeps an arrow for its rows, which the window would take for the text."""
+    if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
+        return False
+    return event.key() in ARROWS and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+
+
+class SortedTable(QTableView):
+    """Rows of a model, which numbers them; by: the column they are sorted by first, -1 for none."""
+
+    walked = Signal(int)  # a person came to this row of the model
+    entered = Signal()  # the row at hand is wanted
+
+    def __init__(self, rows: QAbstractTableModel, name: str, by: int) -> None:
+        super().__init__()
+        rows.setParent(self)
+        self._rows = rows
+        self._sorted = QSortFilterProxyModel(self)
+        self._sorted.setSourceModel(rows)
+        self._sorted.setSortRole(SORT)
+        self._quiet = False
+        self.setProperty("kind", "table")
+        self.setModel(self._sorted)
+        self.setSortingEnabled(True)
+        self.sortByColumn(by, Qt.SortOrder.AscendingOrder)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setAccessibleName(name)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROW)
+        self.verticalHeader().setMinimumSectionSize(ROW)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
+        self.selectionModel().currentRowChanged.connect(self._moved)
+        self.activated.connect(self._entered)
+
+    @property
+    def number(self) -> int | None:
+        """The row at hand, as the model numbers it."""
+        index = self.currentIndex()
+        return self._sorted.mapToSource(index).row() if index.isValid() else None
+
+    @property
+    def order(self) -> list[int]:
+        """The rows as the model numbers them, in the order that is shown."""
+        shown = (self._sorted.index(row, 0) for row in range(self._sorted.rowCount()))
+        return [self._sorted.mapToSource(one).row() for one in shown]
+
+    def go_to(self, number: int | None) -> None:
+        """Show a row as chosen without saying so; None: none is."""
+        self._quiet = True
+        if number is None:
+            self.clearSelection()
+        elif self.number != number:
+            self.setCurrentIndex(self._sorted.mapFromSource(self._rows.index(number, 0)))
+        self._quiet = False
+
+    def event(self, event: QEvent) -> bool:
+        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
+        if walks(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def _moved(self, now: Index, before: Index) -> None:
+        if now.isValid() and not self._quiet:
+            self.walked.emit(self._sorted.mapToSource(now).row())
+
+    def _entered(self, index: Index) -> None:
+        self.entered.emit()
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+ROWS_ROW = 30  # px
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+KEYS = (
+    Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home,
+    Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Space, *ENTER,
+)  # fmt: skip
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+class RowTable(QTableView):
+    """A table of rows; a subclass says in `fit` how wide its columns are. told: all that is to be
+    said of the row that the keyboard comes to."""
+
+    told = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setShowGrid(False)
+        self.setFrameShape(QTableView.Shape.NoFrame)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(ROWS_ROW)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setTabKeyNavigation(False)
+        header = self.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setStyleSheet(
+            "QHeaderView { background: transparent; border: 0; }"
+            "QHeaderView::section { background: transparent; border: 0; padding: 0 8px; }"
+            "QHeaderView::section:first { padding-left: 16px; }"
+        )
+        header.setFont(theme.font(0.92, 500))
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        header.setMinimumSectionSize(0)
+
+    def fit(self) -> None:
+        """Columns for the width there is."""
+        raise NotImplementedError
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        """Tell of the row, too."""
+        super().currentChanged(current, previous)
+        if self.hasFocus():
+            self._tell(current)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Tell of the row that is chosen."""
+        super().focusInEvent(event)
+        self._tell(self.currentIndex())
+
+    def _tell(self, index: Index) -> None:
+        said = index.sibling(index.row(), 0).data(Qt.ItemDataRole.AccessibleDescriptionRole)
+        if said:
+            self.told.emit(said.replace("\n", " · "))
+
+    def share(self, wide: tuple[int, ...], hidden: frozenset[int], scale: float = 1.0) -> None:
+        """So many px for each column that is not hidden; the first takes what they leave."""
+        room = self.viewport().width()
+        for column, one in enumerate(wide):
+            self.setColumnHidden(column, column in hidden)
+            if column and column not in hidden:
+                self.setColumnWidth(column, round(one * scale))
+                room -= round(one * scale)
+        self.setColumnWidth(0, max(60, room))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the columns."""
+        super().resizeEvent(event)
+        if self.model() is not None and self.model().columnCount():
+            self.fit()
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the keys that walk and act here from the window's shortcuts."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if plain and event.key() in KEYS:
+                event.accept()
+                return True
+        return super().event(event)
+
+
+def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
+    """The tint of the chosen row, and the ring where the keyboard is."""
+    now = theme.current()
+    if state & QStyle.StateFlag.State_Selected:
+        painter.fillRect(box, now.mark_tint)  # type: ignore[call-overload]
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(now.press, 1.5))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(box.adjusted(1, 1, -2, -2))  # type: ignore[attr-defined]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
 HIGH, HEAD = 22, 28  # px: a row, the titles
 PAD, KEY, KEY_LEAST = 16, 132, 84  # px: at both ends, the key and its place
-ARROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+TABLES_ARROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
@@ -100,7 +321,7 @@ class KeyList(QAbstractScrollArea):
     def event(self, event: QEvent) -> bool:
         """With the keyboard here, the arrows walk this list, not the menu's keys."""
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            walks = event.key() in ARROWS | PAGES and not event.modifiers()
+            walks = event.key() in TABLES_ARROWS | PAGES and not event.modifiers()
             event.setAccepted(walks)
             return walks or super().event(event)
         return super().event(event)
@@ -118,7 +339,7 @@ class KeyList(QAbstractScrollArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """One key up or down, or a page."""
         key = Qt.Key(event.key())
-        step = ARROWS.get(key) or PAGES.get(key, 0) * (self.page // HIGH)
+        step = TABLES_ARROWS.get(key) or PAGES.get(key, 0) * (self.page // HIGH)
         if not step or not len(self.order):
             super().keyPressEvent(event)
             return
@@ -139,3 +360,18 @@ def where(names: Names, column: int) -> str:
     if around is None or around[1] - around[0] <= end - start:
         return numbered
     return f"{numbered} {sentences.glyph(names.prompt, *around)}"
+
+
+# --- tablerow -------------------------------------------------------------------------------------
+
+
+Table = list[list[str]]
+
+
+def span(first: int, last: int) -> str:
+    """One cell by its number, several as Python writes a range."""
+    return str(first) if last <= first else f"{first}:{last + 1}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or value != value else repr(float(value))

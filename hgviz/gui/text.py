@@ -16,13 +16,9 @@ from hgviz.core import Capture, Display, HeadId, Integers, Selection, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, values
 from hgviz.gui.language import tr
-from hgviz.gui.textrows import LEFT, Strip
+from hgviz.gui.layouts import followed
+from hgviz.gui.textrows import LEFT, Line, Passage, Strip, Tokens, Wish, passages, segment_ends
 from hgviz.gui.view import View
-from hgviz.gui.views import verdict, words
-from hgviz.gui.views.cells import Line
-from hgviz.gui.views.ends import segment_ends
-from hgviz.gui.views.passages import Passage, Tokens, Wish, passages
-from hgviz.gui.views.stages import followed
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, label
 from hgviz.session import Session, step_item
 
@@ -163,7 +159,7 @@ class TextStrip(View):
         self.head.title.setText(
             tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
             if at
-            else words.read(spec)
+            else sentences.read(spec)
         )
         self.edit.setText(tr(CHANGE[spec.modality]))
         for by, one in zip((-1, 1), self.steps, strict=True):
@@ -171,7 +167,7 @@ class TextStrip(View):
             one.setEnabled(step_item(self.session, by) is not None)
         self._said = tr(_note(result.capture), unit=tr(unit))
         self._say_work()
-        said = verdict.of_text(result.capture).sentence()
+        said = sentences.of_text(result.capture).sentence()
         self.verdict.setText(said)
         self.verdict.setVisible(bool(said))
         self._units[0].setText(tr(unit))
@@ -258,7 +254,7 @@ class TextStrip(View):
             yield tr("Click a {unit} to see what it looks at.", unit=tr(result.unit))
             return
         if asked[0] != asked[1]:
-            many = words.counted(asked[1] - asked[0] + 1, result.unit)
+            many = sentences.counted(asked[1] - asked[0] + 1, result.unit)
             yield tr("The mean of {many}.", many=many)
         signs = {line.signed for line in result.lines if line.weights is not None}
         if True in signs:

@@ -1,24 +1,31 @@
-"""The pieces of maps that were read, which of them a view lacks, and reading them."""
+"""Tiles of a map: which a picture needs, reading them, putting them together."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
+from itertools import chain
+from threading import Condition, Lock, Thread
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, Map
-from hgviz.gui.views import signs
-from hgviz.gui.views.sight import Sight, below, seen
-from hgviz.gui.views.viewport import Box, Viewport
+from hgviz.gui import grid as signs
+from hgviz.gui.grid import Along, Box, Sight, Viewport, below, seen
+from hgviz.jobs import Post
 from hgviz.maps import Rule, thumb_zoom
 from hgviz.maps.pyramid import lowest_zoom
 from hgviz.maps.tiles import Tiled
+
+# --- tiles ----------------------------------------------------------------------------------------
+
 
 SIDE = 256  # cells of a tile, the grid that maps compute on
 MOST_READ = 4 * SIDE  # positions on a side of what is read at once: work can stop after it
@@ -376,3 +383,228 @@ def _blown_up(values: Floats, corner: Range, box: Box, zoom: int, coarse: int) -
     )
     wide = np.take(values[down[0] : down[-1] + 1], across, axis=1)  # few rows, then whole ones
     return wide[down - down[0]]
+
+
+# --- readers --------------------------------------------------------------------------------------
+
+
+PAUSE = 0.012  # s between two times that parts are said, while there are more to come
+
+
+class Readers:
+    """Reads tiles into a cache and says which parts came, or what went wrong.
+
+    Both are said through `post`, several parts at once when they come faster than they are heard.
+    Every product is on one thread (hgviz.maps.tiles). The last thread leaves its core to the
+    window: it reads what is stored, which so never waits for a product, and computes only in a
+    hurry.
+    """
+
+    def __init__(
+        self,
+        tiles: Tiles,
+        post: Post,
+        on_parts: Callable[[list[Part]], None],
+        on_error: Callable[[BaseException], None],
+        count: int = 0,
+    ) -> None:
+        self.tiles, self._post = tiles, post
+        self._on_parts, self._on_error = on_parts, on_error
+        self._count = count or max(2, os.cpu_count() or 2)
+        self._threads: list[Thread] = []
+        self._turn = Condition()
+        self._stored: Iterator[Part] = iter(())
+        self._work: Iterator[Part] = iter(())
+        self._hurry = False
+        self._busy: set[Part | None] = set()
+        self._unheard: list[Part] = []
+        self._posted = False
+        self._said = 0.0
+        self._closed = False
+
+    def want(
+        self, work: Iterator[Part], stored: Iterator[Part] | None = None, hurry: bool = False
+    ) -> None:
+        """Read these parts, in this order, each taken from the iterator when its time has come;
+        those that are stored before all others. hurry: the window has nothing else to do.
+
+        Takes the place of whatever was wanted before; what is being read is still finished.
+        """
+        with self._turn:
+            self._work, self._stored, self._hurry = work, stored or iter(()), hurry
+            if not self._threads and not self._closed:
+                self._threads = [
+                    Thread(target=self._run, args=(number,), name=f"tiles {number}", daemon=True)
+                    for number in range(self._count)
+                ]
+                for thread in self._threads:
+                    thread.start()
+            self._turn.notify_all()
+
+    def close(self) -> None:
+        """Wait for what is being read; nothing is said from now on."""
+        with self._turn:
+            self._closed, self._work, self._stored = True, iter(()), iter(())
+            self._turn.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, number: int) -> None:
+        while not self._closed:
+            part = None
+            try:
+                part = self._next(number)
+                if part is not None:
+                    self.tiles.read(part)
+                    self._tell(part)
+            except BaseException as error:  # a panic in a Rust library is no Exception
+                self._fail(error)
+            finally:
+                with self._turn:
+                    self._busy.discard(part)
+
+    def _next(self, number: int) -> Part | None:
+        """The next part for a thread, once there is one; None when it is time to go."""
+        leaves = 0 < number == self._count - 1
+        with self._turn:
+            while not self._closed:
+                work = chain(self._stored, () if leaves and not self._hurry else self._work)
+                part = next((one for one in work if one not in self._busy), None)
+                if part is not None:
+                    self._busy.add(part)
+                    return part
+                self._say()
+                self._turn.wait()
+        return None
+
+    def _tell(self, part: Part) -> None:
+        with self._turn:
+            self._unheard.append(part)
+            if time.monotonic() - self._said >= PAUSE:
+                self._say()
+
+    def _say(self) -> None:
+        if self._unheard and not self._posted:
+            self._posted, self._said = True, time.monotonic()
+            self._post(self._hear)
+
+    def _hear(self) -> None:
+        with self._turn:
+            parts, self._unheard = self._unheard, []
+            self._posted = False
+        if not self._closed:
+            self._on_parts(parts)
+
+    def _fail(self, error: BaseException) -> None:
+        with self._turn:
+            self._work = self._stored = iter(())  # the rest would fail alike
+        self._post(lambda: None if self._closed else self._on_error(error))
+
+
+# --- mosaic ---------------------------------------------------------------------------------------
+
+
+Quality = Literal["exact", "near", "coarse"]
+
+
+def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
+    """float32 (height, width) for pixels, or for cells where these have several pixels each.
+
+    A pixel is the largest (signed: largest in magnitude) of the cells it stands for; NaN where
+    nothing was read yet, not even coarsely.
+    """
+    block, top, left = _block(tiles, source, view)
+    if view.down.scale * (1 << view.zoom) >= 1 - 1e-15:  # a pixel shows one cell, or a part of it
+        return block
+    (first, last), (start, end) = (
+        _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
+    )
+    join = _larger if source.signed else np.maximum
+    block = join(block[first], block[last])
+    return join(np.take(block, start, axis=1), np.take(block, end, axis=1))
+
+
+def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
+    """Cells repeated to pixels where a cell has several; the first two axes of values."""
+    if view.down.scale <= 1:
+        return values
+    for axis, along in enumerate((view.down, view.across)):
+        cells = along.bounds()[:-1] - along.shown()[0]
+        values = np.repeat(values, np.bincount(cells, minlength=values.shape[axis]), axis=axis)
+    return values
+
+
+def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
+    """bool, the shape of compose: where no cell is one that the query could look at."""
+    rule, rows, columns = source.rule, ranges(view.down), ranges(view.across)
+    if isinstance(rule, Rule) and _below(rule, rows, columns):
+        return np.zeros((len(rows), len(columns)), bool)
+    return ~seen(rule, rows, columns)
+
+
+def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
+    """How true the picture is: near is within the error of the levels kept in the capture."""
+    found: Quality = "exact"
+    for key in wanted(source, view):
+        tile = tiles.get(key)
+        exact = tile is not None and tile.exact[on_screen(key, view)].all()
+        if tile is None or not (tile.near or exact):
+            return "coarse"
+        if not exact:
+            found = "near"
+    return found
+
+
+def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, int]:
+    """The view's cells at its zoom, and the positions of the first."""
+    zoom = view.zoom
+    (top, bottom), (left, right) = (
+        (first >> zoom, -(-last >> zoom))
+        for first, last in (view.down.shown(), view.across.shown())
+    )
+    rows, columns, there = grid(source, view)
+    block = np.empty((bottom - top, right - left), np.float32)
+    for (i, j), some in np.ndenumerate(there):
+        key = Key(source, zoom, rows[i], columns[j])
+        above, before = key.i * SIDE - top, key.j * SIDE - left
+        place = block[max(above, 0) : above + SIDE, max(before, 0) : before + SIDE]
+        if not some:
+            place[:] = 0
+            continue
+        first, start = max(-above, 0), max(-before, 0)
+        end, stop = first + place.shape[0], start + place.shape[1]
+        tile = tiles.get(key)
+        if tile is None:
+            place[:] = tiles.coarser(key, (first, end, start, stop))
+        else:
+            place[:] = tile.values[first:end, start:stop]
+    return block, top << zoom, left << zoom
+
+
+def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
+    """Whether all of it is below the diagonal of a causal map."""
+    plain = rule.causal and rule.whole and rule.keep is None
+    return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
+
+
+def ranges(along: Along) -> NDArray[np.int64]:
+    """(n, 2): the cells of every pixel, or of every cell on screen where these are larger."""
+    if along.scale >= 1:
+        first, last = along.shown()
+        cells = np.arange(first, last)
+        return np.stack([cells, cells + 1], axis=1)
+    bounds = along.bounds()
+    return np.stack([bounds[:-1], bounds[1:]], axis=1)
+
+
+def _ends(along: Along, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and last cell of every pixel, from an edge on: at this zoom it has one or two."""
+    cells = (along.bounds() - edge + (1 << zoom) - 1) >> zoom
+    last = cells[1:] - 1
+    return np.clip(cells[:-1], 0, last[-1]), np.clip(last, 0, last[-1])
+
+
+def _larger(one: Floats, other: Floats) -> Floats:
+    """By magnitude; of two equal ones the positive."""
+    high, low = np.maximum(one, other), np.minimum(one, other)
+    return np.where(high >= -low, high, low)

@@ -1,31 +1,221 @@
-"""Switching heads off in the window: what is tried, what is measured, and what is undone."""
+"""Heads switched off and scored again."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz import settings
-from hgviz.analysis.trial import Trial
-from hgviz.core import Capture, Off, Step
+import numpy as np
+
+from hgviz import settings, tasks
+from hgviz.analysis import slices
+from hgviz.analysis.importance import METHODS
+from hgviz.analysis.paired import Paired
+from hgviz.analysis.trial import Point, Trial
+from hgviz.core import Capture, HgvizError, ModelSpec, Off, Step, Task
 from hgviz.errors import LabelError
-from hgviz.gui import opening
+from hgviz.examples import EACH, WINDOW, Examples
+from hgviz.gui import sources
+from hgviz.gui.actions import by_name
+from hgviz.gui.headgrid import place_noun
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.prune_parts import trying
 from hgviz.gui.samples import name_of
+from hgviz.gui.sentences import counted
 from hgviz.session import Session, undoing
-from hgviz.study import Mask, Study
+from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
-    from hgviz.analysis.paired import Paired
-    from hgviz.gui.bridge import Lanes
-    from hgviz.gui.jobs import OnError, Working
+    from hgviz.gui.jobs import Lanes, OnError, Working
     from hgviz.jobs import Job
     from hgviz.models.measures.trials import Trials
+    from hgviz.models.model import Model
+
+# --- trying ---------------------------------------------------------------------------------------
+
+
+FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
+POINTS = 25  # of a curve; random orders have fewer
+# what is tried, drawn at random where there is more
+EXAMPLES = {"classes": 4000, "tags": 4000, "ends": 1000, "states": 1000, "masked": 400}
+TOKENS = 32 * WINDOW  # of a language model
+# of their blocks: a score shows soon, and grows in small steps
+SIZES = {"next": (1, 2, 4)} | dict.fromkeys((*EACH, "masked"), (32, 64))
+SHORT = 256  # tokens: as many shorter windows as have these together stand for one
+
+
+class Urgent:
+    """A task that goes before the one that runs; only the newest is kept."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Task[Any]] = deque(maxlen=1)  # both ends are safe between threads
+
+    def put(self, task: Task[Any]) -> None:
+        """Have it done next, in place of one that waits or runs."""
+        self._tasks.append(task)
+
+    def clear(self) -> None:
+        """Nothing is urgent any more, and what is under way ends."""
+        self._tasks.append(_nothing())
+
+    def steps(self) -> Iterator[Step]:
+        """The steps of what is urgent now, until there is nothing."""
+        while self._tasks:
+            task = self._tasks.popleft()
+            with closing(task):
+                for step in task:
+                    yield step
+                    if self._tasks:
+                        break
+
+
+def _nothing() -> Task[None]:
+    yield from ()
+
+
+def prepare(
+    model: Model | None,
+    checkpoint: str,
+    device: str,
+    data: str,
+    study: Study | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Task[Trials]:
+    """A model ready to be tried on a file, loaded first where it is not open yet.
+
+    labels: the model's class of each label of the file. study: one that is open; where the file has
+    the examples it was made of, those are tried.
+    """
+    if model is None:
+        if not checkpoint:
+            raise HgvizError(
+                "There is no model to try", "a capture alone answers nothing",
+                "Open the checkpoint it was made with",
+            )  # fmt: skip
+        model = yield from tasks.load(checkpoint, device)
+    yield Step(0, 1, f"reading {Path(data).name}")
+    examples = tasks.examples_from(model, data, labels=labels)
+    measured = None if study is None else examples.sample(len(study))
+    if measured is None or study is None or measured.digest != study.data_digest:
+        most = EXAMPLES.get(examples.asked)
+        measured = examples.sample(most) if most else examples.sample_of(TOKENS)
+    return (yield from ready(model, measured))
+
+
+def ready(model: Model, examples: Examples) -> Task[Trials]:
+    """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
+    from hgviz.models.measures.trials import Trials
+
+    yield Step(0, 1, "trying whether heads do anything")
+    sizes = SIZES[examples.asked]
+    if examples.asked == "next":
+        each = max(1, int(SHORT / examples.lengths.mean()))
+        sizes = tuple(each * size for size in sizes)
+    trials = Trials(model, examples, sizes=sizes)
+    trials.require_effect()
+    return trials
+
+
+def trying(trials: Trials, off: Off) -> Task[Trial]:
+    """What the model scores without these heads; each Step carries the Trial so far."""
+    trial = Trial(off, trials.examples, weights=trials.weights)
+    parts = slices.of_examples(trials.examples, trials.model.spec)
+    with closing(tasks.try_heads(trials, off, parts)) as task:
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                found, before, now = end.value
+                break
+            if isinstance(step.value, Paired):
+                score = step.value.score
+                point = Point(score.seen, score.value, score.low, score.high)
+                trial = replace(trial, points=(*trial.points, point), paired=step.value)
+                step = replace(step, value=trial)
+            yield step
+    trial = replace(trial, paired=found, before=before, now=now)
+    yield Step(trial.total, trial.total, "", trial)
+    return trial
+
+
+def measuring(
+    trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: Urgent
+) -> Task[Study]:
+    """Measure what is not known of all heads; what is urgent goes before."""
+    return (yield from _yielding(tasks.importance(trials, needs, data, known=known), urgent))
+
+
+def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Task[Study]:
+    """The curve of a score beside random orders; what is urgent goes before."""
+    task = tasks.curve(trials, study, method, most=POINTS)
+    return (yield from _yielding(task, urgent))
+
+
+def both(wish: sources.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
+    """A text captured with the whole model, and without the heads that are off."""
+    _, model, whole = yield from sources.capture_text(replace(wish, off=frozenset()), model)
+    _, _, without = yield from sources.capture_text(wish, model)
+    return whole, without
+
+
+def save(study: Study, path: str) -> Task[str]:
+    """Write what was measured to a file, in place of one that is there."""
+    from hgviz.store import write_study
+
+    yield Step(0, 1, f"writing {Path(path).name}")
+    return str(write_study(path, study, force=True))
+
+
+def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
+    """A study that grows, each time as a new object; after every step what is urgent. A step may
+    be skipped where many come, so what is done of that comes again with steps that have no study.
+    """
+    tried: Trial | None = None
+    with closing(task):
+        while True:
+            try:
+                step = next(task)
+            except StopIteration as end:
+                found: Study = end.value
+                return found
+            yield replace(step, value=tried if step.value is None else replace(step.value))
+            for other in urgent.steps():  # how far it is with the study is what is told
+                if isinstance(other.value, Trial) and other.value.done:
+                    tried = other.value
+                yield replace(step, value=other.value)
+
+
+def drawn(study: Study) -> str:
+    """Which score of a study to show first: the best of those that have a curve."""
+    score = best(study, "")
+    curves = [one for one in study.curves if METHODS.get(one.method)]
+    mine = [one for one in curves if one.method == score] or [
+        one for one in curves if METHODS[one.method].measured(study)
+    ]
+    return mine[-1].method if mine else score
+
+
+def best(study: Study, chosen: str) -> str:
+    """The score that colours the heads: the chosen one, else the best there is."""
+    there = [name for name, one in METHODS.items() if one.measured(study) and _any(study, name)]
+    if chosen in there:
+        return chosen
+    return next((one for one in (*FIRST, *there) if one in there), "")
+
+
+def _any(study: Study, name: str) -> bool:
+    values = getattr(study, METHODS[name].needs, None)
+    return values is None or bool(np.isfinite(values).any())
+
+
+# --- trials ---------------------------------------------------------------------------------------
+
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
@@ -50,7 +240,7 @@ class Pruning:
         self._ask_labels = ask_labels
         self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
         self.trials: Trials | None = None
-        self.urgent = trying.Urgent()
+        self.urgent = Urgent()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
         self._known: dict[Off, Trial] = {}
         self._job: Job | None = None
@@ -93,7 +283,7 @@ class Pruning:
             self.session.lies_at(study, written)
             on_done(written)
 
-        task = trying.save(replace(study, masks=self.session.masks), path)
+        task = save(replace(study, masks=self.session.masks), path)
         self.working.start(
             self.lanes.files, f"save {path}", f"Saving {name_of(path)}", task, saved,
             lasting=True,
@@ -104,7 +294,7 @@ class Pruning:
     def open_text(self, text: str, on_done: Callable[[], object]) -> None:
         """Capture a text with the whole model and with heads off, and show the latter."""
         session = self.session
-        wish = opening.Wish(
+        wish = sources.Wish(
             session.checkpoint, text, off=session.off, device=settings.load().device,
             activation=session.activation,
         )  # fmt: skip
@@ -114,7 +304,7 @@ class Pruning:
             session.put(capture=pair[1], ids="")
             on_done()
 
-        task = trying.both(wish, session.model)
+        task = both(wish, session.model)
         self.working.start(
             self.lanes.engine, "capture", "Capturing before and after", task, show, bound=True
         )
@@ -147,7 +337,7 @@ class Pruning:
             self.lanes.engine,
             DATA,
             f"Reading {name_of(data)}",
-            trying.prepare(
+            prepare(
                 session.model,
                 session.checkpoint,
                 settings.load().device,
@@ -186,7 +376,7 @@ class Pruning:
         if study.off:
             fields["off"] = study.off
         self._by_hand = False
-        score = trying.drawn(study)
+        score = drawn(study)
         self.session.put(study=study, masks=study.masks, score=score, mode="prune", **fields)
 
     def _is_of(self, study: Study) -> bool:
@@ -252,7 +442,7 @@ class Pruning:
             self.session.put(trial=known)
             return
         self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
-        task = trying.trying(trials, off)
+        task = trying(trials, off)
         if self.measuring:
             self.urgent.put(task)
             return
@@ -317,7 +507,7 @@ class Pruning:
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
-        task = trying.measuring(self.trials, needs, data, self.known, self.urgent)
+        task = measuring(self.trials, needs, data, self.known, self.urgent)
         self._start(MEASURE, "Measuring heads", task, self._measured)
         self._go_on()
 
@@ -327,7 +517,7 @@ class Pruning:
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
-        task = trying.tracing(self.trials, study, self.session.score, self.urgent)
+        task = tracing(self.trials, study, self.session.score, self.urgent)
         self._start(CURVE, "How many heads can go", task, self._measured)
         self._go_on()
 
@@ -368,7 +558,7 @@ class Pruning:
     def _measured(self, study: Study, over: bool = True) -> None:
         """Colour the wall, unless somebody chose how, by the best score there is."""
         kept = self.session.score if self._by_hand or not over else ""
-        self.session.put(study=study, unsaved=True, score=trying.best(study, kept))
+        self.session.put(study=study, unsaved=True, score=best(study, kept))
         if over:
             self._go_on()
             curve, self._curve = self._curve, False
@@ -403,3 +593,74 @@ def _with_score(mask: Mask, paired: Paired | None) -> Mask:
 
 def _named(words: str, number: int) -> str:
     return words if number == 1 else f"{words}, {number}"
+
+
+# --- studied --------------------------------------------------------------------------------------
+
+
+STUDIED_DATA = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+
+Words = tuple[tuple[str, str], tuple[tuple[str, str], ...]]  # title and text, actions
+
+
+def about(study: Study) -> str:
+    """heads.h5: softmax on reviews.tsv · 800 texts · 98.8 % right with all heads on."""
+    seen = study.answered
+    parts = [
+        tr(
+            "{file}: {model} on {data}",
+            file=name_of(study.path), model=study.spec.name or tr("a model"), data=_data(study),
+        ),
+        counted(len(study.wanted), place_noun(study.asked, study.spec)),
+    ]  # fmt: skip
+    if seen.any():
+        share = 100 * float(study.right[seen].mean())
+        parts.append(
+            tr("{share:.1f} % right with only {n:,} off", share=share, n=len(study.off))
+            if study.off
+            else tr("{share:.1f} % right with all heads on", share=share)
+        )
+    return " · ".join(parts)
+
+
+def another_model(study: Study, spec: ModelSpec) -> HgvizError:
+    """What is said where the study that is opened is not of the model that is open."""
+    name, here = study.spec.name, spec.name
+    if name and name == here:
+        why = f"it measured another model named {name}, with other weights"
+    elif name and here:
+        why = f"it measured {name}, and {here} is open"
+    else:
+        why = "it measured another model than the one that is open"
+    return HgvizError(
+        f"{name_of(study.path)} is a study of another model",
+        why,
+        "Show the study by itself, which closes the model, or open the model it measured first",
+    )
+
+
+def wanting(session: Session) -> Words | None:
+    """What a study that was opened still lacks to try heads; None where none was opened."""
+    study = session.study
+    if study is None or not study.path:
+        return None
+    if session.model is None and not session.checkpoint:
+        name = study.spec.name or tr("a model")
+        title = tr("This study is of {name}, which is not open", name=name)
+        text = tr("Open the model to switch its heads off and see what it scores.")
+        return (title, f"{about(study)}\n{text}"), (("open_studied", "Open the model…"),)
+    title = tr("Choose data to see what the model scores")
+    text = tr(
+        "With {data}, masks and curve go on where they were; other data is scored by itself.",
+        data=_data(study),
+    )
+    return (title, f"{about(study)}\n{text}"), possible(session, *reversed(STUDIED_DATA))
+
+
+def _data(study: Study) -> str:
+    return study.data or tr("some data")
+
+
+def possible(session: Session, *actions: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those of some actions, (name, words), that can be done now."""
+    return tuple(one for one in actions if not by_name(one[0]).why_off(session))

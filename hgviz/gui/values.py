@@ -10,19 +10,18 @@ import numpy as np
 from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId
 from hgviz.gui import sentences
-from hgviz.gui.heads_parts.metrics import named
+from hgviz.gui import tiles as mosaic
+from hgviz.gui.grid import rule_of, seen
 from hgviz.gui.language import tr
-from hgviz.gui.views import mosaic, words
-from hgviz.gui.views.sight import rule_of, seen
-from hgviz.gui.views.tablerow import Table, _number, span
+from hgviz.gui.sentences import metric_name
+from hgviz.gui.tables import Table, _number, span
 
 if TYPE_CHECKING:
     from hgviz.gui.atlas import Thumb
+    from hgviz.gui.grid import Viewport
+    from hgviz.gui.opened import Opened
+    from hgviz.gui.textrows import Line, Passage
     from hgviz.gui.tiles import Tiles
-    from hgviz.gui.views.cells import Line
-    from hgviz.gui.views.opened import Opened
-    from hgviz.gui.views.passages import Passage
-    from hgviz.gui.views.viewport import Viewport
     from hgviz.session import Session
 
 CELL = ("Query", "Query token", "Key", "Key token", "Weight")
@@ -75,7 +74,7 @@ def of_heads(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
     facts = session.habits.facts if session.habits is not None else session.facts
     shade = [session.shade] if session.shade in METRICS else []
     metrics = dict.fromkeys(("focus", "entropy", *shade))
-    out = [[tr("Head"), tr("Level"), tr("Role"), *(named(one, unit) for one in metrics)]]
+    out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]
     for head in spec.heads:
         known, small = facts.get(head), thumbs.get(head)
         numbers = dict(known.metrics) if known is not None else {}
@@ -83,7 +82,7 @@ def of_heads(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
             numbers.setdefault("focus", small.focus)
         role = tr(known.role) if known is not None else "" if small else tr("not captured yet")
         cells = (_number(numbers.get(one)) for one in metrics)
-        out.append([str(head), words.ends(spec, head.layer), role, *cells])
+        out.append([str(head), sentences.ends(spec, head.layer), role, *cells])
     return out
 
 

@@ -1,26 +1,235 @@
-"""What every view and panel is: it listens, asks off the GUI thread, and draws the answer."""
+"""What every pane is: it asks for a task and draws the answer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QGuiApplication,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
+    QResizeEvent,
+    QShowEvent,
+    QStandardItemModel,
+    QTextDocumentFragment,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QStackedLayout,
+    QStackedWidget,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
 
-from hgviz.core import HgvizError, Step, Task, finish
-from hgviz.gui import log
+from hgviz import palettes
+from hgviz.core import HgvizError, Selection, Step, Task, finish
+from hgviz.gui import log, theme
+from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.reasons import reads_text
-from hgviz.gui.views.busy import Busy
-from hgviz.gui.views.still import left_alone, put_on_clipboard
-from hgviz.gui.widgets import Button, PaneHead, label
+from hgviz.gui.sentences import percent
+from hgviz.gui.widgets import Button, PaneHead, Segments, Words, arrow_of, label
+from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
-    from hgviz.gui.bridge import Lanes
-    from hgviz.session import Session
+    from hgviz.gui.jobs import Lanes
+
+    pass
+
+# --- busy -----------------------------------------------------------------------------------------
+
+
+BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
+BAR, HIGH, EDGE = 2, 30, 6  # px
+
+
+class Busy(QWidget):
+    """Nothing under 200 ms, then a 2 px bar along the top, after 1 s words with per cent, and Stop.
+
+    What is stopped says how far it came until it goes on.
+    """
+
+    stopped = Signal()
+    resumed = Signal()
+
+    def __init__(self, over: QWidget) -> None:
+        super().__init__(over)
+        self._part = 0.0
+        self._began = 0.0
+        self._held = False
+        self.told = QFrame(over)  # no child of the bar: what lies under that is pointed at
+        self.told.setProperty("kind", "card")
+        self._words = Words(factor=0.92, kind="secondary")
+        self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+        self.button = Button(tr("Stop"), "stop", kind="link")
+        self.button.clicked.connect(self._pressed)
+        row = QHBoxLayout(self.told)
+        row.setContentsMargins(12, 1, 4, 1)
+        row.addWidget(self._words, 1)
+        row.addWidget(self.button)
+        self.told.hide()
+        self._timer = QTimer(self, singleShot=True)
+        self._timer.timeout.connect(self._appear)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hide()
+
+    def begin(self) -> None:
+        """Work was handed over."""
+        self._began, self._part, self._held = time.monotonic(), 0.0, False
+        self.told.hide()
+        if not self.isVisible():
+            self._timer.start(BAR_AFTER)
+
+    def step(self, step: Step) -> None:
+        """So much is done."""
+        self._part = step.done / step.total if step.total else 0.0
+        spent = time.monotonic() - self._began
+        if self.isVisible() and spent * 1000 > WORDS_AFTER:
+            left = spent * (1 - self._part) / self._part if self._part else None
+            said = (tr(step.note), self._per_cent, time_left(left))
+            self._say(" · ".join(filter(None, said)))
+        self.update()
+
+    def hold(self, kept: bool) -> None:
+        """The work was stopped by hand; kept: whether a part of the picture is there."""
+        self._timer.stop()
+        self._held = True
+        if kept:
+            words = tr("Stopped at {percent}: this is a part of it", percent=self._per_cent)
+        else:
+            words = tr("Stopped at {percent}: nothing is drawn yet", percent=self._per_cent)
+        self._say(words)
+
+    def stop(self) -> None:
+        """The work is over."""
+        self._timer.stop()
+        self.hide()
+        self.told.hide()
+
+    def place(self) -> None:
+        """The bar along the top of the pane, the words at its right, under its head."""
+        over = self.parentWidget()
+        self.setGeometry(QRect(0, 0, over.width(), BAR))
+        heads = (one for one in over.findChildren(PaneHead) if one.isVisible())
+        top = max((one.mapTo(over, one.rect().bottomLeft()).y() for one in heads), default=0)
+        size = self.told.layout().sizeHint() + QSize(2 * EDGE, 0)  # what frames take
+        size = size.boundedTo(over.size() - QSize(2 * EDGE, 0))
+        top = top if top < over.height() // 3 else 0  # the head of a pane, not one further down
+        self.told.setGeometry(over.width() - size.width() - EDGE, top + EDGE, size.width(), HIGH)
+
+    @property
+    def _per_cent(self) -> str:
+        return percent(f"{100 * self._part:.0f}")
+
+    def _say(self, words: str) -> None:
+        self._words.say(words)
+        self._words.setVisible(bool(words))
+        button = tr("Go on") if self._held else tr("Stop")
+        if self.button.text() != button:
+            self.button.setText(button)
+            self.button.wear("arrow-right" if self._held else "stop")
+        self.place()
+        for one in (self, self.told):
+            one.show()
+            one.raise_()
+
+    def _pressed(self) -> None:
+        (self.resumed if self._held else self.stopped).emit()
+
+    def _appear(self) -> None:
+        """The bar; later Stop, though nobody knows how far it is."""
+        if self.isVisible():
+            if self.told.isHidden():
+                self._say("")
+            return
+        self.place()
+        self.show()
+        self.raise_()
+        self._timer.start(WORDS_AFTER - BAR_AFTER)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The bar; the part that is done is blue."""
+        now = theme.current()
+        with QPainter(self) as painter:
+            painter.fillRect(0, 0, self.width(), 2, now.hover)
+            painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
+
+
+def time_left(seconds: float | None, short: bool = False) -> str:
+    """Such as "about 20 s left", short "20 s"; or nothing while nobody can know."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        amount = tr("{n} s", n=max(1, round(seconds)))
+    else:
+        amount = tr("{n} min", n=round(seconds / 60))
+    return amount if short else tr("about {time} left", time=amount)
+
+
+# --- still ----------------------------------------------------------------------------------------
+
+
+def put_on_clipboard(picture: QPixmap, words: str) -> None:
+    """Copy a picture in every pixel of its screen, and words for programs that take those."""
+    both = _blank()
+    if words:
+        both.setText(words)
+    both.setImageData(picture.toImage())
+    QGuiApplication.clipboard().setMimeData(both)
+
+
+def _blank() -> QMimeData:
+    """Data for the clipboard that Qt made itself: what Python makes is still there when a program
+    ends, and takes it down when Qt lets go of it after Python has."""
+    model = QStandardItemModel(1, 1)
+    out = model.mimeData([model.index(0, 0)])
+    for name in out.formats():
+        out.removeFormat(name)
+    return out
+
+
+def plain(html: str) -> str:
+    """What markup says, without the marks that keep scripts apart on screen."""
+    words = QTextDocumentFragment.fromHtml(html).toPlainText()
+    return words.replace("\u2068", "").replace("\u2069", "")
+
+
+@contextmanager
+def left_alone(pane: QWidget) -> Iterator[None]:
+    """A pane without the ring of the keyboard, and without what the pointer does to it."""
+    here = QApplication.focusWidget()
+    typed = here if here is not None and (here is pane or pane.isAncestorOf(here)) else None
+    under = [one for one in (pane, *pane.findChildren(QWidget)) if one.underMouse()]
+    for one in reversed(under):
+        QApplication.sendEvent(one, QEvent(QEvent.Type.Leave))
+        one.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+    if typed is not None:
+        typed.clearFocus()
+    try:
+        yield
+    finally:
+        if typed is not None:
+            typed.setFocus(Qt.FocusReason.OtherFocusReason)
+        for one in under:
+            one.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
+
+
+# --- view -----------------------------------------------------------------------------------------
+
 
 WAIT = 30  # ms: changes that come together are answered once
 PATIENCE = 1000  # ms: what comes within them is not said to be missing
@@ -407,3 +616,163 @@ class Notice(QWidget):
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))
+
+
+# --- looks ----------------------------------------------------------------------------------------
+
+
+# every picture of the window; each is imported when it is built, most after the first one is seen
+VIEWS = {
+    "hourglass": "hgviz.gui.hourglass:HourglassView",
+    "map": "hgviz.gui.map:MapView",
+    "image": "hgviz.gui.map:ImageView",
+    "links": "hgviz.gui.links:LinksView",
+    "neurons": "hgviz.gui.neurons:NeuronView",
+    "attribution": "hgviz.gui.attribution:AttributionView",
+    "across": "hgviz.gui.across:AcrossView",
+    "heads": "hgviz.gui.heads:HeadsView",
+    "text": "hgviz.gui.text:TextStrip",
+    "follow": "hgviz.gui.follow:FollowView",
+}
+# those that have a tab over the middle, and what it says
+LOOKS = {
+    "map": "Map", "image": "Image", "links": "Links", "neurons": "Neurons",
+    "attribution": "Attribution", "across": "Across levels", "heads": "All heads",
+}  # fmt: skip
+
+
+def view(name: str) -> type[View]:
+    """The class of one of VIEWS, imported now."""
+    found: type[View] = resolve_name(VIEWS[name])
+    return found
+
+
+class Looks(QWidget):
+    """Views of one selection, of which one is shown, under a tab for each of LOOKS."""
+
+    chosen = Signal(str)  # the name of a look
+
+    def __init__(self, first: View, capturing: QWidget) -> None:
+        super().__init__()
+        self._looks: dict[str, View] = {}
+        self._capturing = capturing
+        self._busy, self._name = False, first.name
+        self.bar = QTabBar()
+        self.bar.setDrawBase(False)
+        self.bar.setExpanding(False)
+        self.bar.setFixedHeight(32)
+        self.bar.setUsesScrollButtons(True)
+        self.bar.setFont(theme.font(0.92, 500))
+        self.bar.setAccessibleName(tr("Ways to look at this head"))
+        self.stack = QStackedWidget()
+        for title in LOOKS.values():
+            self.bar.addTab(tr(title))
+        self.take(first)
+        self.offer("image", there=False)
+        self.stack.addWidget(capturing)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.bar)
+        column.addWidget(self.stack, 1)
+        self.bar.currentChanged.connect(self._chosen)
+
+    def take(self, *looks: View) -> None:
+        """Have the views of more looks."""
+        for one in looks:
+            self._looks[one.name] = one
+            self.stack.addWidget(one)
+
+    def offer(self, name: str, there: bool) -> None:
+        """Have a tab for a look, or none where it has nothing to show."""
+        self.bar.setTabVisible([*LOOKS].index(name), there)
+
+    def show_look(self, name: str) -> None:
+        """Show one of the views."""
+        self._name = name
+        self.bar.setCurrentIndex([*LOOKS].index(name))
+        self._show()
+
+    def show_capturing(self, running: bool) -> None:
+        """Progress stands where the picture will be, until there is something to see there."""
+        self._busy = running
+        self._show()
+
+    def _show(self) -> None:
+        self.stack.setCurrentWidget(self._capturing if self._busy else self._looks[self._name])
+
+    def _chosen(self, index: int) -> None:
+        name = [*LOOKS][index]
+        if name != self._name:
+            self.chosen.emit(name)
+
+
+# --- choosing -------------------------------------------------------------------------------------
+
+
+CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
+
+
+def scale_choice() -> Segments:
+    """How weights become colours, to choose from; pointed at, each says its whole name."""
+    out = Segments([(name, tr(words), icon) for name, words, icon in SCALES], wide=42)
+    out.setToolTip(tr("How weights become colours"))
+    out.setAccessibleName(tr("How weights become colours"))
+    for name, words in palettes.SCALES.items():
+        out.allow(name, True, tr(words))
+    return out
+
+
+class MapsView(View):
+    """A view of one map or several; it filters the keys of what shows them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pointed: tuple[int, int] | None = None  # the cell under the pointer
+
+    def _follow(self) -> None:
+        """Show what is looked at now."""
+        raise NotImplementedError
+
+    def _choose(self, selection: Selection) -> None:
+        assert self.session is not None
+        self._pointed = None
+        self.session.put(hover=None, selection=selection)
+
+    def _choose_scale(self, name: str) -> None:
+        if self.session is not None:
+            scale = cast(palettes.Scale, name)
+            self.session.put(display=replace(self.session.display, scale=scale))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """On a map the arrows go where they point: the query runs down, the key across."""
+        if isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
+                event.accept()
+                return True
+            if event.type() == QEvent.Type.KeyPress and self._press(event):
+                return True
+        return super().eventFilter(watched, event)
+
+    def _press(self, event: QKeyEvent) -> bool:
+        if self.session is None:
+            return False
+        if (arrow := arrow_of(event)) is not None:
+            self._choose(step_token(self.session, *arrow))
+            return True
+        return event.key() == Qt.Key.Key_Escape and self._escape(self.session)
+
+    def _escape(self, session: Session) -> bool:
+        """First the hover, then the selection."""
+        if session.hover is not None or self._pointed is not None:
+            self._choose(session.selection)
+            self._follow()
+        elif session.selection.key is not None or session.selection.query is not None:
+            self._choose(replace(session.selection, query=None, key=None))
+        else:
+            return False
+        return True
+
+
+NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")

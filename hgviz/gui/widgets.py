@@ -1,12 +1,12 @@
-"""The small parts every pane is built from, so that all of them look alike."""
+"""Buttons, switches, pane heads and rows that every page uses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QMargins, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -31,6 +31,9 @@ from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
     pass
+
+# --- widgets --------------------------------------------------------------------------------------
+
 
 GAP = 5  # px between an icon and its words
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
@@ -418,3 +421,76 @@ def turns_along(event: QWheelEvent) -> float:
     """Turns of the wheel along a text, whichever way it was turned more."""
     turn = event.angleDelta()
     return (turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()) / NOTCH
+
+
+# --- flow -----------------------------------------------------------------------------------------
+
+
+FLOW_GAP = 6  # px between two of them
+
+
+class Flow(QWidget):
+    """Left to right, a new line where one is full; what is hidden takes no room.
+
+    No QLayout: those written in Python keep items that Qt deletes with the window, and whose
+    addresses the next widgets may get.
+    """
+
+    def __init__(self, edges: QMargins) -> None:
+        super().__init__()
+        self._edges = edges
+        self._shown: list[QWidget] = []
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+
+    def add(self, widget: QWidget) -> None:
+        """One more at the end."""
+        hidden = widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
+        widget.setParent(self)
+        widget.setVisible(not hidden)
+        self._shown.append(widget)
+
+    def hasHeightForWidth(self) -> bool:
+        """A narrow one has more lines."""
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        """The height of so many lines."""
+        return self._placed(width, move=False)
+
+    def sizeHint(self) -> QSize:
+        """All in the lines that the width it has takes."""
+        return QSize(self.minimumSizeHint().width(), self.heightForWidth(max(1, self.width())))
+
+    def minimumSizeHint(self) -> QSize:
+        """The widest of them."""
+        wide = max((one.sizeHint().width() for one in self._shown if not one.isHidden()), default=0)
+        return QSize(wide, 0).grownBy(self._edges)
+
+    def event(self, event: QEvent) -> bool:
+        """One of them came, went or has another size."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._placed(self.width(), move=True)
+            self.updateGeometry()
+        return super().event(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other widths have other lines."""
+        super().resizeEvent(event)
+        self._placed(self.width(), move=True)
+
+    def _placed(self, width: int, move: bool) -> int:
+        inside = QRect(0, 0, width, 0).marginsRemoved(self._edges)
+        x, y, high = inside.x(), inside.y(), 0
+        for one in self._shown:
+            if one.isHidden():
+                continue
+            size = one.sizeHint().expandedTo(one.minimumSize()).boundedTo(one.maximumSize())
+            if x > inside.x() and x + size.width() > inside.right() + 1:
+                x, y, high = inside.x(), y + high + FLOW_GAP, 0
+            if move:
+                size.setWidth(min(size.width(), max(1, inside.width())))
+                one.setGeometry(QRect(QPoint(x, y), size))
+            x, high = x + size.width() + FLOW_GAP, max(high, size.height())
+        return y + high + self._edges.bottom()

@@ -1,8 +1,9 @@
-"""The frame: menus, toolbar, modes, status bar; painted before anything heavy is imported."""
+"""The window: menus, toolbar, and the place for the pages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
@@ -12,6 +13,7 @@ from PySide6.QtGui import (
     QDragEnterEvent,
     QDropEvent,
     QKeyEvent,
+    QKeySequence,
     QPaintEvent,
     QResizeEvent,
 )
@@ -34,13 +36,88 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.gui import menus, theme
-from hgviz.gui.actions import ACTIONS
+from hgviz.gui import theme
+from hgviz.gui.actions import ACTIONS, MENUS, Action
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, StatusLine, Words, line, tip
 
 if TYPE_CHECKING:
     from hgviz.session import Session
+
+# --- menus ----------------------------------------------------------------------------------------
+
+
+# Alt and the letter opens the menu
+LETTERS = {"File": "F", "Edit": "E", "View": "V", "Heads": "D", "Analyse": "A", "Help": "H"}
+ROLES = {
+    "about": QAction.MenuRole.AboutRole, "quit": QAction.MenuRole.QuitRole,
+    "preferences": QAction.MenuRole.PreferencesRole,
+}  # fmt: skip
+Standard = QKeySequence.StandardKey
+STANDARD = {
+    "open": Standard.Open, "save": Standard.Save, "close_window": Standard.Close,
+    "quit": Standard.Quit, "undo": Standard.Undo, "redo": Standard.Redo, "copy": Standard.Copy,
+    "find_text": Standard.Find, "preferences": Standard.Preferences,
+    "full_screen": Standard.FullScreen, "find": Standard.HelpContents,
+    "explain": Standard.WhatsThis,
+}  # fmt: skip
+
+
+def fill(
+    window: QMainWindow, triggered: Callable[[], None]
+) -> tuple[dict[str, QAction], dict[str, QMenu]]:
+    """Fill the menu bar: the actions by name, and the menus inside others by their words."""
+    actions: dict[str, QAction] = {}
+    inside: dict[str, QMenu] = {}
+    bar = window.menuBar()
+    for name in MENUS:
+        menu = QMenu(lettered(tr(name), LETTERS[name]), window)
+        menu.setToolTipsVisible(True)
+        bar.addMenu(menu)
+        rows = [one for one in ACTIONS if one.menu == name]
+        for number, one in enumerate(rows):
+            if number and one.group != rows[number - 1].group:
+                menu.addSeparator()
+            if one.under and one.under not in inside:
+                inside[one.under] = menu.addMenu(tr(one.under))
+                inside[one.under].setToolTipsVisible(True)
+            action = actions[one.name] = _action(window, one)
+            action.triggered.connect(triggered)
+            (inside[one.under] if one.under else menu).addAction(action)
+    return actions, inside
+
+
+def lettered(words: str, letter: str) -> str:
+    """Words of a menu with the letter that opens it marked."""
+    at = words.lower().index(letter.lower())
+    return f"{words[:at]}&{words[at:]}"
+
+
+def keys_of(one: Action) -> list[QKeySequence]:
+    """The keys of an action, first its own, then what the platform has for it."""
+    keys = [QKeySequence(key) for key in one.keys]
+    if one.name in STANDARD:
+        bound = QKeySequence.keyBindings(STANDARD[one.name])
+        keys += [key for key in bound if key.toString() not in _taken()]
+    return keys
+
+
+@cache
+def _taken() -> set[str]:
+    return {QKeySequence(key).toString() for one in ACTIONS for key in one.keys}
+
+
+def _action(window: QMainWindow, one: Action) -> QAction:
+    action = QAction(tr(one.words), window)  # no icons in menus: a column of them is loud
+    action.setObjectName(one.name)
+    action.setShortcuts(keys_of(one))
+    action.setMenuRole(ROLES.get(one.name, QAction.MenuRole.NoRole))
+    window.addAction(action)
+    return action
+
+
+# --- window ---------------------------------------------------------------------------------------
+
 
 TYPING = (
     QLineEdit, QPlainTextEdit, QComboBox, QAbstractSpinBox, QAbstractItemView, QAbstractSlider,
@@ -74,7 +151,7 @@ class Window(QMainWindow):
         self.may_close: Callable[[], bool] = _always  # the program knows what would be lost
         self._painted = False
         self.menuBar().setFixedHeight(28)
-        self.actions_by_name, self.menus = menus.fill(self, self._triggered)
+        self.actions_by_name, self.menus = fill(self, self._triggered)
         self.toolbar = Toolbar()
         self.toolbar.wanted.connect(self.wanted)
         self.pages = QStackedWidget()

@@ -162,11 +162,11 @@ STATES: dict[str, Callable[[Any, Path], None]] = {
 def open_sample(program: Any) -> None:
     """Show the capture of the sample."""
     from hgviz.core import finish
-    from hgviz.gui import opening
+    from hgviz.gui import sources
     from hgviz.gui.samples import FIRST
     from hgviz.resources import resource
 
-    program.commands.show_found(finish(opening.look(str(resource(FIRST)))))
+    program.commands.show_found(finish(sources.look(str(resource(FIRST)))))
 
 
 def wait_until(program: Any, is_done: Callable[[], bool]) -> None:

@@ -41,9 +41,9 @@ def program(app):
 @pytest.fixture(scope="session")
 def facts(capture):
     """What is measured of the capture: once, nothing changes it."""
-    from hgviz.gui import opening
+    from hgviz.gui import sources
 
-    return finish(opening.measure(capture)).facts
+    return finish(sources.measure(capture)).facts
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
-from hgviz.gui.bridge import Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.session import Session
 
 

@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING
-from hgviz.gui.overlay import Overlay
 
 CONTROLS = (
     QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit,

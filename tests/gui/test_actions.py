@@ -8,7 +8,7 @@ from PySide6.QtGui import QKeySequence
 
 import hgviz
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.menus import LETTERS, keys_of, lettered
+from hgviz.gui.window import LETTERS, keys_of, lettered
 
 PLAIN = {"Shift", ""}
 STEPPING = set("SFHJKLUDXBTC") | {"Shift+S", "Shift+X", "Right", "Left", "Down", "Up"}

@@ -9,11 +9,11 @@ import pytest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
 from hgviz.core import HeadId
-from hgviz.gui import opening
+from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.keeping.closing import losses
-from hgviz.gui.looks import LOOKS
 from hgviz.gui.samples import FIRST
+from hgviz.gui.sessions import losses
+from hgviz.gui.view import LOOKS
 from hgviz.session.other import Other
 from hgviz.store import write_capture
 from tests.making import make_capture
@@ -186,7 +186,7 @@ def test_nothing_of_another_model_is_shown(measured, models, until, what, page):
     path, title = {
         "bare": (models / "beech", "beech"),
         "capture": (models / "cypress.h5", "test"),
-        "sample": (opening.resource(FIRST), "hourglass"),
+        "sample": (sources.resource(FIRST), "hourglass"),
     }[what]
     session = measured.session
     session.put(**({"mode": "inspect", "look": page} if page in LOOKS else {"mode": page}))

@@ -11,9 +11,8 @@ from PySide6.QtGui import QImage, QPainter
 from hgviz import palettes
 from hgviz.core import Display
 from hgviz.gui import ink
-from hgviz.gui.grid import Names
+from hgviz.gui.grid import Along, Names
 from hgviz.gui.sentences import word_spans
-from hgviz.gui.views.viewport import Along
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import Step
-from hgviz.gui.bridge import Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import View
 from hgviz.gui.widgets import label
 from hgviz.session import Session, Work

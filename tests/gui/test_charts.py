@@ -15,12 +15,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.gui import theme
-from hgviz.gui.charts import ChartWidget
-from hgviz.gui.plots import (
+from hgviz.gui.charts import (
     Axis,
     Band,
     Bars,
     Chart,
+    ChartWidget,
     Entry,
     Line,
     Mark,
@@ -209,7 +209,7 @@ def test_neither_the_window_nor_its_charts_import_pyqtgraph_before_one_is_drawn(
         "one.show()\n"
         "qt.processEvents()\n"
         "assert 'pyqtgraph' not in sys.modules\n"
-        "from hgviz.gui.plots import Axis, Chart, Plot\n"
+        "from hgviz.gui.charts import Axis, Chart, Plot\n"
         "one.show_chart(Chart((Plot(Axis(0, 1), Axis(0, 1), ()),)))\n"
         "assert 'pyqtgraph' in sys.modules\n"
     )

@@ -11,18 +11,14 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from hgviz import tasks
 from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
-from hgviz.gui import commands, opening
+from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
-from hgviz.gui.compare_parts.choosing import CompareDialog
-from hgviz.gui.composing import ExchangeDialog
-from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.export import ExportDialog, Wish
-from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.dialogs import ErrorDialog, ExchangeDialog, MeasureDialog, WriteDialog, Writing
+from hgviz.gui.export import Drafts, ExportDialog, Wish
 from hgviz.gui.jobs import GOING
-from hgviz.gui.prune_parts.measuring import MeasureDialog
 from hgviz.gui.samples import FIRST, TEXT
-from hgviz.gui.writing import WriteDialog, Writing
+from hgviz.gui.sides import CompareDialog
 from hgviz.resources import resource
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
@@ -133,14 +129,14 @@ def slow(capture, go, layers=13):
             yield step
         step = Step(index + 1, layers, "", dataclasses.replace(capture, maps=tuple(maps)))
         yield step
-    return opening.Wish("somewhere"), None, capture
+    return sources.Wish("somewhere"), None, capture
 
 
 @pytest.fixture
 def capturing(opened, capture, monkeypatch, until):
     """A slow capture under way, some layers done; the last waits for `go`."""
     opened.go = Event()
-    monkeypatch.setattr(opening, "capture_text", lambda *_: slow(capture, opened.go))
+    monkeypatch.setattr(sources, "capture_text", lambda *_: slow(capture, opened.go))
     opened.session.put(checkpoint="somewhere", capture=None, spec=None)
     opened.commands.run("capture")
     until(lambda: opened.session.capture is not None)
@@ -199,7 +195,7 @@ def test_a_job_that_fails_says_so_and_nothing_is_lost(opened, monkeypatch, until
         raise HgvizError("the text is too long", "it has 9 bytes", "Shorten it")
 
     before = opened.session.capture
-    monkeypatch.setattr(opening, "capture_text", broken)
+    monkeypatch.setattr(sources, "capture_text", broken)
     opened.session.put(checkpoint="somewhere")
     opened.commands.run("capture")
     until(lambda: errors(opened))
@@ -244,8 +240,8 @@ def test_what_is_clicked_after_its_capture_went_does_nothing(program):
 def test_the_sample_opens_on_what_measuring_finds_clearest():
     """It is known beforehand, so that its picture need not wait."""
     first = str(resource(FIRST))
-    shown = finish(opening.look(first))
-    found = finish(opening.measure(shown.capture))
+    shown = finish(sources.look(first))
+    found = finish(sources.measure(shown.capture))
     assert not shown.facts
     assert (shown.selection, shown.opened) == (found.selection, found.opened)
 

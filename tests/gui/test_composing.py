@@ -10,10 +10,16 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.core import HgvizError, Step, finish
-from hgviz.gui import opening
-from hgviz.gui.asking import FILES
-from hgviz.gui.composing import ExchangeDialog, LongDialog, Reads, TextDialog, counted_tokens
-from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui import sources
+from hgviz.gui.dialogs import (
+    FILES,
+    ErrorDialog,
+    ExchangeDialog,
+    LongDialog,
+    Reads,
+    TextDialog,
+    counted_tokens,
+)
 from hgviz.gui.samples import CLASSIFIERS, REVIEW, SAMPLE, TEXT, samples
 from hgviz.resources import resource
 from hgviz.tasks import Estimate
@@ -57,8 +63,8 @@ def tokenizer(file):
 @pytest.fixture
 def model(folders):
     def opened(name, activation=""):
-        wish = opening.Wish(str(folders / name), device="cpu", activation=activation)
-        return finish(opening.load(wish))
+        wish = sources.Wish(str(folders / name), device="cpu", activation=activation)
+        return finish(sources.load(wish))
 
     return opened
 
@@ -133,7 +139,7 @@ def test_the_dialogs_fit_the_window(program, model, size):
 def test_a_pair_a_target_and_an_empty_text_are_captured(model):
     def captured(name, text, second=""):
         one = model(name)
-        _, _, found = finish(opening.capture_text(opening.Wish("", text, second), one))
+        _, _, found = finish(sources.capture_text(sources.Wish("", text, second), one))
         return found
 
     pair = captured("bert", "the film", "is good")
@@ -185,13 +191,13 @@ def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tm
 
 def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
     listener = model("listener")
-    with pytest.raises(opening.UnreadError) as raised:
-        finish(opening.capture_text(opening.Wish("", "the film"), listener))
+    with pytest.raises(sources.UnreadError) as raised:
+        finish(sources.capture_text(sources.Wish("", "the film"), listener))
     assert "encoder_hidden_states" in raised.value.do and "--" not in raised.value.do
     file = tmp_path / "ids.json"
     states = [[0.1] * listener.spec.width] * 4
     file.write_text(json.dumps({"input_ids": [1, 2], "encoder_hidden_states": states}))
-    _, _, found = finish(opening.capture_text(opening.Wish("", ids=str(file)), listener))
+    _, _, found = finish(sources.capture_text(sources.Wish("", ids=str(file)), listener))
     assert (len(found.prompt), len(found.target)) == (4, 2)
 
 
@@ -199,7 +205,7 @@ def test_a_broken_file_of_ids_is_one_error(model, tmp_path):
     file = tmp_path / "ids.json"
     file.write_text('{"input_ids": "abc"}')
     with pytest.raises(HgvizError) as raised:
-        finish(opening.capture_text(opening.Wish("", ids=str(file)), model("bare")))
+        finish(sources.capture_text(sources.Wish("", ids=str(file)), model("bare")))
     assert "ids.json" in raised.value.what
 
 
@@ -241,10 +247,10 @@ def test_the_file_dialog_offers_what_the_readers_open():
 def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
     review = str(resource(CLASSIFIERS[0]))
     hourglass = str(resource(SAMPLE))
-    assert opening.text_for(review, TEXT) == REVIEW
-    assert opening.text_for(hourglass, REVIEW) == TEXT
-    assert opening.text_for(review, "my own") == "my own"
-    assert opening.text_for("elsewhere", TEXT) == TEXT
+    assert sources.text_for(review, TEXT) == REVIEW
+    assert sources.text_for(hourglass, REVIEW) == TEXT
+    assert sources.text_for(review, "my own") == "my own"
+    assert sources.text_for("elsewhere", TEXT) == TEXT
     assert samples()[hourglass] == "hourglass-sample"
 
 
@@ -277,14 +283,14 @@ def test_a_long_text_is_held_and_its_beginning_shown(program):
 
 @pytest.mark.parametrize("agreed", [True, False])
 def test_what_takes_long_is_asked_about_first(program, checkpoint, monkeypatch, until, agreed):
-    asked, model = [], finish(opening.load(opening.Wish(str(checkpoint), device="cpu")))
+    asked, model = [], finish(sources.load(sources.Wish(str(checkpoint), device="cpu")))
 
     def estimate(one, text):
         asked.append(text)
         yield Step(0, 1)
         return Estimate(len(text), 61.0, 3_100_000_000)
 
-    monkeypatch.setattr(opening.tasks, "estimate", estimate)
+    monkeypatch.setattr(sources.tasks, "estimate", estimate)
     program.session.put(checkpoint=str(checkpoint), model=model, text="a long text")
     program.commands.run("capture")
     until(lambda: program.frame.findChildren(LongDialog))

@@ -16,14 +16,9 @@ from PySide6.QtWidgets import (
 
 from hgviz.core import HgvizError
 from hgviz.gui import dialogs
-from hgviz.gui.composing import TextDialog, counted_text
-from hgviz.gui.dialogs import (
-    About,
-    ErrorDialog,
-    Licences,
-)
+from hgviz.gui.dialogs import About, ErrorDialog, Licences, TextDialog, counted_text
 from hgviz.gui.help import Explanation
-from hgviz.gui.opening import shown_error
+from hgviz.gui.sources import shown_error
 
 ERROR = HgvizError(
     "this checkpoint could not be opened",

@@ -2,7 +2,7 @@
 
 from hgviz import palettes
 from hgviz.core import Display
-from hgviz.gui.panels_parts.display import DisplayPanel
+from hgviz.gui.panels import DisplayPanel
 from tests.gui.showing import shown
 
 

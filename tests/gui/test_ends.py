@@ -8,15 +8,13 @@ from PySide6.QtCore import QPointF
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
-from hgviz.gui import status, theme
-from hgviz.gui.looks import VIEWS
-from hgviz.gui.looks import view as view_of
+from hgviz.gui import follow as trace
+from hgviz.gui import program, theme
+from hgviz.gui.layouts import stages
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP
-from hgviz.gui.views import trace
-from hgviz.gui.views.ends import segment_ends
-from hgviz.gui.views.labels import null_box
-from hgviz.gui.views.stages import stages
+from hgviz.gui.textrows import LEFT, TOP, null_box, segment_ends
+from hgviz.gui.view import VIEWS
+from hgviz.gui.view import view as view_of
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.model import open_model
 from hgviz.session import Session
@@ -98,7 +96,7 @@ def test_a_letter_before_any_end_asks_the_null_group(app, given):
         edge = null_box(top, height)
         found = colour_at(view.strip, edge.left(), TOP + edge.center().y())
         assert found == theme.current().mark.getRgb()[:3]
-    assert "in none of the segments" in status.followed(given, Selection(3, 0, 2))
+    assert "in none of the segments" in program.followed(given, Selection(3, 0, 2))
 
 
 def test_what_is_after_the_last_end_is_in_no_segment(app, given):
@@ -156,7 +154,7 @@ def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
     from hgviz.gui.panels import LooksPanel
 
     chosen = Selection(1, 0, 1, 1)  # before any end
-    assert "query 0 (null group)" in status.chosen_words(given, chosen)
+    assert "query 0 (null group)" in program.chosen_words(given, chosen)
     with shown(MapView, capture=given, selection=chosen) as (view, _):
         names = view.canvas.scene.rows
         assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")

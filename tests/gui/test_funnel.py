@@ -7,12 +7,11 @@ from functools import cache
 import pytest
 
 from hgviz.core import Selection, finish
+from hgviz.gui.follow import Room, Wish, char_edges, follow, lay
 from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.looks import VIEWS
-from hgviz.gui.looks import view as view_of
-from hgviz.gui.views.journey import Room, char_edges, lay
-from hgviz.gui.views.stages import stages
-from hgviz.gui.views.trace import Wish, follow
+from hgviz.gui.layouts import stages
+from hgviz.gui.view import VIEWS
+from hgviz.gui.view import view as view_of
 from hgviz.store import write_capture
 from tests.analysis.test_funnel import N, make
 from tests.gui.showing import shown

@@ -17,11 +17,11 @@ from hgviz.gui import log
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.help import GUIDE, Explanation, find, linked, page, title, topics
-from hgviz.gui.helping.keys import LOCAL
 from hgviz.gui.jobs import GOING
-from hgviz.gui.menus import LETTERS
-from hgviz.gui.opening import shown_error
+from hgviz.gui.palette import LOCAL
+from hgviz.gui.sources import shown_error
 from hgviz.gui.view import View
+from hgviz.gui.window import LETTERS
 from hgviz.resources import resource
 
 GUI = Path(hgviz.__file__).parent / "gui"
@@ -234,7 +234,7 @@ def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
 
 
 def test_the_folder_of_the_log_is_shown_or_named(program, monkeypatch):
-    from hgviz.gui.helping import commands
+    from hgviz.gui import commands
 
     asked = []
     monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: asked.append(url) or True)

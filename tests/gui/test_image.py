@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import palettes
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.looks import LOOKS
+from hgviz.gui.view import LOOKS
 from tests.making import make_capture
 from tests.models.building import write_transformer
 from tests.models.zoo import write
@@ -114,7 +114,7 @@ def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path,
     import transformers
 
     from hgviz.core import HeadId, finish
-    from hgviz.gui.prune_parts.changes import changes
+    from hgviz.gui.changes import changes
 
     write(tmp_path / "vit", "vit", "ViTForImageClassification", image_size=32, patch_size=8)
     processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
@@ -146,7 +146,7 @@ def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path
     import transformers
 
     from hgviz import cli
-    from hgviz.gui.compare_parts.commands import report_command
+    from hgviz.gui.commands import report_command
     from hgviz.session.other import Other
 
     for name, size, patch in (("a", 32, 8), ("b", 16, 4), ("c", 32, 16)):

@@ -16,17 +16,17 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.analysis.texts import texts_of
 from hgviz.core import HeadId, Prompt, Selection, finish, readonly
-from hgviz.gui import sentences, status, theme
-from hgviz.gui.grid import Names
+from hgviz.gui import program as status
+from hgviz.gui import sentences, theme
+from hgviz.gui.follow import FollowView
+from hgviz.gui.grid import Names, signed
+from hgviz.gui.heatmap import Reading
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import LooksPanel
+from hgviz.gui.sentences import namer, of_text, of_token
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.sayings import Reading
-from hgviz.gui.views.signs import signed
-from hgviz.gui.views.verdict import namer, of_text, of_token
 from hgviz.session import Session, clearest, step_layer, step_token
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR

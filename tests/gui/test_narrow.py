@@ -7,12 +7,11 @@ from PySide6.QtGui import QFontMetricsF, QImage, QPainter
 
 from hgviz.core import HeadId, Selection
 from hgviz.gui import follow as trail
-from hgviz.gui import theme
-from hgviz.gui.neurons_parts.view import NeuronView
+from hgviz.gui import textrows, theme
+from hgviz.gui.follow import FollowView
+from hgviz.gui.neurons import NeuronView
 from hgviz.gui.text import TextStrip
-from hgviz.gui.views import labels
-from hgviz.gui.views.cells import Line
-from hgviz.gui.views.follow import FollowView
+from hgviz.gui.textrows import Line
 from hgviz.gui.window import Chooser
 from tests.analysis.test_funnel import make as make_funnel
 from tests.analysis.test_segments import make
@@ -41,13 +40,13 @@ def test_off_stands_beside_the_level_and_the_head(app, level, null):
     with Spy(image) as painter:
         line = Line(level, HeadId(1, 1), spans, off=True)
         assert line.null == null
-        labels.draw(painter, line, (0, 30), True, None)
+        textrows.draw(painter, line, (0, 30), True, None)
     found = {text: (left, right) for text, left, right in painter.written if text != "∅"}
     assert {"off", "1.1"} < found.keys() and len(found) == 3
     ordered = sorted(found.values())
     for (_, right), (left, _) in zip(ordered, ordered[1:], strict=False):
         assert right <= left
-    assert ordered[-1][1] <= labels.LEFT
+    assert ordered[-1][1] <= textrows.LEFT
 
 
 def test_the_size_of_a_model_gives_way_to_its_name(app):

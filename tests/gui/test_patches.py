@@ -9,15 +9,13 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
+from hgviz.gui.follow import Wish, follow
+from hgviz.gui.grid import rule_of
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobs import GOING
-from hgviz.gui.layouts import arrange
-from hgviz.gui.looks import VIEWS
-from hgviz.gui.looks import view as view_of
-from hgviz.gui.views.sight import rule_of
-from hgviz.gui.views.silhouette import Room, visits
-from hgviz.gui.views.stages import stages
-from hgviz.gui.views.trace import Wish, follow
+from hgviz.gui.layouts import Room, arrange, stages, visits
+from hgviz.gui.view import VIEWS
+from hgviz.gui.view import view as view_of
 from hgviz.models import open_model
 from tests.gui.showing import shown
 from tests.models import patches as blt

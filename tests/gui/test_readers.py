@@ -6,9 +6,8 @@ import time
 import numpy as np
 import pytest
 
-from hgviz.gui.tiles import Key, Part, Source, Tiles, wanted
-from hgviz.gui.views.readers import Readers
-from hgviz.gui.views.viewport import Viewport
+from hgviz.gui.grid import Viewport
+from hgviz.gui.tiles import Key, Part, Readers, Source, Tiles, wanted
 from hgviz.maps import Rule
 
 FREE = Rule(1.0, ("tanh",), (None,))

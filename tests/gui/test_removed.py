@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import finish
-from hgviz.gui import opening
+from hgviz.gui import sources
 from hgviz.models import open_model
 
 OFF = ("0.*,2.*", "0.*,1.*,2.*,3.*,4.*")
@@ -20,7 +20,7 @@ def pruned(request, program, checkpoint, tmp_path):
     finish(tasks.prune(checkpoint, request.param, tmp_path / "small"))
     model = open_model(tmp_path / "small")
     capture = finish(tasks.capture(model, model.tokenize("Read in groups.")))
-    found = finish(opening.measure(capture))
+    found = finish(sources.measure(capture))
     program.session.put(capture=capture, facts=found.facts)
     program.settle()
     return program

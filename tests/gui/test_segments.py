@@ -9,14 +9,12 @@ import pytest
 
 from hgviz.core import HeadId, Selection
 from hgviz.figures.content.unseen import reason, seen_cells
-from hgviz.gui import status
+from hgviz.gui import program
+from hgviz.gui.follow import FollowView, Room, char_edges, lay
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.layouts import Room as Space
-from hgviz.gui.layouts import arrange
+from hgviz.gui.layouts import arrange, stages
 from hgviz.gui.text import TextStrip
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.journey import Room, char_edges, lay
-from hgviz.gui.views.stages import stages
 from tests.analysis.test_segments import ENDS, TEXT, make
 from tests.gui.showing import shown
 from tests.test_families import call
@@ -78,9 +76,9 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
     seen = seen_cells(capture, 2)
     np.testing.assert_array_equal(seen, np.tri(len(seen), dtype=bool))
     assert reason(capture, [HeadId(2, 0)]) == "not seen: comes after the query"
-    said = status.followed(capture, Selection(0, 0, 0))
+    said = program.followed(capture, Selection(0, 0, 0))
     assert said.endswith("in none of the segments yet")
-    assert "in position 1 of segments (“every·”)" in status.followed(capture, Selection(0, 0, 6))
+    assert "in position 1 of segments (“every·”)" in program.followed(capture, Selection(0, 0, 6))
 
 
 @pytest.mark.parametrize("kind", ["map", "levels", "links", "wall"])

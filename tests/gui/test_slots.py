@@ -8,8 +8,8 @@ from hgviz.analysis.mixed import is_of_tokens, of_tokens
 from hgviz.core import HeadId, Selection, replace
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.exporting.offers import command_for, offers
-from hgviz.gui.looks import LOOKS
+from hgviz.gui.export import command_for, offers
+from hgviz.gui.view import LOOKS
 from hgviz.maps import LazyMap
 from tests.gui import kinds
 

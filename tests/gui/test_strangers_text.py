@@ -6,13 +6,13 @@ from PySide6.QtGui import Qt
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.core import Selection, finish
-from hgviz.gui import opening
+from hgviz.gui import sources
 from tests.making import make_capture, stranger
 
 
 def test_markup_controls_and_millions_of_characters_are_plain_text(program):
     capture = stranger(make_capture("abcdefghij" * 4, (1, 2), 2))
-    found = finish(opening.measure(capture))
+    found = finish(sources.measure(capture))
     program.session.put(capture=capture, facts=found.facts)
     program.settle()
     for token in range(8):

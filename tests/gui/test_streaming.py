@@ -7,11 +7,8 @@ import pytest
 
 from hgviz import tasks
 from hgviz.core import NO_STREAMING, HeadId, Selection, Streaming, finish
-from hgviz.gui import opening
+from hgviz.gui import grid, heatmap, panels, sides, sources
 from hgviz.gui.actions import by_name
-from hgviz.gui.compare_parts import offers
-from hgviz.gui.panels_parts import heads
-from hgviz.gui.views import sayings, sight
 from hgviz.maps import LazyMap, Rule
 from hgviz.session.other import Other
 
@@ -26,7 +23,7 @@ def streamed(program, checkpoint, tmp_path, until):
     model, path = finish(tasks.load(checkpoint, "cpu")), str(tmp_path / "few.h5")
     prompt, _ = tasks.prompt_from(model, TEXT)
     finish(tasks.capture(model, prompt, path, streaming=FEW))
-    program.commands.show_found(finish(opening.look(path)))
+    program.commands.show_found(finish(sources.look(path)))
     program.session.put(checkpoint=str(checkpoint), selection=Selection(*FIRST, 40, 10))
     program.settle()
     return program
@@ -48,7 +45,7 @@ def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
 
 def test_b_is_as_a_is_but_for_what_it_is_to_be_without(streamed, until):
     session, other = streamed.session, frozenset({HeadId(1, 0)})
-    assert dict(offers.switched(session))[frozenset()] == "The whole model"
+    assert dict(sides.switched(session))[frozenset()] == "The whole model"
     for off, streaming in ((other, FEW), (frozenset(), NO_STREAMING)):
         streamed.commands.comparing.choose(Other("off", off=off))
         until(lambda off=off: session.beside is not None and session.beside.off == off)
@@ -68,19 +65,19 @@ def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
     rule = rule.streamed({1}, (3, 7)).of(1)
     cells = rule.sees(np.arange(48), np.arange(48)).reshape(12, 4, 16, 3)
     rows, columns = (np.stack([np.arange(0, 48, n), np.arange(n, 49, n)], 1) for n in (4, 3))
-    found = sight.seen(rule, rows, columns)
+    found = grid.seen(rule, rows, columns)
     some = cells.any(axis=(1, 3))
     assert found[some].all()
     if padded:  # a range is judged by its ends
         assert (found != some).mean() < 0.1
     else:
         assert np.array_equal(found, some)
-    assert sayings.hidden(rule) == "not seen: neither of the first 3 nor the latest 7"
+    assert heatmap.hidden(rule) == "not seen: neither of the first 3 nor the latest 7"
 
 
 def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
     one = capture.maps[0]
     rule = one.factors.rule.streamed((1,), (4, 9))
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
-    assert heads._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
-    assert heads._limits(streams, one.heads[0]) == ()
+    assert panels._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
+    assert panels._limits(streams, one.heads[0]) == ()

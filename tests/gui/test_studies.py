@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
-from hgviz.gui import opening
+from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobs import GOING
 from hgviz.models.config import HourglassConfig
@@ -141,7 +141,7 @@ def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
     path = write_study(tmp_path / "a.h5", make_study())
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(HgvizError, match="cannot be read"):
-        finish(opening.look(str(path)))
+        finish(sources.look(str(path)))
 
 
 # --- with its model -------------------------------------------------------------------------------

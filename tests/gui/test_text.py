@@ -11,10 +11,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import sentences, theme
+from hgviz.gui import textrows as ribbon
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP
-from hgviz.gui.views import ribbon
-from hgviz.gui.views.cells import Line, Rows, Ruler, glyphs, widths
+from hgviz.gui.textrows import LEFT, TOP, Line, Rows, Ruler, glyphs, widths
 from hgviz.gui.widgets import turns_along
 from tests.gui.showing import colour_at, shown
 from tests.making import byte_prompt, make_capture

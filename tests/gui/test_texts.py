@@ -13,11 +13,10 @@ from PySide6.QtWidgets import QApplication, QWidget
 from hgviz import tasks
 from hgviz.analysis.texts import place
 from hgviz.core import HgvizError, Item, Step, finish
-from hgviz.gui import opening
+from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobs import GOING
-from hgviz.gui.panels_parts.corpus import HIGH_ROW, ROW, Search
-from hgviz.gui.panels_parts.texts import TextsPanel
+from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
 from tests.gui.showing import shown
 from tests.making import make_capture
 
@@ -50,9 +49,9 @@ def corpus(program, many, monkeypatch):
         yield Step(0, 1)
         length = 5 + item % 7
         other = make_capture("Every text is another text"[:length], seed=item)
-        return opening.Found(path, replace(other, items=many.items, item=item, path=path))
+        return sources.Found(path, replace(other, items=many.items, item=item, path=path))
 
-    monkeypatch.setattr(opening, "look", look)
+    monkeypatch.setattr(sources, "look", look)
     program.session.put(capture=many)
     program.settle()
     program.asked = asked
@@ -246,7 +245,7 @@ def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkey
         yield Step(0, 1)
         raise HgvizError("text 7 is damaged", "its bytes changed", "Capture it again")
 
-    monkeypatch.setattr(opening, "look", broken)
+    monkeypatch.setattr(sources, "look", broken)
     before = corpus.session.capture
     corpus.commands.open_item(7)
     until(lambda: errors(corpus))

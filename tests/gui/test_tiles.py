@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId
-from hgviz.gui import tiles
+from hgviz.gui import grid, tiles
+from hgviz.gui.grid import Viewport
 from hgviz.gui.tiles import Key, Source, Tiles
-from hgviz.gui.views import mosaic, sight
-from hgviz.gui.views.viewport import Viewport
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
 from hgviz.maps.pyramid import UNSIGNED_ERROR
 from hgviz.maps.survey import pyramid_of, survey, to_store
@@ -26,7 +25,7 @@ def source_of(array, rule=CAUSAL, signed=False, thumb=None):
 def whole(source, view):
     cache = Tiles()
     fill(cache, cache.lacking(source, view))
-    return mosaic.compose(cache, source, view)
+    return tiles.compose(cache, source, view)
 
 
 def fill(cache, keys):
@@ -53,7 +52,7 @@ def test_where_cells_have_pixels_the_values_are_the_cells():
 def test_spread_repeats_every_cell_as_a_square():
     array = random_map(5)
     view = Viewport.fitted((5, 5), (33, 33))
-    spread = mosaic.spread(whole(source_of(array), view), view)
+    spread = tiles.spread(whole(source_of(array), view), view)
     assert np.array_equal(spread, np.kron(array, np.ones((6, 6), np.float32)))
 
 
@@ -65,7 +64,7 @@ def test_a_pixel_is_the_largest_of_its_cells(size):
     bounds = view.down.bounds()[:-1]
     expected = np.maximum.reduceat(np.maximum.reduceat(array, bounds, 0), bounds, 1)
     assert found.shape == view.size
-    seen = ~mosaic.unseen(source_of(array), view)
+    seen = ~tiles.unseen(source_of(array), view)
     assert np.array_equal(found[seen], expected[seen])
 
 
@@ -104,7 +103,7 @@ def test_unseen_is_where_the_rule_says_so():
     source = Source(DenseMap(np.ones((1, 10, 20), np.float32), (0,), False), 0, rule)
     view = Viewport.fitted((10, 20), (100, 200))
     expected = ~rule.sees(np.arange(10), np.arange(20))
-    assert np.array_equal(mosaic.unseen(source, view), expected)
+    assert np.array_equal(tiles.unseen(source, view), expected)
 
 
 @pytest.mark.parametrize("windowed", [False, True])
@@ -114,14 +113,14 @@ def test_ranges_are_seen_where_any_of_their_cells_is(windowed):
     rule = Rule(1.0, ("softmax",), (None,), 4, 2, causal=True, windowed=windowed, keep=keep)
     rows, columns = (np.stack([np.arange(0, n, 8), np.arange(8, n + 8, 8)], 1) for n in (32, 64))
     cells = rule.sees(np.arange(32), np.arange(64)).reshape(4, 8, 8, 8)
-    assert np.array_equal(sight.seen(rule, rows, columns), cells.any(axis=(1, 3)))
+    assert np.array_equal(grid.seen(rule, rows, columns), cells.any(axis=(1, 3)))
 
 
 def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
     source = source_of(random_map(1024, causal=False), FREE)
     cache = Tiles()
     fill(cache, [Key(source, 2, 0, 0)])
-    found = mosaic.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
+    found = tiles.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
     coarse = source.map.read(0, zoom=2)
     assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
 
@@ -130,7 +129,7 @@ def test_before_any_tile_the_thumbnail_is_shown():
     array = random_map(1000, causal=False)
     plain = source_of(array, FREE)
     source = source_of(array, FREE, thumb=plain.map.summary(0).thumb)
-    found = mosaic.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
+    found = tiles.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
     assert not np.isnan(found).any()
     assert found.max() == array.max()
 
@@ -171,7 +170,7 @@ def test_tiles_of_a_lazy_map_are_its_own_reads():
     capture = make_capture("Hourglass " * 60, heads=2)
     layer = capture.maps[0]
     assert isinstance(layer, LazyMap)
-    source = Source(layer, 1, sight.rule_of(capture, HeadId(0, 1)))
+    source = Source(layer, 1, grid.rule_of(capture, HeadId(0, 1)))
     view = Viewport.fitted(layer.shape[1:], (700, 700))
     assert np.array_equal(whole(source, view), layer.read(1))
 
@@ -206,11 +205,11 @@ def test_what_is_stored_is_shown_first_and_close_to_what_comes(kept):
     keys = tiles.wanted(kept, view)
     for part in cache.sketches(keys):
         cache.read(part)
-    near = mosaic.compose(cache, kept, view)
-    assert mosaic.quality(cache, kept, view) == "near"
+    near = tiles.compose(cache, kept, view)
+    assert tiles.quality(cache, kept, view) == "near"
     fill(cache, keys)
-    assert mosaic.quality(cache, kept, view) == "exact"
-    exact = mosaic.compose(cache, kept, view)
+    assert tiles.quality(cache, kept, view) == "exact"
+    exact = tiles.compose(cache, kept, view)
     assert not np.isnan(near).any() and not np.array_equal(near, exact)
     assert np.allclose(near, exact, rtol=UNSIGNED_ERROR, atol=1e-7)
 
@@ -222,8 +221,8 @@ def test_finer_than_what_is_stored_nothing_is_empty_either(kept, scale):
         assert part.key.zoom == 3
         cache.read(part)
     assert len(cache) == 1
-    assert mosaic.quality(cache, kept, view) == "coarse"
-    coarse = mosaic.compose(cache, kept, view)
+    assert tiles.quality(cache, kept, view) == "coarse"
+    coarse = tiles.compose(cache, kept, view)
     exact = whole(kept, view)
     assert not np.isnan(coarse).any()
     assert (coarse >= exact * (1 - UNSIGNED_ERROR) - 1e-7).all()
@@ -272,9 +271,9 @@ def test_no_more_of_a_tile_is_read_than_is_on_screen(scale):
     reach = tiles.side(view.zoom) << view.zoom
     fill_screen(cache, source, view)
     assert not cache.lacking(source, view)
-    assert mosaic.quality(cache, source, view) == "exact"
+    assert tiles.quality(cache, source, view) == "exact"
     same = Source(source.map.map, 0, FREE)
-    assert np.array_equal(mosaic.compose(cache, source, view), whole(same, view))
+    assert np.array_equal(tiles.compose(cache, source, view), whole(same, view))
     (top, bottom), (left, right) = view.down.shown(), view.across.shown()
     needed = np.zeros_like(source.map.asked)
     rows, columns = (
@@ -295,8 +294,8 @@ def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, cau
         scale = dice.choice([1, 1 / 2, 1 / 3, 1 / 6])
         view = at_place(scale, *dice.integers(0, 2600, 2), array.shape)
         fill_screen(cache, source, view)
-        assert mosaic.quality(cache, source, view) == "exact"
-        assert np.array_equal(mosaic.compose(cache, source, view), whole(source, view))
+        assert tiles.quality(cache, source, view) == "exact"
+        assert np.array_equal(tiles.compose(cache, source, view), whole(source, view))
 
 
 def test_what_was_left_of_a_tile_is_lacking_when_it_comes_on_screen():

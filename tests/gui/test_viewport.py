@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hgviz.gui.views.viewport import Along, Viewport
+from hgviz.gui.grid import Along, Viewport
 
 
 def test_a_cell_of_one_pixel_or_more_has_whole_pixels():

@@ -12,11 +12,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui.actions import by_name
-from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.dialogs import ErrorDialog, WriteDialog, Writing
 from hgviz.gui.jobs import GOING
-from hgviz.gui.textrows import Strip
-from hgviz.gui.views.cells import Line
-from hgviz.gui.writing import WriteDialog, Writing
+from hgviz.gui.textrows import Line, Strip
 from hgviz.store import open_capture
 from tests.gui.kinds import KINDS
 from tests.making import byte_prompt, make_capture

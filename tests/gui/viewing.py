@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.heads import measure
 from hgviz.core import Selection, finish
-from hgviz.gui.bridge import Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.session import Session
 
 

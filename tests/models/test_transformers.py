@@ -678,7 +678,7 @@ def test_the_command_line_does_not_import_transformers_before_it_is_wanted():
 
 
 def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
-    from hgviz.gui.panels_parts.heads import _limits
+    from hgviz.gui.panels import _limits
     from hgviz.store import describe
 
     def captured_as(kind, name):

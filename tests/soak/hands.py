@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from hgviz.gui.overlay import Overlay
+from hgviz.gui.dialogs import Overlay
 from hgviz.gui.program import Program
 from hgviz.gui.window import SMALLEST
 

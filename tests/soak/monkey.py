@@ -22,8 +22,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING
-from hgviz.gui.overlay import Overlay
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
 from tests.soak.hands import Hands, name_of

@@ -46,7 +46,7 @@ def test_fifty_windows_with_charts_open_and_close_and_the_program_ends_well():
         "import gc, sys, weakref\n"
         "from PySide6.QtCore import QCoreApplication, QEvent\n"
         "from PySide6.QtWidgets import QApplication\n"
-        "from hgviz.gui.opening import FIRST\n"
+        "from hgviz.gui.sources import FIRST\n"
         "from hgviz.gui.selftest import opened\n"
         "from hgviz.resources import resource\n"
         "left = []\n"

@@ -10,11 +10,10 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, Selection, finish, replace
-from hgviz.gui.across import AcrossView
-from hgviz.gui.across_parts import composed
-from hgviz.gui.across_parts.composed import Kept
+from hgviz.gui import across as composed
+from hgviz.gui import heatmap
+from hgviz.gui.across import AcrossView, Kept
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.views import sayings
 from hgviz.recipe import Recipe
 from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated
@@ -117,7 +116,7 @@ def test_the_sentence_says_how_much_of_an_answer_went_to_each_level(shown):
         (outer - inner, "went to 1:2"),
         (inner, "went to 1:6"),
     ):
-        assert f"{sayings.share(round(share, 6))} {way}, from" in said
+        assert f"{heatmap.share(round(share, 6))} {way}, from" in said
 
 
 def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):

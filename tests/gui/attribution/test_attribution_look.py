@@ -13,8 +13,7 @@ from PySide6.QtTest import QTest
 from hgviz import tasks
 from hgviz.analysis.attribution import Beside
 from hgviz.core import HeadId, Selection, finish
-from hgviz.gui.attribution import AttributionView, agreement_words
-from hgviz.gui.attribution_parts.asking import asked, choices, complete_words
+from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from tests.gui.showing import shown
 from tests.gui.viewing import picture
 from tests.making import make_capture

@@ -10,14 +10,12 @@ from PySide6.QtTest import QTest
 from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
 from hgviz.core import HeadId, Selection, finish
-from hgviz.gui import theme
-from hgviz.gui.compare_parts import rowpair, saying
-from hgviz.gui.compare_parts.numbers import NumbersView
-from hgviz.gui.compare_parts.texts import Reader, TextsView, rows_of
-from hgviz.gui.compare_parts.told import Told
+from hgviz.gui import compare, textrows, theme
+from hgviz.gui.compare import NumbersView, Reader, TextsView, rows_of
+from hgviz.gui.sentences import share
+from hgviz.gui.sides import Told
+from hgviz.gui.textrows import glyphs
 from hgviz.gui.view import Notice
-from hgviz.gui.views.cells import glyphs
-from hgviz.gui.views.words import share
 from hgviz.maps import Projected
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -33,7 +31,7 @@ FIRST = HeadId(0, 0)
 
 def pair_of(a, b, head=FIRST, other=None, query=40, key=None):
     """A row of two heads."""
-    return rowpair.read(Meeting.of(Alignment(a, b), head, other or head), query, key)
+    return textrows.read(Meeting.of(Alignment(a, b), head, other or head), query, key)
 
 
 def session_of(a, b, head=FIRST, query=40, beside=None, kind="model"):
@@ -64,7 +62,7 @@ def test_on_one_text_a_row_is_that_of_the_map_and_the_difference_is_exact():
 def test_of_two_levels_rows_are_those_of_the_maps_laid_on_tokens(heads):
     a = make_capture(TEXT)
     meeting = Meeting.of(Alignment(a, a), *heads)
-    pair = rowpair.read(meeting, 40, 7)
+    pair = textrows.read(meeting, 40, 7)
     for half, head, edge in ((pair.a, heads[0], "a"), (pair.b, heads[1], "b")):
         axes = [getattr(one, edge) for one in (meeting.rows, meeting.columns)]
         whole = Projected(a.maps[head.layer], *axes)
@@ -76,7 +74,7 @@ def test_of_two_levels_rows_are_those_of_the_maps_laid_on_tokens(heads):
 def test_of_other_tokens_pieces_are_compared_and_what_only_one_has_is_told_apart():
     a, b = make_capture("Good old sea, good sea."), gpt2("Good old sea, bad sea.")
     meeting = Meeting.of(Alignment(a, b), HeadId(0, 0), HeadId(0, 0))
-    pair = rowpair.read(meeting, 10, None)
+    pair = textrows.read(meeting, 10, None)
     rows = rows_of(pair, TOLD)
     assert (rows[0].there != rows[1].there).any() and rows[2].there.any()
     assert np.array_equal(rows[2].there, rows[0].there & rows[1].there)
@@ -92,7 +90,7 @@ def test_a_row_that_b_lacks_is_shown_for_a_alone():
     assert pair.b is None and pair.difference is None and pair.a.weights.sum() > 0.99
     rows = rows_of(pair, TOLD)
     assert rows[1].weights is None and "one side" in rows[2].told
-    assert "B has no such row" in saying.sentence(pair, TOLD)
+    assert "B has no such row" in compare.sentence(pair, TOLD)
 
 
 def test_bytes_of_one_character_share_what_is_written():
@@ -109,8 +107,8 @@ def test_a_text_of_one_letter_and_no_query_can_be_read():
     a = make_capture("a")
     assert pair_of(a, a, query=0).a.weights.tolist() == [1.0]
     blank = pair_of(a, a, query=None)
-    assert blank.a is None and blank.row is None and saying.sentence(blank, TOLD) == ""
-    assert saying.status(blank, TOLD) == ""
+    assert blank.a is None and blank.row is None and compare.sentence(blank, TOLD) == ""
+    assert compare.status(blank, TOLD) == ""
 
 
 # --- in words -------------------------------------------------------------------------------------
@@ -125,31 +123,31 @@ def test_a_row_that_looks_at_one_key_is_said_so():
         pair, a=replace(pair.a, weights=stop, signed=False),
         b=replace(pair.b, weights=(sides / 31).astype(np.float32), signed=True),
     )  # fmt: skip
-    assert saying.sentence(pair, TOLD) == (
+    assert compare.sentence(pair, TOLD) == (
         "With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish, the "
         "row spreads over about 31 letters, and 48 % of its mass is negative; there it weighs the "
         "full stop −0.032."
     )
     even = replace(pair, a=replace(pair.a, weights=np.full(len(TEXT), 0.01, np.float32)), b=pair.a)
     assert "spreads over about 90 letters, with 1 % of its weight on “T” in “The”" in (
-        saying.sentence(even, TOLD)
+        compare.sentence(even, TOLD)
     )
     nothing = replace(pair, b=replace(pair.b, weights=np.zeros(len(TEXT), np.float32)))
-    assert "With ymish, the row looks at nothing." in saying.sentence(nothing, TOLD)
+    assert "With ymish, the row looks at nothing." in compare.sentence(nothing, TOLD)
 
 
 def test_facts_of_a_row_are_closed_forms():
-    uniform = saying.Facts.of(np.full(8, 1 / 8, np.float32))
+    uniform = compare.Facts.of(np.full(8, 1 / 8, np.float32))
     assert uniform.spread == pytest.approx(8) and uniform.share == pytest.approx(1 / 8)
-    signed = saying.Facts.of(np.array([1, -1, 2, 0], np.float32))
+    signed = compare.Facts.of(np.array([1, -1, 2, 0], np.float32))
     assert (signed.mass, signed.top, signed.share, signed.negative) == (4, 2, 0.5, 0.25)
-    assert saying.Facts.of(np.zeros(3, np.float32)).mass == 0
+    assert compare.Facts.of(np.zeros(3, np.float32)).mass == 0
 
 
 def test_the_status_bar_says_what_a_cell_weighs_on_both_sides():
     a, b = make_capture(TEXT), make_capture(TEXT, seed=3, signed=True)
     pair = pair_of(a, b, query=60, key=29)
-    said = saying.status(pair, TOLD).split("   ·   ")
+    said = compare.status(pair, TOLD).split("   ·   ")
     mine, its = float(pair.a.weights[29]), float(pair.b.weights[29])
     assert said[:2] == ["query 60 “s”", "key 29 “.”"]
     assert said[2].startswith("softmax ") and said[3].startswith("ymish ")
@@ -160,14 +158,14 @@ def test_the_status_bar_says_what_a_cell_weighs_on_both_sides():
 
 def test_what_models_say_of_the_text_is_told_where_there_are_logits():
     a, b = make_capture(TEXT), make_capture(TEXT, seed=1)
-    said = saying.of_text(a, b, TOLD)
+    said = compare.of_text(a, b, TOLD)
     assert said.startswith("This text: ") and " bits per byte with softmax, " in said
-    assert "B kept no logits" in saying.of_text(a, replace(b, logits=None), TOLD)
-    assert "A kept no logits" in saying.of_text(replace(a, logits=None), b, TOLD)
+    assert "B kept no logits" in compare.of_text(a, replace(b, logits=None), TOLD)
+    assert "A kept no logits" in compare.of_text(replace(a, logits=None), b, TOLD)
     bare = [replace(one, logits=None) for one in (a, b)]
-    assert saying.of_text(*bare, TOLD) == ""
-    assert saying.same(a, b) == "same text" and saying.same(a, bert()) == "two texts"
-    assert saying.same(make_capture(TEXT), gpt2(TEXT)) == "same text, other tokens"
+    assert compare.of_text(*bare, TOLD) == ""
+    assert compare.same(a, b) == "same text" and compare.same(a, bert()) == "two texts"
+    assert compare.same(make_capture(TEXT), gpt2(TEXT)) == "same text, other tokens"
 
 
 # --- the views ------------------------------------------------------------------------------------

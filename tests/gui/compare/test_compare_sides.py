@@ -10,13 +10,9 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
-from hgviz.gui.bridge import Lanes
-from hgviz.gui.compare_parts import comparing
-from hgviz.gui.compare_parts.choosing import CompareDialog
-from hgviz.gui.compare_parts.comparing import Comparing
-from hgviz.gui.compare_parts.told import Told, listed, sides_of, spoken
-from hgviz.gui.jobs import Working
-from hgviz.gui.sides import Sides
+from hgviz.gui import sides as comparing
+from hgviz.gui.jobs import Lanes, Working
+from hgviz.gui.sides import CompareDialog, Comparing, Sides, Told, listed, sides_of, spoken
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.other import Other

@@ -5,11 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QStyle
 
 from hgviz.core import HeadId, Selection
-from hgviz.gui.compare import CompareView
-from hgviz.gui.compare_parts.numbers import NumbersView
-from hgviz.gui.compare_parts.texts import TextsView
-from hgviz.gui.compare_parts.told import Told
-from hgviz.gui.sides import Sides
+from hgviz.gui.compare import CompareView, NumbersView, TextsView
+from hgviz.gui.sides import Sides, Told
 from hgviz.session import Session
 from tests.gui.compare.test_compare_rows import TEXT, session_of
 from tests.gui.viewing import showing

@@ -12,14 +12,12 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import HeadId, Selection
-from hgviz.gui import theme
+from hgviz.gui import heatmap, theme
 from hgviz.gui.compare import CompareView
-from hgviz.gui.compare_parts import trio
-from hgviz.gui.export import ExportDialog, Wish
-from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.export import Drafts, ExportDialog, Wish
+from hgviz.gui.grid import rule_of
 from hgviz.gui.opened import Kept
 from hgviz.gui.tiles import Key, Part, Source, Tiles
-from hgviz.gui.views.sight import rule_of
 from hgviz.maps import DenseMap
 from tests.gui import kinds
 from tests.gui.showing import shown
@@ -349,7 +347,7 @@ def test_blinking_swaps_a_and_b_in_one_place_twice_a_second(app, pair, until):
     with comparing(*pair) as (view, _):
         a, b, least = view.trio.panes
         view._choose_way("blink")
-        assert view.trio._blinking.interval() == trio.BLINK == 500
+        assert view.trio._blinking.interval() == heatmap.BLINK == 500
         assert a.isVisible() and not b.isVisible() and least.isVisible()
         assert a.geometry() == b.geometry()
         until(b.isVisible, 5)

@@ -8,7 +8,7 @@ from PySide6.QtGui import QGuiApplication
 
 from hgviz.core import HeadId
 from hgviz.gui.actions import by_name
-from hgviz.gui.compare_parts.commands import report_command
+from hgviz.gui.commands import report_command
 from hgviz.session import Session
 from hgviz.session.other import Other
 

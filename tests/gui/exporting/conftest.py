@@ -11,8 +11,8 @@ from hgviz import tasks
 from hgviz.core import Selection, Step
 from hgviz.figures import Spec, points
 from hgviz.figures.preview import Preview
-from hgviz.gui.bridge import Lanes
 from hgviz.gui.export import ExportDialog
+from hgviz.gui.jobs import Lanes
 from hgviz.session import Session
 from tests.making import make_capture
 

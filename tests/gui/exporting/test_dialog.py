@@ -18,9 +18,7 @@ from hgviz.core import Display, Step, finish
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.figures.paper import style
 from hgviz.gui import export
-from hgviz.gui.export import ExportDialog
-from hgviz.gui.exporting import saying
-from hgviz.gui.exporting.preview import DOTS, Picture
+from hgviz.gui.export import DOTS, ExportDialog, Picture
 from hgviz.gui.widgets import Words
 from tests.gui.exporting.conftest import TEXT, choose, exporting, shown
 from tests.making import make_capture
@@ -146,13 +144,13 @@ def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
 
 def test_small_text_and_reduced_maps_are_said():
     fine = Picture(QImage(), 396, 200, 6.5, ())
-    assert saying.warning(fine) == saying.notes(fine) == ""
-    small = saying.warning(replace(fine, smallest=4.2))
+    assert export.warning(fine) == export.notes(fine) == ""
+    small = export.warning(replace(fine, smallest=4.2))
     assert "4.2 pt" in small and "Too small" in small
     note = "each cell is the largest of 2 × 2 weights"
-    said = saying.notes(replace(fine, notes=(note, note, "dashed: below zero.")))
+    said = export.notes(replace(fine, notes=(note, note, "dashed: below zero.")))
     assert said == "Each cell is the largest of 2 × 2 weights. Dashed: below zero."
-    assert "smallest" not in saying.measures(replace(fine, smallest=None), "acl")
+    assert "smallest" not in export.measures(replace(fine, smallest=None), "acl")
 
 
 def test_what_somebody_chose_is_no_warning(drawn, until):
@@ -179,8 +177,8 @@ def test_what_somebody_chose_is_no_warning(drawn, until):
      ("252 pt", "pt", "396 × 200 pt")],
 )  # fmt: skip
 def test_a_size_is_said_in_the_unit_it_was_asked_in(width, unit, size):
-    assert saying.unit_of(width) == unit
-    words = saying.measures(Picture(QImage(), 396, 200, 6.5, ()), width)
+    assert export.unit_of(width) == unit
+    words = export.measures(Picture(QImage(), 396, 200, 6.5, ()), width)
     assert words.startswith(size) and words.count("pt") == 2
 
 
@@ -411,7 +409,7 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
     until(lambda: threads)
     dialog.measures.say("5 × 4 in")  # of another page
     choose(dialog.choices.form, "svg")
-    assert dialog.choices.use.text() == saying.USES["svg"]
+    assert dialog.choices.use.text() == export.USES["svg"]
     assert isinstance(dialog.preview, QWidget) and dialog.preview.sheet.picture is None
     until(lambda: dialog.preview.sheet.old)  # whatever was there before is of another choice
     assert not dialog.measures.full and not dialog.notes.isVisible()

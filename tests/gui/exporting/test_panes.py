@@ -17,12 +17,10 @@ from hgviz import settings, tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, finish, replace
 from hgviz.figures.kinds.stages import stages_of
-from hgviz.gui.export import ExportDialog, Wish
-from hgviz.gui.exporting.drafts import Drafts
-from hgviz.gui.exporting.offers import command_for, offer_of, offers
+from hgviz.gui.export import Drafts, ExportDialog, Wish, command_for, offer_of, offers
 from hgviz.gui.jobs import GOING
+from hgviz.gui.layouts import followed
 from hgviz.gui.view import View
-from hgviz.gui.views.stages import followed
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
@@ -367,10 +365,10 @@ def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_pat
 
 
 def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
-    from hgviz.gui import opening
+    from hgviz.gui import sources
 
     session = drawn.session
-    found = opening.Found("", session.capture, dict(facts))
+    found = sources.Found("", session.capture, dict(facts))
     session.put(facts={})
     session.lies_at(session.capture, str(tmp_path / "mine.h5"))
     drawn.commands.capturing._measured(found)
@@ -443,7 +441,7 @@ def test_what_a_pane_says_is_copied_with_its_picture(drawn):
 def test_a_program_that_copied_something_ends_in_peace():
     code = (
         "from PySide6.QtWidgets import QApplication, QLabel\n"
-        "from hgviz.gui.views.still import put_on_clipboard\n"
+        "from hgviz.gui.view import put_on_clipboard\n"
         "app = QApplication([])\n"
         "put_on_clipboard(QLabel('one').grab(), 'words')\n"
         "assert app.clipboard().text() == 'words' and not app.clipboard().image().isNull()\n"

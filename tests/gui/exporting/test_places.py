@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from hgviz.core import Selection, Step, replace
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.export import ExportDialog, Wish
-from hgviz.gui.exporting.drafts import Drafts
+from hgviz.gui.export import Drafts, ExportDialog, Wish
 from hgviz.gui.jobs import GOING
 from tests.making import make_capture
 

@@ -10,11 +10,9 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId, finish
-from hgviz.gui.heads import HeadsView
-from hgviz.gui.heads_parts.metrics import explained, named
-from hgviz.gui.heads_parts.table import FIXED, MEANT
-from hgviz.gui.plots import Points
-from hgviz.gui.views.words import measured
+from hgviz.gui.charts import Points
+from hgviz.gui.heads import FIXED, MEANT, HeadsView
+from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.models import open_model
 from hgviz.session import Session
 from tests.gui.viewing import session_of, showing
@@ -281,5 +279,5 @@ def test_every_metric_says_what_it_is_its_formula_and_its_source():
     for name, one in METRICS.items():
         meaning, formula, source = explained(name, "token").split("\n")
         assert one.formula == formula and source.endswith(one.source)
-        assert meaning and named(name, "token")
+        assert meaning and metric_name(name, "token")
     assert set(MEANT) <= set(FIXED)

@@ -8,8 +8,7 @@ import pytest
 from hgviz import palettes
 from hgviz.core import HeadId
 from hgviz.gui.atlas import Thumb, compose
-from hgviz.gui.heads_parts.shades import shades_of
-from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.hourglass import HourglassView, shades_of
 from tests.gui.viewing import picture, session_of, showing
 
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Step
 from hgviz.gui.jobchip import JobsPopup
-from hgviz.gui.keeping.closing import ClosingDialog, losses
+from hgviz.gui.sessions import ClosingDialog, losses
 from hgviz.study import Mask
 
 CTRL = Qt.KeyboardModifier.ControlModifier

@@ -7,7 +7,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.keeping.dropping import planned
+from hgviz.gui.sessions import planned
 
 
 def drop(program, *paths):

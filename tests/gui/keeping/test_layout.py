@@ -6,8 +6,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.gui.inspect import InspectPage
-from hgviz.gui.keeping.laying import Laying
+from hgviz.gui.inspect import InspectPage, Laying
 
 
 def titles(program):

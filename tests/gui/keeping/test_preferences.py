@@ -9,9 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import settings
-from hgviz.gui import app, theme
-from hgviz.gui.keeping import preferences
-from hgviz.gui.keeping.preferences import SOURCES, Preferences, offered
+from hgviz.gui import app, dialogs, theme
+from hgviz.gui.dialogs import SOURCES, Preferences, offered
 from hgviz.settings import Settings
 
 
@@ -40,7 +39,7 @@ def test_a_new_setting_needs_only_its_field(opened, monkeypatch):
         quiet: Annotated[bool, Meta(title="Quiet", description="No sound.")] = False
         hidden: int = 3
 
-    monkeypatch.setattr(preferences, "Settings", More)
+    monkeypatch.setattr(dialogs, "Settings", More)
     assert [name for name, *_ in offered()][-2:] == ["pace", "quiet"]
     monkeypatch.setattr(settings, "load", More)
     one = Preferences(opened.frame)

@@ -5,8 +5,8 @@ from PySide6.QtTest import QTest
 
 from hgviz import settings
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.keeping.recent import place_of
 from hgviz.gui.palette import Finder
+from hgviz.gui.sessions import place_of
 from hgviz.resources import resource
 from hgviz.settings import MOST, newest
 

@@ -12,11 +12,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Selection
+from hgviz.gui import sessions as recovery
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.keeping import recovery
-from hgviz.gui.keeping.recovery import RecoveryDialog
 from hgviz.gui.program import Program
-from hgviz.gui.sessions import last
+from hgviz.gui.sessions import RecoveryDialog, last
 from hgviz.gui.window import Window
 
 WINDOW = """

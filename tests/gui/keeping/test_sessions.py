@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.core import HeadId, Selection
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.keeping.gathering import placed
 from hgviz.gui.program import Program
 from hgviz.gui.sessions import last
+from hgviz.gui.sources import placed
 from hgviz.gui.window import Window
 from hgviz.session import saved
 from hgviz.session.other import Other

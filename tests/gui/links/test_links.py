@@ -15,11 +15,9 @@ from PySide6.QtWidgets import QApplication
 from hgviz.core import HeadId, finish
 from hgviz.figures import composed
 from hgviz.figures.paper import style
+from hgviz.gui import links as curve
 from hgviz.gui import theme
-from hgviz.gui.links import LinksView
-from hgviz.gui.links_parts import curve
-from hgviz.gui.links_parts.scene import label
-from hgviz.gui.links_parts.web import KEY, QUERY
+from hgviz.gui.links import KEY, QUERY, LinksView, end_label
 from hgviz.maps import LazyMap
 from hgviz.maps.links import side_of
 from tests.gui import kinds
@@ -144,7 +142,7 @@ def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(words):
         assert session.hover.query == 8
         view.settle()
         assert sorted(view.found.hot.strands) == [8] and sorted(links(view).strands) == [4]
-        assert view.sentence.full.startswith(f"“{label(links(view).queries, 8)}”: ")
+        assert view.sentence.full.startswith(f"“{end_label(links(view).queries, 8)}”: ")
         assert (picture(view.web) != before).any()
         key = int(links(view).strands[4][0].keys[0])
         mouse(view, QEvent.Type.MouseMove, at(view, KEY, key))
@@ -198,11 +196,13 @@ def test_words_and_special_tokens(words):
         many = len(links(view).keys)
         view.bar.toggles["words"].setChecked(True)
         view.settle()
-        merged = [label(links(view).keys, at) for at in range(len(links(view).keys))]
+        merged = [end_label(links(view).keys, at) for at in range(len(links(view).keys))]
         assert len(merged) < many and "unforgettable" in merged
         view.bar.toggles["special"].setChecked(False)
         view.settle()
-        assert "[CLS]" not in [label(links(view).keys, at) for at in range(len(links(view).keys))]
+        assert "[CLS]" not in [
+            end_label(links(view).keys, at) for at in range(len(links(view).keys))
+        ]
         assert "on special tokens, hidden" in view.sentence.full
         session.select(query=0)
         view.settle()
@@ -340,7 +340,7 @@ def test_the_figure_of_the_view_is_what_it_shows(words):
 def test_bytes_of_one_character_are_named_each():
     capture = make_capture("沙 a", strides=(1,), heads=1)
     side = side_of(capture, 0, "key", words=False, special=True)
-    assert [label(side, at) for at in range(len(side))] == ["<E6>", "<B2>", "<99>", "·", "a"]
+    assert [end_label(side, at) for at in range(len(side))] == ["<E6>", "<B2>", "<99>", "·", "a"]
 
 
 @settings(max_examples=40, deadline=None)

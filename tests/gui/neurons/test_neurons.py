@@ -13,7 +13,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
-from hgviz.gui.neurons_parts.view import NeuronView
+from hgviz.gui.neurons import NeuronView
 from hgviz.gui.tables import HEAD, HIGH
 from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
 from tests.closeness import scaled_error

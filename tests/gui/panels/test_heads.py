@@ -8,10 +8,8 @@ import pytest
 
 from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
 from hgviz.core import HeadId, Selection
-from hgviz.gui.panels import LooksPanel
-from hgviz.gui.panels_parts.heads import HeadPanel
-from hgviz.gui.panels_parts.worth import WorthPanel
-from hgviz.gui.views.words import measured
+from hgviz.gui.panels import HeadPanel, LooksPanel, WorthPanel
+from hgviz.gui.sentences import measured
 from tests.gui.viewing import picture, session_of, showing
 
 

@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 
 from hgviz.core import HeadId
 from hgviz.gui.livescore import points
-from hgviz.gui.prune_parts.masks import mask_cells
+from hgviz.gui.prune import mask_cells
 from hgviz.study import Mask
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})

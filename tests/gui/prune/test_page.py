@@ -14,13 +14,12 @@ from hgviz.analysis.slices import of_examples
 from hgviz.analysis.trial import Trial
 from hgviz.core import HeadId, Selection, finish
 from hgviz.figures import FIGURES
-from hgviz.gui.compare_parts.told import sides_of
-from hgviz.gui.exporting.offers import drawn_of
-from hgviz.gui.plots import Points
-from hgviz.gui.prune_parts import trying
-from hgviz.gui.prune_parts.assigning import LabelsDialog
-from hgviz.gui.prune_parts.line import line_of, picture_words
-from hgviz.gui.prune_parts.measuring import MeasureDialog
+from hgviz.gui import trials as trying
+from hgviz.gui.charts import Points
+from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
+from hgviz.gui.export import drawn_of
+from hgviz.gui.prune import line_of, picture_words
+from hgviz.gui.sides import sides_of
 from hgviz.resources import resource
 from hgviz.session.other import Other
 from tests.gui.showing import colour_at
@@ -351,7 +350,7 @@ def test_a_classifier_lists_texts_with_their_labels(program, until, tmp_path):
 
 
 def trying_changes(program):
-    from hgviz.gui.prune_parts.changes import changes
+    from hgviz.gui.changes import changes
 
     return changes(program.session.trial, "lost", program.session.model)
 

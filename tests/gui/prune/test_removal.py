@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import cli, settings, tasks
 from hgviz.core import HeadId, finish
-from hgviz.gui.prune_parts.removing import Removal
-from hgviz.gui.removal import change
+from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
 from hgviz.models.formats import checkpoint as own
 from hgviz.models.surgery import export, proof

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from hgviz.analysis import slices
 from hgviz.analysis.slices import Part
 from hgviz.core import HeadId
-from hgviz.gui.changes import PartTable, cell_words, row_of, signed, verdict
+from hgviz.gui.changes import PartTable, part_verdict, part_words, row_of, signed
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -64,11 +64,13 @@ def test_a_chosen_row_stays_chosen_when_numbers_change_the_order(table):
 
 
 def test_what_may_be_nothing_is_told_from_better_and_worse():
-    words = [verdict(row_of(one, "right"), "right") for one in PARTS]
+    words = [part_verdict(row_of(one, "right"), "right") for one in PARTS]
     assert words == ["worse", "worse", "better", "may be nothing"]
     more = row_of(part("", 0, more=0.2), "loss")
-    assert verdict(more, "loss") == "worse" and more.change[0] == pytest.approx(0.2 / np.log(2))
-    assert cell_words(row_of(PARTS[1], "right"), 5, "right") == "−12.00 to −8.00"
+    assert part_verdict(more, "loss") == "worse" and more.change[0] == pytest.approx(
+        0.2 / np.log(2)
+    )
+    assert part_words(row_of(PARTS[1], "right"), 5, "right") == "−12.00 to −8.00"
 
 
 @pytest.mark.parametrize(("value", "said"), [(0.0, "0"), (-1.2, "−1.20"), (0.001, "0")])
@@ -131,15 +133,15 @@ def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
 
 
 def test_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
-    from hgviz.gui.prune_parts import trying
+    from hgviz.gui import trials
 
-    monkeypatch.setattr(trying, "TOKENS", 3 * 256)
+    monkeypatch.setattr(trials, "TOKENS", 3 * 256)
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
     said = [one.full for one in pruning.prune.live.sample]
     assert said == ["3 of 6 windows,", "drawn with seed 0", ""]  # labels need no note
-    monkeypatch.setattr(trying, "TOKENS", 6 * 256)
+    monkeypatch.setattr(trials, "TOKENS", 6 * 256)
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()

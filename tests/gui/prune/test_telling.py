@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from hgviz.analysis.importance import METHODS
 from hgviz.core import HeadId
 from hgviz.gui import help
-from hgviz.gui.prune_parts.explained import NUMBERS, SCORES, explained, told
-from hgviz.gui.prune_parts.measuring import CHOICES, MeasureDialog
-from hgviz.gui.prune_parts.page import PrunePage
+from hgviz.gui.dialogs import CHOICES, MeasureDialog
+from hgviz.gui.prune import PrunePage
+from hgviz.gui.sentences import EXPLAINED_NUMBERS, SCORES, method_explained, told
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 TOPICS = ("prune-heads", "prune-score", "prune-curve", "prune-changed", "prune-slices")
@@ -132,9 +132,9 @@ def test_the_mask_under_the_keyboard_is_told(traced):
 def test_every_score_and_number_is_explained():
     assert set(SCORES) == set(METHODS)
     for name, one in METHODS.items():
-        lines = explained(name).splitlines()
+        lines = method_explained(name).splitlines()
         assert len(lines) == 3 and lines[2] == f"Source: {one.source}"
-    assert all(len(told(one).splitlines()) == 3 for one in NUMBERS)
+    assert all(len(told(one).splitlines()) == 3 for one in EXPLAINED_NUMBERS)
 
 
 def test_the_explanations_are_tooltips(traced):

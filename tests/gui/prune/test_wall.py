@@ -9,9 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz.core import HeadId, Layer, Level, ModelSpec
-from hgviz.gui.headgrid import HeadWall
-from hgviz.gui.prune_parts.cells import HIGH, lay
-from hgviz.gui.prune_parts.shades import Shade, Shades, colour, ink, written
+from hgviz.gui.headgrid import HeadWall, Shade, Shades, colour, text_colour, written
+from hgviz.gui.layouts import HIGH, lay
 from hgviz.palettes import luminance
 
 
@@ -156,7 +155,7 @@ def test_needed_is_red_harmful_blue_and_every_number_readable(dark):
     assert abs(free.red() - free.blue()) < 8
     for part in np.linspace(-1, 1, 41):
         ground = colour(part, dark)
-        a, b = (luminance(np.array(one.getRgb()[:3])) for one in (ground, ink(ground)))
+        a, b = (luminance(np.array(one.getRgb()[:3])) for one in (ground, text_colour(ground)))
         assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5
 
 

@@ -14,12 +14,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import finish
-from hgviz.gui import opening, runs
-from hgviz.gui.compare_parts.told import model_of
+from hgviz.gui import runs, sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
-from hgviz.gui.sweeps import results, watching
-from hgviz.gui.sweeps.table import COLUMNS
+from hgviz.gui.sides import model_of
+from hgviz.gui.studies import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
 from hgviz.store.sweep import SweepFolder
@@ -30,8 +29,8 @@ from tests.gui.sweeps.conftest import STUDY, finish_cell, found_by, planned, sho
 @pytest.fixture
 def impatient(monkeypatch):
     """Looks follow each other at once."""
-    monkeypatch.setattr(watching, "OFTEN", 0.02)
-    monkeypatch.setattr(watching, "SELDOM", 0.02)
+    monkeypatch.setattr(runs, "OFTEN", 0.02)
+    monkeypatch.setattr(runs, "SELDOM", 0.02)
 
 
 def key_of(session, work, **place):
@@ -131,8 +130,8 @@ def test_the_command_that_runs_the_study_is_copied(studied):
 
 def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient, monkeypatch):
     looks = []
-    look = watching.tasks.sweep_at
-    monkeypatch.setattr(watching.tasks, "sweep_at",
+    look = runs.tasks.sweep_at
+    monkeypatch.setattr(runs.tasks, "sweep_at",
                         lambda *given: looks.append(1) or look(*given))  # fmt: skip
     studied.session.put(mode="inspect")
     until(lambda: not studied.lanes.watch.jobs)
@@ -224,7 +223,7 @@ def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, un
         '[tokenizer]\nkind = "wordpiece"\nsize = 300\n[recipe]\nsteps = 1\n[[data]]\n'
         'train = ["sample/reviews.tsv"]\nvalid = "sample/reviews.tsv"\n'
     )
-    found = finish(opening.look(str(path)))
+    found = finish(sources.look(str(path)))
     program.commands.show_sweep(found.sweep, found.path)
     program.settle()
     assert program.sweep.summary.counts.full == "4 waiting"
@@ -240,8 +239,8 @@ def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studi
     trained = replace(capture.spec, name=one.key)
     assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"
     kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
-    assert results.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
-    assert results.trained_as(None, one.key) == ""
+    assert runs.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
+    assert runs.trained_as(None, one.key) == ""
 
 
 def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):

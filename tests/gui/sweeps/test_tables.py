@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 
 from hgviz.gui.help import find
-from hgviz.gui.sweeps.page import SweepPage
+from hgviz.gui.studies import SweepPage
 from tests.gui.sweeps.conftest import show
 
 

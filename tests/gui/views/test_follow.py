@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, finish
 from hgviz.gui import theme
-from hgviz.gui.views.follow import FollowView
+from hgviz.gui.follow import FollowView
 from hgviz.session import Session
 from tests.gui.viewing import picture, session_of, showing
 from tests.making import make_capture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from hgviz.core import Step
-from hgviz.gui.bridge import Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import View
 from hgviz.session import Session
 

@@ -205,7 +205,7 @@ def test_level_names_stay_in_view_while_their_rows_do(capture):
     )
     long = replace(capture, spec=many, maps=(capture.maps[0],) * 48, spans=capture.spans[:1])
     with showing(HourglassView, session_of(long, layer=47), 592, 400) as view:
-        from hgviz.gui.views.strokes import Brush, Look
+        from hgviz.gui.headgrid import Brush, Look
 
         glass = view.glass
         look = Look(None, None, frozenset(), glass.shown)

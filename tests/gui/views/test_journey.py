@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Prompt
-from hgviz.gui.views.journey import ASIDE, Room, char_edges, lay, window
-from hgviz.gui.views.stages import stages
+from hgviz.gui.follow import ASIDE, Room, char_edges, lay, window
+from hgviz.gui.layouts import stages
 from tests.making import make_capture, make_spec
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId
-from hgviz.gui.layouts import arrange
-from hgviz.gui.views.silhouette import LARGEST, PAD, Room, visits
+from hgviz.gui.layouts import LARGEST, PAD, Room, arrange, visits
 from tests.making import make_spec
 
 STRIDES = st.sampled_from([(1,), (1, 2), (1, 3), (1, 2, 4), (1, 3, 6), (1, 2, 4, 8), (1, 2, 12)])

@@ -12,17 +12,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
+from hgviz.gui.follow import FollowView, of_story
 from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import LooksPanel
-from hgviz.gui.panels_parts.display import DisplayPanel
-from hgviz.gui.panels_parts.heads import HeadPanel
-from hgviz.gui.panels_parts.jobs import CapturingView
-from hgviz.gui.panels_parts.texts import TextsPanel
-from hgviz.gui.panels_parts.worth import WorthPanel
+from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, TextsPanel, WorthPanel
 from hgviz.gui.text import TextStrip
-from hgviz.gui.views.follow import FollowView
-from hgviz.gui.views.strips import of_story
 from hgviz.session import Session, Work
 from tests.gui.viewing import session_of, showing
 from tests.making import make_capture

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection, Step, finish
-from hgviz.gui.attribution_parts.asking import said
-from hgviz.gui.views import verdict
-from hgviz.gui.views.stages import stages
-from hgviz.gui.views.trace import Wish, follow, quoted
+from hgviz.gui import sentences
+from hgviz.gui.attribution import said
+from hgviz.gui.follow import Wish, follow, quoted_token
+from hgviz.gui.layouts import stages
 from hgviz.models.texts.text import Bytes, Pieces
 from tests.gui.kinds import gpt2
 from tests.making import make_capture
@@ -61,7 +61,7 @@ def test_windowed_resampling_names_its_shares():
     chips = trace(capture).chips
     weights = np.mean([capture.maps[2].read(head)[30] for head in range(6)], axis=0)
     a, b = (f"{one:.2f}" for one in weights[60:62])
-    first, second = (quoted(capture.prompt.label(token)) for token in (59, 60))
+    first, second = (quoted_token(capture.prompt.label(token)) for token in (59, 60))
     assert chips[0] == f"{first} {a} + {second} {b}"
     assert chips[2].endswith("and the next two") and "goes to" in chips[2]
     assert chips[3].endswith("and the next letter")
@@ -72,14 +72,14 @@ def test_resampling_over_everything_names_the_strongest_position(capture):
     weights = np.mean([capture.maps[2].read(head)[30] for head in range(6)], axis=0)
     best = int(weights.argmax())
     start, end = capture.key_spans(2)[best]
-    named = quoted(capture.prompt.words(start, end)) if start >= 0 else "the empty start"
-    own = quoted(capture.prompt.words(*capture.spans[1][30]))
+    named = quoted_token(capture.prompt.words(start, end)) if start >= 0 else "the empty start"
+    own = quoted_token(capture.prompt.words(*capture.spans[1][30]))
     assert chips[0] == f"{own} takes most from {named} {weights[best]:.2f}"
 
 
 def test_a_letter_that_joins_the_next_position_is_told_so(capture):
     chips = trace(capture, token=61).chips
-    assert chips[0].endswith(f"; {quoted(SEA[61])} joins the next")
+    assert chips[0].endswith(f"; {quoted_token(SEA[61])} joins the next")
     assert "joins" not in chips[3]
 
 
@@ -89,7 +89,7 @@ def test_without_resampling_attention_the_pooled_letters_are_named(capture):
         for n, one in enumerate(capture.maps)
     )
     found = trace(replace(capture, maps=maps))
-    assert found.chips[0] == f"{quoted(SEA[59])} + {quoted(SEA[60])}"
+    assert found.chips[0] == f"{quoted_token(SEA[59])} + {quoted_token(SEA[60])}"
     assert found.together is None and "every layer" in found.sentence
 
 
@@ -141,11 +141,11 @@ def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_pat
     model = SimpleNamespace(tokenizer=Pieces(tmp_path / "tokenizer.json", 300))
     capture = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
     number, space = (model.tokenizer.id_of(one) for one in ("z", "Ġ"))
-    assert (verdict.namer(capture)(number), said(capture, number)) == (
+    assert (sentences.namer(capture)(number), said(capture, number)) == (
         f"#{number}",
         f"token {number}",
     )
-    assert (verdict.namer(capture, model)(number), said(capture, number, model)) == ("z", "“z”")
-    assert verdict.namer(capture, model)(space) == "space"
+    assert (sentences.namer(capture, model)(number), said(capture, number, model)) == ("z", "“z”")
+    assert sentences.namer(capture, model)(space) == "space"
     other = replace(capture, prompt=Bytes().encode("the cat"))
-    assert verdict.namer(other, model)(number) == f"#{number}"  # of another tokenizer
+    assert sentences.namer(other, model)(number) == f"#{number}"  # of another tokenizer

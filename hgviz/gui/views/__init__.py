@@ -1,1 +1,0 @@
-"""The pictures of the window, and what they are drawn with; which there are: hgviz.gui.looks."""
