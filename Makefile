@@ -1,7 +1,7 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
-# make golden compares what 216 commands print and write with a recording: a minute
-# make mutants 120 small faults, each with the test that has to notice it
+# make golden compares what 212 commands print and write with a recording: a minute
+# make mutants 117 small faults, each with the test that has to notice it
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
