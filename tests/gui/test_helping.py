@@ -27,15 +27,22 @@ from hgviz.resources import resource
 GUI = Path(hgviz.__file__).parent / "gui"
 
 PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9]+|[.,?])")
-# which group of LOCAL says what the keys of a module do
+# which group of LOCAL says what the keys of a class do
 SAID = {
-    "walk.py": "Follow", "keylist.py": "Lists of keys", "charts.py": "Charts",
-    "masks.py": "Masks", "changed.py": "Tables",
-    "sliced.py": "Tables", "wall.py": "Wall of heads", "choosing.py": "Texts that are written",
-    "composing.py": "Texts that are written", "web.py": "Links",
-    "looks.py": "Lists of keys", "image.py": "Images",
-    "overlay.py": "Everywhere",
-}  # fmt: skip
+    "ChangedTable": "Tables",
+    "SliceTable": "Tables",
+    "ChartWidget": "Charts",
+    "Overlay": "Everywhere",
+    "TextDialog": "Texts that are written",
+    "Trail": "Follow",
+    "HeadWall": "Wall of heads",
+    "ConductanceWall": "Wall of heads",
+    "Web": "Links",
+    "ImageCanvas": "Images",
+    "KeyList": "Lists of keys",
+    "MaskList": "Masks",
+    "CompareDialog": "Texts that are written",
+}
 
 
 # --- keys ---------------------------------------------------------------------------------------
@@ -43,10 +50,11 @@ SAID = {
 
 def test_what_takes_keys_itself_is_listed():
     taking = {
-        path.name
-        for path in GUI.rglob("*.py")
+        node.name
+        for path in GUI.glob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name == "keyPressEvent"
+        if isinstance(node, ast.ClassDef)
+        and any(getattr(one, "name", "") == "keyPressEvent" for one in node.body)
     }
     assert taking == set(SAID)
     assert set(SAID.values()) <= {where for where, _ in LOCAL}

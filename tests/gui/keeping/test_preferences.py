@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import settings
-from hgviz.gui import app, dialogs, theme
+from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import SOURCES, Preferences, offered
 from hgviz.settings import Settings
 
@@ -70,7 +70,7 @@ def test_a_choice_acts_at_once_and_is_kept(opened, dialog):
 def test_the_system_s_theme_is_followed_while_nobody_chose_one(opened, monkeypatch):
     hints = QApplication.styleHints()
     system = [Qt.ColorScheme.Dark]
-    monkeypatch.setattr(app.QGuiApplication, "styleHints", lambda: Hints(system))
+    monkeypatch.setattr(theme.QGuiApplication, "styleHints", lambda: Hints(system))
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert theme.current().dark and opened.session.dark
     system[0] = Qt.ColorScheme.Light
