@@ -33,8 +33,8 @@ from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import share_words
 from hgviz.gui.sentences import told
-from hgviz.gui.tables import ENTER, LEFT, RIGHT, ROWS_ROW, Index, RowTable, ground
-from hgviz.gui.trials import STUDIED_DATA, possible
+from hgviz.gui.tables import ENTER, LEFT, RIGHT, ROW_HEIGHT, Index, RowTable, ground
+from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Segments, tip
 
@@ -289,7 +289,7 @@ class ChangedView(View):
         self.empty_actions = ()
         if trial is None:
             self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
-            self.empty_actions = possible(session, *STUDIED_DATA)[:1]
+            self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
             return None
         if trial.whole:
             self.empty, self.empty_actions = type(self).empty, type(self).empty_actions
@@ -367,7 +367,7 @@ class ChangePainter(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """All rows are equally high."""
-        return QSize(60, ROWS_ROW)
+        return QSize(60, ROW_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a cell."""
@@ -707,7 +707,7 @@ class SlicesView(View):
                 if there
                 else (type(self).empty)
             )
-            self.empty_actions = () if there else possible(session, *STUDIED_DATA)[:1]
+            self.empty_actions = () if there else possible(session, *DATA_ACTIONS)[:1]
             return None
         return _given(trial)
 
@@ -778,7 +778,7 @@ class SlicePainter(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """All rows are equally high."""
-        return QSize(60, ROWS_ROW)
+        return QSize(60, ROW_HEIGHT)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a cell."""

@@ -727,7 +727,7 @@ class WriteDialog(Overlay):
         most = MOST if room is None else room
         self.body.addWidget(label(tr("Let the model write"), factor=1.15, weight=600))
         said = "It goes on where the text ends, {unit} by {unit}. Stop keeps what is written."
-        self.body.addWidget(_writing_wrapped(tr(said, unit=tr(unit))))
+        self.body.addWidget(_note_label(tr(said, unit=tr(unit))))
         end = Words(kind="secondary")
         end.setFont(theme.mono(0.92))
         end.say(shown(text if len(text) <= END else "…" + text[-END:], END + 1) + "▏")
@@ -777,9 +777,7 @@ class WriteDialog(Overlay):
         if room is not None:
             left = tr("The model reads {tokens} more at most.", tokens=counted(room, unit))
             full = tr("The text is as long as the model can read: there is no room to write.")
-            self.body.addWidget(
-                _writing_wrapped(left if room else full, "secondary" if room else "bad")
-            )
+            self.body.addWidget(_note_label(left if room else full, "secondary" if room else "bad"))
         write = Button(tr("Write"), "edit", kind="filled")
         write.setEnabled(most > 0)
         write.clicked.connect(self._accept)
@@ -804,7 +802,7 @@ class WriteDialog(Overlay):
         self.chosen.emit(Writing(self.count.value(), seed, self.temperature.value()))
 
 
-def _writing_wrapped(words: str, kind: str = "secondary") -> QLabel:
+def _note_label(words: str, kind: str = "secondary") -> QLabel:
     out = label(words, kind=kind, factor=0.92)
     out.setWordWrap(True)
     return out

@@ -579,7 +579,7 @@ def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
     level: of two texts, the one that the letter is in.
     """
     if len({one.sequence for one in spec.levels}) > 1:
-        return _stages_apart(spec, level)
+        return _cross_stages(spec, level)
     stays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
     entries: tuple[int, ...] = ()
     for visit in visits(spec):
@@ -623,7 +623,7 @@ def followed(session: Session) -> tuple[HeadId, ...]:
     return tuple(found)
 
 
-def _stages_apart(spec: ModelSpec, level: int) -> tuple[Stage, ...]:
+def _cross_stages(spec: ModelSpec, level: int) -> tuple[Stage, ...]:
     """A decoder by turns at its own text and the source; a projected text and its slots."""
     mine = [one for one in spec.layers if one.level == level]
     crossing = [one.index for one in mine if one.role == "cross"]

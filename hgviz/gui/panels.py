@@ -985,7 +985,7 @@ class TextsPanel(View):
         capture = session.capture
         if capture is None or not capture.items:
             return None
-        return _texts_told(capture.items, capture.item, capture.main.unit)
+        return _list_texts(capture.items, capture.item, capture.main.unit)
 
     def draw(self, result: TextList) -> None:
         """List them; the open one is in sight."""
@@ -1089,7 +1089,7 @@ class TextsTextList(QListView):
         return QSize(240, TEXTS_HIGH)
 
 
-def _texts_told(items: tuple[Item, ...], now: int, unit: str) -> Task[TextList]:
+def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> Task[TextList]:
     yield from ()
     return items, now, unit
 

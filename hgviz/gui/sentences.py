@@ -480,7 +480,7 @@ SCORES = {
 }
 
 # Of every other number of the page: what it says, its formula, its source.
-EXPLAINED_NUMBERS = {
+NUMBER_WORDS = {
     "right": (
         "The share of answers that are right with these heads off, with its interval of 95 %: "
         "Agresti and Coull's",
@@ -573,5 +573,5 @@ def explained_all(arrays: tuple[str, ...]) -> str:
 
 def told(number: str) -> str:
     """Another number of the page, in the same way."""
-    said, formula, source = EXPLAINED_NUMBERS[number]
+    said, formula, source = NUMBER_WORDS[number]
     return explanation(tr(said), tr(formula), tr(source))

@@ -439,7 +439,7 @@ class Sessions:
 
         def show(checked: Checked) -> None:
             if checked.paths.keys() & PICTURES or checked.missing:
-                last().replace(_sessions_aside())  # one that ends the program does so once
+                last().replace(_set_aside_path())  # one that ends the program does so once
                 self.show(checked)
             else:
                 otherwise()
@@ -653,8 +653,8 @@ class Restoring:
             self._look(path, sources.look(path), show, self.commands.show_error)
         if self.file:  # after its parts: it is the newest
             self.commands.recent.add(self.file)
-        if _sessions_aside().exists():
-            _sessions_aside().replace(last())
+        if _set_aside_path().exists():
+            _set_aside_path().replace(last())
         if self.then is not None:
             self.then()
 
@@ -686,7 +686,7 @@ def last() -> Path:
     return settings.location().with_name(LAST)
 
 
-def _sessions_aside() -> Path:
+def _set_aside_path() -> Path:
     """Where the last session lies while it is opened."""
     return last().with_suffix(".opening")
 

@@ -520,7 +520,7 @@ class SummaryView(View):
 
     def request(self, session: Session) -> Task[Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else _summary_given(session.sweep)
+        return None if session.sweep is None else _show_sweep(session.sweep)
 
     def draw(self, result: Sweep) -> None:
         """Show how many cells are in each state."""
@@ -570,7 +570,8 @@ def progress_in_words(sweep: Sweep) -> str:
     return "   ·   ".join(filter(None, (over, other)))
 
 
-def _summary_given(sweep: Sweep) -> Task[Sweep]:
+def _show_sweep(sweep: Sweep) -> Task[Sweep]:
+    """A task that gives the study as it is."""
     yield Step(0, 1)
     return sweep
 
@@ -617,7 +618,7 @@ class CellsView(View):
 
     def request(self, session: Session) -> Task[Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else _table_given(session.sweep)
+        return None if session.sweep is None else _show_sweep(session.sweep)
 
     def draw(self, result: Sweep) -> None:
         """List its cells."""
@@ -755,11 +756,6 @@ def _word(one: Standing, column: int) -> str:
     if name == "Took":
         return runs.seconds(one.seconds)
     return one.host if name == "On" else runs.why(one)
-
-
-def _table_given(sweep: Sweep) -> Task[Sweep]:
-    yield Step(0, 1)
-    return sweep
 
 
 # --- page -----------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ class SortedTable(QTableView):
 # --- rows -----------------------------------------------------------------------------------------
 
 
-ROWS_ROW = 30  # px
+ROW_HEIGHT = 30  # px
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -156,7 +156,7 @@ class RowTable(QTableView):
         self.setShowGrid(False)
         self.setFrameShape(QTableView.Shape.NoFrame)
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROWS_ROW)
+        self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -235,7 +235,7 @@ def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
 
 HIGH, HEAD = 22, 28  # px: a row, the titles
 PAD, KEY, KEY_LEAST = 16, 132, 84  # px: at both ends, the key and its place
-TABLES_ARROWS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
+ARROW_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 
 
@@ -321,7 +321,7 @@ class KeyList(QAbstractScrollArea):
     def event(self, event: QEvent) -> bool:
         """With the keyboard here, the arrows walk this list, not the menu's keys."""
         if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            walks = event.key() in TABLES_ARROWS | PAGES and not event.modifiers()
+            walks = event.key() in ARROW_STEPS | PAGES and not event.modifiers()
             event.setAccepted(walks)
             return walks or super().event(event)
         return super().event(event)
@@ -339,7 +339,7 @@ class KeyList(QAbstractScrollArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """One key up or down, or a page."""
         key = Qt.Key(event.key())
-        step = TABLES_ARROWS.get(key) or PAGES.get(key, 0) * (self.page // HIGH)
+        step = ARROW_STEPS.get(key) or PAGES.get(key, 0) * (self.page // HIGH)
         if not step or not len(self.order):
             super().keyPressEvent(event)
             return

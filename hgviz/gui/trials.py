@@ -598,7 +598,7 @@ def _named(words: str, number: int) -> str:
 # --- studied --------------------------------------------------------------------------------------
 
 
-STUDIED_DATA = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+DATA_ACTIONS = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
 
 Words = tuple[tuple[str, str], tuple[tuple[str, str], ...]]  # title and text, actions
 
@@ -654,7 +654,7 @@ def wanting(session: Session) -> Words | None:
         "With {data}, masks and curve go on where they were; other data is scored by itself.",
         data=_data(study),
     )
-    return (title, f"{about(study)}\n{text}"), possible(session, *reversed(STUDIED_DATA))
+    return (title, f"{about(study)}\n{text}"), possible(session, *reversed(DATA_ACTIONS))
 
 
 def _data(study: Study) -> str:

@@ -13,7 +13,7 @@ from hgviz.core import HeadId
 from hgviz.gui import help
 from hgviz.gui.dialogs import CHOICES, MeasureDialog
 from hgviz.gui.prune import PrunePage
-from hgviz.gui.sentences import EXPLAINED_NUMBERS, SCORES, method_explained, told
+from hgviz.gui.sentences import NUMBER_WORDS, SCORES, method_explained, told
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 TOPICS = ("prune-heads", "prune-score", "prune-curve", "prune-changed", "prune-slices")
@@ -134,7 +134,7 @@ def test_every_score_and_number_is_explained():
     for name, one in METHODS.items():
         lines = method_explained(name).splitlines()
         assert len(lines) == 3 and lines[2] == f"Source: {one.source}"
-    assert all(len(told(one).splitlines()) == 3 for one in EXPLAINED_NUMBERS)
+    assert all(len(told(one).splitlines()) == 3 for one in NUMBER_WORDS)
 
 
 def test_the_explanations_are_tooltips(traced):
