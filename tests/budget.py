@@ -3,8 +3,6 @@
 A report of `make lint`, not a check: the limits are for the end of the rebuilding.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How far two arrays are apart, in a measure that holds on any processor."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

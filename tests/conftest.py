@@ -1,7 +1,5 @@
 """Guards around every test, and what most of them need."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

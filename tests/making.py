@@ -4,8 +4,6 @@ Heads in turn look at the previous position, at themselves, at the last full sto
 random, and at the first position.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A capture of an image in patches, without a model."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hgviz.core import Capture, Layer, Level, ModelSpec, Signal, pictured, readonly

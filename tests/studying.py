@@ -1,7 +1,5 @@
 """Studies made of random numbers, of the small models of tests.making."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hgviz.core import HeadId, Provenance, Score

@@ -1,7 +1,5 @@
 """Cells that take no time or misbehave, for tests of what computes cells. Workers import this."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

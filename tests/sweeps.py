@@ -1,7 +1,5 @@
 """Sweeps without models: cells with numbers drawn by chance, as `hgviz study run` leaves them."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 from pathlib import Path

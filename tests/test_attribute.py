@@ -1,7 +1,5 @@
 """hgviz attribute, and one head beside its own attention, against autograd done plainly."""
 
-from __future__ import annotations
-
 import csv
 import json
 

@@ -1,7 +1,5 @@
 """The frame of the benchmarks: which limits hold, and what a script that fails leaves."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

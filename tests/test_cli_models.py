@@ -1,7 +1,5 @@
 """The verbs on models of other people: opened by path or name, changed, and converted."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """hgviz rollout and hgviz figure --kind rollout with every option, and what cannot be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """hgviz compare: models and captures beside each other, what it writes, what it refuses."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

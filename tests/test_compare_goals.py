@@ -1,7 +1,5 @@
 """hgviz compare on models of every goal, beside the same worked out by transformers and by hand."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A corpus is captured from the command line: every text as if it were captured alone."""
 
-from __future__ import annotations
-
 import json
 import weakref
 from pathlib import Path

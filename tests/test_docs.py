@@ -1,7 +1,5 @@
 """The pages: their commands are those of the program, and their pictures what these draw."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

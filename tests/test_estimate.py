@@ -1,7 +1,5 @@
 """What a capture will take is known before it begins, and whoever waits can stop it at once."""
 
-from __future__ import annotations
-
 import time
 from threading import Event, Thread
 

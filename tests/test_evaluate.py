@@ -1,7 +1,5 @@
 """hgviz evaluate: what it measures, that early scores are fair, and what it refuses in one line."""
 
-from __future__ import annotations
-
 import json
 import math
 

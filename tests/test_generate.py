@@ -1,7 +1,5 @@
 """Captures of texts that models go on with: in memory, in files, from a terminal."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

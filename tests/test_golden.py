@@ -1,7 +1,5 @@
 """The comparison of golden outputs notices a fault and lets rounding pass."""
 
-from __future__ import annotations
-
 import pytest
 
 from hgviz.maps import LazyMap

@@ -1,7 +1,5 @@
 """hgviz heads: what every head is for, of captures and models, on one text and on many."""
 
-from __future__ import annotations
-
 import csv
 import json
 

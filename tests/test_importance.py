@@ -1,7 +1,5 @@
 """hgviz importance and hgviz curve: what they print, keep and refuse, in one line each."""
 
-from __future__ import annotations
-
 import csv
 import json
 from typing import get_args

@@ -1,7 +1,5 @@
 """The report of two models: every number from a pass or a capture, the same twice to the byte."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

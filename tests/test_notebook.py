@@ -1,7 +1,5 @@
 """What a notebook shows: SVG in place, files on request, numbers behind both; without Qt."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree
 

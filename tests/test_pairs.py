@@ -1,7 +1,5 @@
 """Encoder-decoders are scored on the second texts of a table, each token after those before it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Heads removed for good: what is written opens anywhere it should, and proves itself."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

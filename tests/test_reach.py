@@ -1,7 +1,5 @@
 """hgviz reach: what it says, writes and refuses, and models without attention in every command."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shlex

@@ -1,7 +1,5 @@
 """How much heads repeat each other, from a terminal and in a figure."""
 
-from __future__ import annotations
-
 import csv
 import json
 

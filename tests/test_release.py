@@ -1,7 +1,5 @@
 """What is given to others: licences of all that is in it, and words for desktops that are true."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import sys

@@ -1,7 +1,5 @@
 """The samples: what their cards say is so."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

@@ -1,7 +1,5 @@
 """Signals stop every command in one way: it says what is kept, and ends as shells expect."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What a study says of itself."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

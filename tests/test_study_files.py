@@ -1,7 +1,5 @@
 """Study files: those of the pages can be planned, and what is misspelt shows before a training."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

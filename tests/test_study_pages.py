@@ -1,7 +1,5 @@
 """The pages of the worked studies say what their kept results do."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path

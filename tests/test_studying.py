@@ -1,7 +1,5 @@
 """Heads measured into a study: every array, gone on with, kept at a stop, and curves along it."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Captures whose maps are planted: dense arrays that do a known thing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attributions as numbers: rank correlation, completeness, what lies behind a column."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

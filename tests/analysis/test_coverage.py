@@ -1,7 +1,5 @@
 """How often intervals of 95 % hold what they are of: summed exactly, and drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,7 +1,5 @@
 """Curves of ever fewer heads beside random ones: counted by hand and by brute force."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

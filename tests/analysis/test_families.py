@@ -1,7 +1,5 @@
 """Heads of models that are no Hourglass: two texts, slots, signed weights, special tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A Funnel's maps made one: pooled level by level, and spread once over all tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What heads do over many texts, against whole maps written down otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Planted heads are named for what they do, and heads that do nothing are not named."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Scores of heads out of studies of random numbers, by the formulas written out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Convolution-likeness against closed forms and against whole maps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

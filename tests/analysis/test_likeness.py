@@ -1,7 +1,5 @@
 """Distances between heads."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon

@@ -1,7 +1,5 @@
 """One grid for two heads: the same cells, tokens, or the pieces that two texts share."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

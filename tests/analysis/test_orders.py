@@ -1,7 +1,5 @@
 """Orders of heads and what heads cost: sorted by hand, by brute force and by closed forms."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Answers with heads off beside those of the whole model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What a text says of heads, against closed forms and numbers computed cell by cell."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Maps of a Byte Latent Transformer made one: down to patches, and back from every layer up."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

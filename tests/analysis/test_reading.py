@@ -1,7 +1,5 @@
 """A prompt is read as a person would read it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hgviz.analysis.reading import Reading

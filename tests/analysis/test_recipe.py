@@ -1,7 +1,5 @@
 """The choices of a composition, against whole matrices; what goes the long way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """How much heads repeat each other: closed forms, and distances against scipy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon

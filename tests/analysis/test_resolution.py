@@ -1,7 +1,5 @@
 """Pooling, spreading and all maps composed, against matrices written out from models.md A.8."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Scores and their intervals against closed forms, counted sums and published examples."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Segments of unequal length: all maps made one, and which way the parts of an answer took."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

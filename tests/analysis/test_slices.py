@@ -1,7 +1,5 @@
 """Parts of a study: every example is in one of each kind, and parts add up to the whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

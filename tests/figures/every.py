@@ -1,7 +1,5 @@
 """Every kind of figure, made ready to be drawn of something small."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from hgviz import figures, tasks

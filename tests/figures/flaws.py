@@ -1,7 +1,5 @@
 """What can be wrong with how a page is laid out, found on the boxes of what is drawn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every kind of figure of everything there is to draw one of, composed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

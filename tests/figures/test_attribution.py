@@ -1,7 +1,5 @@
 """Figures of attributions: what is drawn is what was found, signs go both ways, nothing is cut."""
 
-from __future__ import annotations
-
 import csv
 import html
 import re

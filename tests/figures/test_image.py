@@ -1,7 +1,5 @@
 """An image with what a query looks at over it: the weights of the row, patch by patch."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Charts of two models: nothing overlaps or leaves the page, whatever the numbers and the width."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

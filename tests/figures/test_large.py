@@ -1,7 +1,5 @@
 """Maps of long texts on paper: no more cells than dots, none of them lost, small files."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from io import BytesIO
 

@@ -1,7 +1,5 @@
 """Links on paper: every link and number where it belongs, long texts with what is left out said."""
 
-from __future__ import annotations
-
 import html
 import re
 import shlex

@@ -1,8 +1,6 @@
 """Neurons: products add up to scores, weights are those of the map, colours mean the same on both
 sides of 0, and nothing overlaps."""
 
-from __future__ import annotations
-
 import csv
 from functools import cache
 

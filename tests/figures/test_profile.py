@@ -1,7 +1,5 @@
 """Profiles: every number is that of the heads, a mark each, and nothing of the text overlaps."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figure of all maps composed: by every recipe, of one and of two texts, the same twice."""
 
-from __future__ import annotations
-
 import pytest
 
 from hgviz import tasks

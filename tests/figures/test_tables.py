@@ -1,7 +1,5 @@
 """Every figure has its numbers: those that it shows, whole, and safe to open anywhere."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from itertools import pairwise

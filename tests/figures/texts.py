@@ -1,7 +1,5 @@
 """Captures for the tests of figures: many shapes, many scripts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, partial
 

@@ -11,8 +11,6 @@ that a difference is a change of the program. Times, dates, paths, versions, dig
 training gives are not compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -9,8 +9,6 @@ change, for instance in a worktree of the commit before it, and after. The study
 shows is run once, into FOLDER.inputs or the folder of --inputs; give both drawings the same one.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Whole maps in float64, cell by cell from the formulas, sharing nothing with what is tested."""
 
-from __future__ import annotations
-
 import numpy as np
 
 FORMULAS = {

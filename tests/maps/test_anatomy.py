@@ -1,7 +1,5 @@
 """A row of a map taken apart: every column by its formula, the last one the map's own weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

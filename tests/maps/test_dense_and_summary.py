@@ -1,7 +1,5 @@
 """Dense maps, summaries, pooling and the cache."""
 
-from __future__ import annotations
-
 import gc
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What one map weighs more than another, and maps on other cells than their own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Exponentials by either way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

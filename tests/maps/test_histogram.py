@@ -1,7 +1,5 @@
 """The histogram of a head gives limits of colours without its map."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

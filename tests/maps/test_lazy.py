@@ -1,7 +1,5 @@
 """Tiles against whole maps in float64, and against each other bit by bit."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 

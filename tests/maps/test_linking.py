@@ -1,7 +1,5 @@
 """Links: the strongest weights between tokens or words, against whole maps and loops in Python."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Levels of a map in one byte a cell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

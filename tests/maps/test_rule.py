@@ -3,8 +3,6 @@
 The reference writes every map whole, in float64, from the formulas of the papers.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The statistic that goes with the tiles, and the rows that need it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small models with random weights, and checkpoints of them in hgviz's own form."""
 
-from __future__ import annotations
-
 import torch
 
 from hgviz.models.families import build

@@ -1,7 +1,5 @@
 """Folders as the package transformers writes them, of small models with random weights."""
 
-from __future__ import annotations
-
 import json
 from unicodedata import normalize
 

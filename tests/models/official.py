@@ -5,8 +5,6 @@ attention in Transformer-XL's form, resampling attention over all earlier positi
 of each level entering twice. Nothing of hgviz is used but the names of the weights.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

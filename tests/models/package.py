@@ -1,7 +1,5 @@
 """The package hourglass-transformer-pytorch as the reference: models, checkpoints and maps."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Byte Latent Transformers, tiny and random, and what the package transformers makes of them."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small models of the package transformers with random weights, the independent reference."""
 
-from __future__ import annotations
-
 from inspect import signature
 
 import numpy as np

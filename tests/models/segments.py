@@ -3,8 +3,6 @@
 Nothing is shared with hgviz.models but the names of the tensors. float64, one text at a time.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every activation against its closed form and its derivative, under every kind of mask."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

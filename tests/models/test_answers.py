@@ -1,7 +1,5 @@
 """Scores by what each class of transformers answers, beside the same worked out by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

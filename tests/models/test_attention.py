@@ -1,7 +1,5 @@
 """The one function that weighs: closed forms, exact zeros under the mask, known invariants."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

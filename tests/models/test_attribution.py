@@ -1,7 +1,5 @@
 """The passes that pruning uses beside captum, which runs the whole model for each number."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from captum.attr import FeatureAblation, Saliency

@@ -1,7 +1,5 @@
 """Boundaries that are given, and texts that a model of segments goes on with."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

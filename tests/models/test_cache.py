@@ -1,7 +1,5 @@
 """Models are found in the local Hugging Face cache by their names, and nothing is downloaded."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Every activation, family and role is captured lazily, and its tiles are the model's weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

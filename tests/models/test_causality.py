@@ -1,7 +1,5 @@
 """No causal form sees the future, exactly; the same check finds a leak where there is one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checkpoints open from every place, say what is wrong in one error, and do no harm."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Heads that share queries and keys: the same scores as ordinary heads, in float64."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Gates on heads that stay in models of transformers, beside transformers itself."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What it costs to bring tokens together, counted by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from hgviz.core import HgvizError, finish

@@ -1,7 +1,5 @@
 """Text of tokens that follow: characters by ids, whatever a tokenizer would make of the text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,8 +1,6 @@
 """Every checkpoint becomes one folder, which gives the same logits bit for bit: hgviz's own, or, of
 a model of transformers, one that transformers opens."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

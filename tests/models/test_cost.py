@@ -1,7 +1,5 @@
 """What captures of long texts hold and compute: never a whole map, of windows nothing outside."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Captures of the weights themselves, of every family, mask and activation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The dynamic-pooling Hourglass against plain loops, its causality, and its boundaries."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """What the program dynamic-pooling saves: read without running any of it, and refused in words."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

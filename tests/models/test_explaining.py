@@ -1,7 +1,5 @@
 """Attributions: the numbers of captum used plainly, and what they must add up to."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Funnel-Transformers give what the package transformers gives, and show how they got there."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import cache

@@ -1,7 +1,5 @@
 """What is written token by token has the rows and logits of a pass over the whole text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

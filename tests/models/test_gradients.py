@@ -1,7 +1,5 @@
 """Slopes at scores and weights: those of plain autograd through dense maps, and closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

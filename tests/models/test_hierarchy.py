@@ -1,7 +1,5 @@
 """Hierarchies: strings and depth tuples say the same, and illegal ones are refused by name."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

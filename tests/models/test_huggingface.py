@@ -1,7 +1,5 @@
 """BERT and GPT-2 give what the package transformers gives, from every file it writes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Folders of BERT and GPT-2 open however their files are kept, and say what is wrong with them."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

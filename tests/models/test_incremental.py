@@ -4,8 +4,6 @@ of the whole text.
 The reference is transformers' own greedy generation, and a capture of the text that came out.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 

@@ -1,7 +1,5 @@
 """Labelled rows: which columns are meant, and one clear line for every file that cannot be read."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

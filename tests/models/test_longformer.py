@@ -1,7 +1,5 @@
 """Longformers beside transformers, whose weights are given by their place in the band."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

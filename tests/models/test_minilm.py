@@ -2,8 +2,6 @@
 its maps beside transformers, what its heads do, and what it gives without some of them.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An open model: numpy in and out, batches, dtypes, devices, and what it refuses."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

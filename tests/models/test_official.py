@@ -1,7 +1,5 @@
 """The official form computes as an independent implementation of its description does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

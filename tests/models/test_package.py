@@ -1,7 +1,5 @@
 """Checkpoints of hourglass-transformer-pytorch compute as that package does, masks included."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,8 +1,6 @@
 """Byte Latent Transformers give what the package transformers gives, and their bytes, patches and
 bytes are levels."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

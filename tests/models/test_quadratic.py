@@ -1,7 +1,5 @@
 """Quadratic positions: Gaussians over distance, and the convolutions that they can become."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

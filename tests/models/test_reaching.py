@@ -1,7 +1,5 @@
 """The reach of models, measured, where it is known in closed form."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

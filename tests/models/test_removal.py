@@ -1,7 +1,5 @@
 """Heads that are sliced away, or zeroed, are heads that are off; in float64, in every family."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A model opens with another activation in place of its own, and says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

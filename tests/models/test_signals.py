@@ -1,7 +1,5 @@
 """Models that read pictures and sounds, beside what transformers makes of the same files."""
 
-from __future__ import annotations
-
 import json
 import struct
 import wave

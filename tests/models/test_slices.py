@@ -4,8 +4,6 @@ The references: the masked model in float64, transformers itself, and the rows t
 projection has by its class.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Keys and values that are projected to slots (Linformer), and the tokens behind them."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

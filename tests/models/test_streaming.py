@@ -1,7 +1,5 @@
 """Heads that see the first keys and the latest: beside dense masks, cell by cell in float64."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

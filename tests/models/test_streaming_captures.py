@@ -1,7 +1,5 @@
 """Captures of heads that stream: beside dense masks in float64, in files, and at any length."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tracemalloc

@@ -1,7 +1,5 @@
 """Surveys by torch: what they find is what numpy finds, on every device that is here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores that no two tokens make, against their closed forms (Tay et al. 2021, models.md C)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

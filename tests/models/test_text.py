@@ -1,7 +1,5 @@
 """Texts become prompts whose spans point into them, whatever they are made of."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

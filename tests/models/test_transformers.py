@@ -3,8 +3,6 @@
 The reference is transformers itself with attn_implementation "eager" and output_attentions.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Weights of trax: what they do not show, texts that begin with 0, and bad files."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Answers of a model with heads off: the same as run gives, whatever is kept of earlier passes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

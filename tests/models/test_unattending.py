@@ -1,7 +1,5 @@
 """Models without attention: an LSTM beside its equations, windows beside a convolution."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

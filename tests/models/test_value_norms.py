@@ -1,7 +1,5 @@
 """Captures keep what every key has to give: the length of its value behind the output product."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import h5py

@@ -1,7 +1,5 @@
 """Vocabulary files make the tokenizers that transformers makes of them."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

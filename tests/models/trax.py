@@ -5,8 +5,6 @@ drawn when it is first needed, so that `flat` is in the order in which trax flat
 of hgviz is used.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 

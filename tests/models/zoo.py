@@ -1,7 +1,5 @@
 """Models of the package transformers, tiny and random, as save_pretrained writes them."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from math import prod

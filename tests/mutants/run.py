@@ -10,8 +10,6 @@ nowhere, or at two places, has to be written anew, and one that no test notices 
 tests.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import queue

@@ -1,7 +1,5 @@
 """Captures that something has happened to. Every change takes (random, folder, canary)."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A person's folders, of whom nothing outside is touched."""
 
-from __future__ import annotations
-
 import tempfile
 
 import pytest

@@ -1,7 +1,5 @@
 """Thousands of changed files, opened in processes that may hang, crash or run out of memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import selectors

@@ -1,7 +1,5 @@
 """What a monkey does with its hands: keys, the mouse, and what it types and finds under them."""
 
-from __future__ import annotations
-
 from collections import deque
 from contextlib import suppress
 

@@ -4,8 +4,6 @@ Run as a process of its own, which has no other threads and so may fork: FOLDER 
 one "text" or of a "corpus". Half of the moments lie anywhere in a capture, half within its merge.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

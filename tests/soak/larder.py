@@ -1,11 +1,10 @@
 """What is opened by turns: files of every kind, good ones, changed ones, and what is no file."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -28,7 +27,7 @@ class Larder:
     folder: Path
 
     @classmethod
-    def fill(cls, folder: Path, worse: int = WORSE) -> Larder:
+    def fill(cls, folder: Path, worse: int = WORSE) -> Self:
         """Make the files; worse: how many for each way in which a file can be changed."""
         for room in (captures, models, studies):
             room.make(folder / room.__name__.rpartition(".")[2])

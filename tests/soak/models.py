@@ -1,8 +1,6 @@
 """Checkpoints and tokenizers that something has happened to. Every change takes (random, good,
 folder, canary) and returns what is to be opened."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Step n of a seed draws from numbers of its own, so that a step can be told again
 before; what it hits depends on what is on screen by then.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from contextlib import suppress

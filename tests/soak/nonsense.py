@@ -1,7 +1,5 @@
 """What a stranger may put in place of something: bytes, values and JSON documents gone wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ announced and judged on a line of its own, so that whoever reads knows which one
 KIND is one kind of change, or "captures", "models" or "studies" for all of these in turn.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

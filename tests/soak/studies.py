@@ -1,7 +1,5 @@
 """Studies that something has happened to. Every change takes (random, folder, canary)."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 

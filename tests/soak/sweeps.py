@@ -1,7 +1,5 @@
 """Studies of many runs to be opened and run by turns: one that takes seconds, one with failures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.sweeps import make_sweep, study_file, without, write

@@ -1,7 +1,5 @@
 """No changed file crashes, hangs, fills the memory, reads another file, or shows a traceback."""
 
-from __future__ import annotations
-
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A capture that is killed, whenever that is, opens and is gone on with to the same file."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A window that opens one capture after another holds no more than it did."""
 
-from __future__ import annotations
-
 import sys
 import time
 

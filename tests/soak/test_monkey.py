@@ -1,7 +1,5 @@
 """Whatever is done at the window, in whatever order, nothing breaks, stays behind or grows."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

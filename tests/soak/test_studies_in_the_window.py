@@ -1,7 +1,5 @@
 """Every kind of cell of a study, opened in the window."""
 
-from __future__ import annotations
-
 import pytest
 from PySide6.QtWidgets import QApplication
 

@@ -1,7 +1,5 @@
 """The five tasks of the guide, by the keyboard alone, in a window that nobody sees."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every verb on what save_pretrained writes, of each family in the classes that people save."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

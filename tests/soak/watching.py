@@ -1,7 +1,5 @@
 """What must not happen while a window is used, and what must not grow."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import logging
@@ -12,7 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from PySide6.QtCore import QCoreApplication, QEvent, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
@@ -39,7 +37,7 @@ class Census(NamedTuple):
     memory: int
 
     @classmethod
-    def take(cls) -> Census:
+    def take(cls) -> Self:
         """Count now, after everything that waits for deletion is deleted."""
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         gc.collect()

@@ -1,7 +1,5 @@
 """Many texts go into one file and come back by their numbers; interrupted ones lose nothing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A capture goes into a file and comes back; interrupted ones lose nothing; full disks say so."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """What HDF5 writes through: nothing that goes wrong leaves it before HDF5 is done."""
 
-from __future__ import annotations
-
 import os
 import signal
 

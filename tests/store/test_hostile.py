@@ -1,7 +1,5 @@
 """Files from strangers: every trick is one clear line, and nothing outside the file is touched."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

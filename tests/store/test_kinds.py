@@ -1,7 +1,5 @@
 """Two texts, states, slots, classes; topk, linear attention and norms: kept, and not believed."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Coarse levels of large maps: kept, read without a product, and not believed."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

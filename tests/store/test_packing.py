@@ -1,7 +1,5 @@
 """Packed chunks: HDF5's own filters read them, and so does our reader with its limit."""
 
-from __future__ import annotations
-
 import zlib
 from dataclasses import replace
 

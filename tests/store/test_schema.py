@@ -1,7 +1,5 @@
 """The document of the format is the schema's own, and its examples work without hgviz."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Studies on disk: what was written is read, and a stranger's file is one clear line."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import gzip

@@ -1,7 +1,5 @@
 """A sample of every version of the format ever released opens, and says what it said."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small classifier whose heads are known to solve its task, to interfere, or not to matter."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """Fine-tuning what others trained: BERT and GPT-2 folders as transformers writes them."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

@@ -1,7 +1,5 @@
 """Classifiers: they learn, see the same batches whatever their activation, and can be continued."""
 
-from __future__ import annotations
-
 import json
 import random
 import tomllib

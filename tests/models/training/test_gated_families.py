@@ -1,7 +1,5 @@
 """Gates, heads off and checkpoints with fewer heads in every kind of training."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

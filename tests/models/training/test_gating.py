@@ -1,7 +1,5 @@
 """Gates in a training: they find what was planted, can be gone on with, and stay in the weights."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

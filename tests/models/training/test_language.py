@@ -1,7 +1,5 @@
 """Training: the same result after a kill, a fair measure of bits per byte, clear refusals."""
 
-from __future__ import annotations
-
 import json
 import math
 

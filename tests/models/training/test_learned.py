@@ -1,7 +1,5 @@
 """gates.json and what becomes of it: runs of several trainings, scores of a study."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

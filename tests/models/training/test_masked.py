@@ -1,7 +1,5 @@
 """Masked tokens and tokenizers' language models: what is hidden, what is measured, what resumes."""
 
-from __future__ import annotations
-
 import math
 import tomllib
 

@@ -1,7 +1,5 @@
 """An encoder and a decoder that learn to write a second text."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The plan of a published Hourglass, as the page has it, and what its table says of the others."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

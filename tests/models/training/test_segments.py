@@ -1,7 +1,5 @@
 """Models of segments learn: the loss falls, what comes out opens, and a stop changes nothing."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What a new model begins with."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Training models of transformers, tiny and random, beside what that package computes."""
 
-from __future__ import annotations
-
 import json
 import warnings
 
