@@ -1,7 +1,5 @@
 """Captures of every kind of model on word pieces, made without a model: structured, not trained."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

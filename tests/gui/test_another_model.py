@@ -1,7 +1,5 @@
 """Whatever is opened, no view shows anything of the model before it: neither pictures nor words."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 

@@ -1,14 +1,22 @@
 """Starting: what is imported before the first paint, and what is missing on a machine."""
 
+import gc
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent, QObject
 
 from hgviz.gui import app, theme
+from hgviz.gui import selftest as proof
 from hgviz.gui.application import application
-from hgviz.gui.program import parameters
+from hgviz.gui.program import Program, parameters
+from hgviz.gui.samples import FIRST, SAMPLE
+from hgviz.gui.window import Window
+from hgviz.resources import resource
 
 HEAVY = (
     "numpy", "torch", "h5py", "matplotlib", "tokenizers", "psygnal", "pyqtgraph", "transformers",
@@ -95,3 +103,147 @@ def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
         assert sys.getswitchinterval() < 0.001
     finally:
         sys.setswitchinterval(before)
+
+
+# --- the demo and the selftest, off screen --------------------------------------------------------
+
+needs_sample = pytest.mark.skipif(
+    not resource(FIRST).exists() or not resource(SAMPLE).exists(),
+    reason="the sample is not there",
+)
+
+
+@needs_sample
+def test_the_demo_leaves_its_work_and_says_what_it_did(app, tmp_path, capsys):
+    assert proof.demo(tmp_path / "new" / "demo") == 0
+    found = {path.name for path in (tmp_path / "new" / "demo").iterdir()}
+    assert found == {"demo.h5", "window.png", "map.pdf", "levels.pdf"}
+    said = capsys.readouterr().out
+    assert "1:1, 1:2, 1:4" in said and "clearest head" in said
+
+
+@needs_sample
+def test_the_demo_can_be_done_twice_into_the_same_folder(app, tmp_path):
+    assert proof.demo(tmp_path) == proof.demo(tmp_path) == 0
+
+
+@pytest.mark.parametrize("kind", ["file", "below a file"])
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys, kind):
+    path = tmp_path / "taken"
+    path.write_text("not a folder")
+    assert proof.demo(path if kind == "file" else path / "demo") == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "taken" in said
+
+
+@needs_sample
+def test_the_selftest_passes(app, capsys):
+    assert proof.selftest() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "Everything works"
+    assert all(line.startswith("ok") for line in lines[:-1])
+
+
+def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
+    def broken():
+        raise FileNotFoundError("icons")
+
+    monkeypatch.setattr(proof, "_checks", lambda folder: [("one", broken), ("two", lambda: "fine")])
+    assert proof.selftest() == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "FAILED  one: FileNotFoundError: icons",
+        "ok      two: fine",
+        "1 failed",
+    ]
+
+
+@needs_sample
+@pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_first_picture_needs_no_model_in_any_mode_and_theme(app, mode, dark):
+    image = proof.window_picture(resource(FIRST), dark, mode)
+    ground = image.pixelColor(image.width() - 6, image.height() - 200).lightness()
+    assert (ground < 80) == dark
+
+
+# --- at every scale of the screen, pictures have its own pixels and nothing stands outside --------
+
+ROOT = Path(__file__).parents[2]
+LOOK = """
+import sys
+from hgviz.gui import app as apps, theme
+from hgviz.gui.window import Window
+from tests.making import make_capture
+
+ratio = float(sys.argv[1])
+app = apps.application()
+theme.apply(app, False)
+frame = Window()
+frame.resize(1100, 700)
+frame.show()
+from hgviz.gui.program import Program
+from PySide6.QtWidgets import QAbstractButton
+
+program = Program(frame, keep=False)
+program.session.put(capture=make_capture())
+program.settle()
+whole = frame.grab()
+assert whole.devicePixelRatio() == ratio
+assert (whole.width(), whole.height()) == (round(1100 * ratio), round(700 * ratio))
+for size in (16, 64):
+    drawn = theme.pixmap("eye", size)
+    assert (drawn.width(), drawn.devicePixelRatio()) == (round(size * ratio), ratio)
+for button in frame.findChildren(QAbstractButton):
+    if button.isVisible() and not button.icon().isNull():
+        sizes = [one.height() for one in button.icon().availableSizes()]
+        assert max(sizes) >= round(16 * ratio), (button.text(), sizes)
+    if button.isVisible():
+        corner = button.mapTo(frame, button.rect().bottomRight())
+        assert frame.rect().contains(corner), button.text()
+program.close()
+"""
+
+
+@pytest.mark.parametrize("ratio", ["1.5"])  # where rounding shows
+def test_pictures_have_the_pixels_of_the_screen(ratio, tmp_path):
+    screen = {"QT_SCALE_FACTOR": ratio, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK, ratio], env=os.environ | screen, cwd=ROOT,
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+# --- what is left to Python's garbage collector, which runs in whatever thread sets it off --------
+
+
+def deleted():
+    """Have Qt delete what waits for it."""
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def test_no_object_of_a_window_is_left_for_python_to_delete(app, capture, facts):
+    gc.collect()
+    frame = Window()
+    frame.show()
+    program = Program(frame)
+    program.session.put(capture=capture, facts=dict(facts))
+    for mode in ("inspect", "follow", "prune", "compare"):
+        program.session.put(mode=mode)
+        program.settle()
+    program.close()
+    frame.close()
+    frame.deleteLater()
+    deleted()
+    program = frame = None
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        found = [one for one in gc.garbage if isinstance(one, QObject)]
+        assert found  # there is a window in it, which Qt deleted
+        # the hints are the application's own, and outlive every window
+        left = {type(one).__name__ for one in found if shiboken6.isValid(one)} - {"QStyleHints"}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert not left

@@ -1,7 +1,5 @@
 """Charts: what one shows is a value; pyqtgraph draws it, and people zoom and read it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -33,7 +31,7 @@ from hgviz.gui.charts import (
     place_notes,
     thinned,
 )
-from tests.gui.viewing import picture
+from tests.gui.screen import picture
 
 
 def curve(count=21, slider=None, of="curve", notes=()):
@@ -93,7 +91,7 @@ def drag(chart, one, other, button=Qt.MouseButton.LeftButton):
     QTest.mouseRelease(chart, button, pos=other)
 
 
-# --- values -----------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 def test_an_axis_has_round_numbers_or_those_it_is_given():
@@ -196,7 +194,7 @@ def test_a_note_without_a_place_is_left_out():
     assert place_notes([Note("words", ())], scale, lambda words: (40.0, 16.0)) == []
 
 
-# --- what is seen -----------------------------------------------------------------------------
+# --- what is seen ---------------------------------------------------------------------------------
 
 
 def test_neither_the_window_nor_its_charts_import_pyqtgraph_before_one_is_drawn():
@@ -259,7 +257,7 @@ def test_numbers_below_an_axis_stand_apart(chart):
         assert len(ticks) >= 2 and (np.diff(x) > 0.8 * widest).all()
 
 
-# --- zoom -------------------------------------------------------------------------------------
+# --- zoom -----------------------------------------------------------------------------------------
 
 
 def test_the_wheel_and_keys_zoom_within_the_ends_and_a_double_click_shows_all(chart):
@@ -316,7 +314,7 @@ def test_a_zoom_stays_while_a_curve_grows_and_goes_with_another(chart):
     assert not chart.zoomed and panel.scale.ends[1] == 39
 
 
-# --- points -----------------------------------------------------------------------------------
+# --- points ---------------------------------------------------------------------------------------
 
 
 def test_the_value_under_the_pointer_is_told_with_its_interval(chart):
@@ -376,7 +374,7 @@ def test_an_empty_chart_takes_every_key_and_move(chart):
     assert chart.words == ""
 
 
-# --- the slider -------------------------------------------------------------------------------
+# --- the slider -----------------------------------------------------------------------------------
 
 
 def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
@@ -408,7 +406,7 @@ def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
     assert moves[-1][0] == 3  # two clicks show all of the chart: the mark is where it was
 
 
-# --- much, and long ---------------------------------------------------------------------------
+# --- much, and long -------------------------------------------------------------------------------
 
 
 def test_a_curve_that_grows_takes_no_more_items(chart):

@@ -16,7 +16,7 @@ from hgviz.gui.map import MapView
 from hgviz.gui.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
-from tests.gui.showing import shown
+from tests.gui.screen import shown
 from tests.making import byte_prompt, make_capture, make_factors
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."

@@ -1,303 +1,430 @@
-"""A study that is opened in the window: by itself, beside its model, and beside another one."""
+"""The page of a study: what it shows, live, by keys, and when its folder goes wrong."""
 
-from __future__ import annotations
+import shlex
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
+from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
-from hgviz.gui import sources
+from hgviz.core import finish
+from hgviz.gui import runs, sources
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.jobs import GOING
-from hgviz.models.config import HourglassConfig
-from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.store import open_study, write_study
-from tests.studying import make_study
+from hgviz.gui.help import find
+from hgviz.gui.samples import FIRST
+from hgviz.gui.sides import model_of
+from hgviz.gui.studies import COLUMNS, SweepPage
+from hgviz.resources import resource
+from hgviz.store import open_capture
+from hgviz.store.sweep import SweepFolder
+from hgviz.sweep import Cell, Standing
 
-OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
-
-
-@pytest.fixture(scope="session")
-def story(tmp_path_factory):
-    """Six windows of text."""
-    path = tmp_path_factory.mktemp("data") / "story.txt"
-    path.write_text("The bell rang, and the sand ran down. " * 160, encoding="utf-8")
-    return path
-
-
-@pytest.fixture(scope="session")
-def measured(checkpoint, story, tmp_path_factory):
-    """A study of the tiny hourglass on the story, with a curve."""
-    model = finish(tasks.load(str(checkpoint), "cpu"))
-    trials = finish(tasks.trials_of(model, story))
-    study = finish(tasks.importance(trials, {"gradient"}, "story.txt"))
-    study = finish(tasks.curve(trials, study, "michel", random=2, most=4))
-    return write_study(tmp_path_factory.mktemp("studies") / "heads.h5", study)
+STUDY = """
+title = "Which activation"
+question = "Does one need fewer heads?"
+asks = ["score", "curve", "compare"]
+seeds = {seeds}
+activations = ["softmax", "ymish"]
+methods = ["michel"]
+[[models]]
+name = "small"
+family = "bert"
+[[data]]
+name = "reviews"
+valid = "reviews.tsv"
+"""
+RIGHT = {"count": 8, "bits": "f0"}
 
 
-@pytest.fixture(scope="session")
-def stranger(tmp_path_factory):
-    """A folder with another model."""
-    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1"), positions="rotary")
-    folder = tmp_path_factory.mktemp("others") / "stranger"
-    save(folder, config, Hourglass(config).state_dict())
+def planned(seeds=(1, 2), models=("small",), methods=("michel", "random")):
+    """The cells of such a study, those first that others need."""
+    cells = []
+    for model in models:
+        for seed in seeds:
+            trained = []
+            for activation in ("softmax", "ymish"):
+                place = {
+                    "data": "reviews", "model": model, "activation": activation, "seed": str(seed),
+                }  # fmt: skip
+                train = Cell("train", {"plan": {"data": {}}, "of": place}, (), {}, place)
+                given = {"trained": train.key}
+                measure = Cell("measure", {**given, "arrays": ["change"]}, (train.key,), {}, place)
+                cells += [train, Cell("score", given, (train.key,), {}, place), measure]
+                cells += [
+                    Cell("curve", {**given, "method": one}, (train.key, measure.key), {},
+                         {**place, "method": one})
+                    for one in methods
+                ]  # fmt: skip
+                trained.append(train.key)
+            a, b = trained
+            given = {"a": {"trained": a}, "b": {"trained": b}}
+            cells.append(Cell("compare", given, (a, b), {}, place))
+    return cells
+
+
+def found_by(cell):
+    """What such a cell might find."""
+    value = 0.8 + 0.01 * int(cell.place["seed"]) + 0.02 * (cell.place["activation"] == "ymish")
+    curve = {
+        "method": cell.place.get("method", ""), "seed": 0, "unit": "accuracy", "examples": 8,
+        "order": [], "off": [0, 2, 4], "values": [value, value - 0.1, 0.5], "loss": [0.4] * 3,
+        "change": [0.0] * 3,
+    }  # fmt: skip
+    return {
+        "train": {"metric": "accuracy", "value": value},
+        "score": {"metric": "accuracy", "value": value, "low": value - 0.02, "high": value + 0.02,
+                  "loss": 0.4, "total": 8, "parameters": 1000, "right": RIGHT},
+        "measure": {"heads": 4, "examples": 8, "arrays": ["change"]},
+        "curve": {"heads": 4, "curves": [curve]},
+        "compare": {"answers": {"difference": {"value": 0.012, "low": -0.01, "high": 0.03},
+                                "agreement": 0.9}, "metrics": []},
+    }[cell.work]  # fmt: skip
+
+
+def finish_cell(folder, cell, host="node01"):
+    """Keep what a cell found."""
+    folder.keep(cell.key, found_by(cell), {"seconds": 2.0, "host": host})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A study of 22 cells of which nothing is done yet."""
+    found = SweepFolder(tmp_path / "study")
+    found.write_plan(STUDY.format(seeds=[1, 2]), planned())
+    return found
+
+
+@pytest.fixture
+def begun(folder):
+    """The same: a seed is done, one cell failed."""
+    cells = folder.cells()
+    for cell in cells:
+        if cell.place["seed"] == "1":
+            finish_cell(folder, cell)
+    second = [one for one in cells if one.place["seed"] == "2"]
+    folder.fail(second[5].key, "the loss is no number. Lower the rate", "Traceback: NaN")
     return folder
 
 
-def quiet(program):
-    return not any(one.state in GOING for one in program.session.work)
+@pytest.fixture
+def studied(program, begun):
+    """A program on the page of that study, everything drawn."""
+    show(program, begun)
+    return program
 
 
-def errors(program):
-    found = program.frame.findChildren(ErrorDialog)
-    return [one for one in found if not one.isHidden()]
-
-
-def said(view):
-    """What a pane says in place of its picture."""
-    return "\n".join(one.text() for one in view._notice.findChildren(QLabel))
-
-
-def open_(program, path, until):
-    program.commands.open_path(str(path))
+def show(program, folder):
+    """Open a folder and draw it."""
+    program.commands.show_sweep(tasks.sweep_at(folder.path), str(folder.path))
     QApplication.processEvents()
-    until(lambda: quiet(program))
     program.settle()
 
 
-def with_model(program, path, until):
-    open_(program, path, until)
-    until(lambda: program.session.capture is not None and quiet(program))
+# --- the page of a study: what it shows, live, by keys, and when its folder goes wrong ------------
 
 
-# --- by itself ------------------------------------------------------------------------------------
+@pytest.fixture
+def impatient(monkeypatch):
+    """Looks follow each other at once."""
+    monkeypatch.setattr(runs, "OFTEN", 0.02)
+    monkeypatch.setattr(runs, "SELDOM", 0.02)
 
 
-def test_a_study_is_shown_without_its_model(program, measured, until):
-    program.open_first([str(measured)])
-    until(lambda: program.session.study is not None)
+def key_of(session, work, **place):
+    return session.sweep.of(work, **place)[0].cell.key
+
+
+def test_without_a_study_there_are_four_modes(program):
+    modes = program.frame.toolbar.modes
+    shown = [name for name in modes.names if not modes._group.button(
+        modes.names.index(name)).isHidden()]  # fmt: skip
+    assert shown == ["inspect", "follow", "prune", "compare"]
+    program.session.put(mode="sweep")
+    assert program.frame.pages.currentWidget() is program.empty
+
+
+def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
+    program.commands.open_path(str(begun.path))
+    until(lambda: program.session.sweep is not None)
     program.settle()
-    session, page = program.session, program.prune
-    assert page.isVisible() and session.mode == "prune" and not errors(program)
-    study = open_study(measured)
-    assert session.score == "michel"  # which has a curve
-    assert {page.heads.colour.itemData(n) for n in range(page.heads.colour.count())} == {
-        "signed", "michel", "bertology", "fisher",
-    }  # fmt: skip
-    assert len(page.heads.wall.shades.heads) == len(study.heads)
-    assert page.curve.line.curve.order == study.curves[0].order
-    assert "is of tiny, which is not open" in said(page.live)
-    assert "heads.h5: tiny on story.txt" in said(page.live)
-    assert str(measured) in program.commands.opened_before
-    assert "tiny" in program.frame.windowTitle()
-    assert "Study heads.h5   ·   tiny on story.txt, " in program.frame.made_words.full
-    assert program.frame.toolbar.models.size_words.full == "study"
-    names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
-    assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
+    assert program.session.mode == "sweep"
+    assert program.frame.pages.currentWidget() is program.sweep
+    page = program.sweep
+    assert page.summary.head.title.text() == "Which activation"
+    assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
+    assert "the loss is no number" in page.cells.as_text()
+    assert program.frame.windowTitle().startswith("Which activation")
 
 
-def test_it_is_dropped_and_chosen_again_from_the_list(program, measured, tmp_path, until):
-    other = write_study(tmp_path / "other.h5", make_study())
-    program.frame.dropped.emit([str(other)])
-    until(lambda: program.session.study is not None)
-    assert len(program.session.masks) == 3
-    program.frame.toolbar.models.picked.emit(str(measured))
-    until(lambda: program.session.study.spec.name == "tiny")
-    assert not errors(program) and not program.session.masks  # nothing else was open
+def test_what_is_asked_off_the_thread_is_what_is_asked_here(studied, until):
+    page = studied.sweep
+    views = [one for one in page.views if one.isVisible()]
+    there = [one.as_text() for one in views]
+    for one in views:
+        one.refresh()
+    until(lambda: not studied.lanes.files.jobs and not studied.lanes.facts.jobs)
+    QApplication.processEvents()
+    assert [one.as_text() for one in views] == there and len(views) >= 4
 
 
-@pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
-@pytest.mark.parametrize("asked", ["classes", "next", "masked"])
-def test_every_page_can_be_looked_at(program, tmp_path, until, mode, asked):
-    path = write_study(tmp_path / "a.h5", make_study(asked=asked, done=0.5, off=((1, 0),)))
-    open_(program, path, until)
-    program.commands.run(mode)
-    for name in ("next_head", "next_layer", "switch_head", "keep_mask", "undo", "all_on"):
-        program.commands.run(name)
+def test_the_grid_follows_the_folder_whoever_writes_it(studied, begun, until, impatient):
+    session = studied.session
+    key = key_of(session, "train", seed="2", activation="softmax")
+    cell = next(one for one in begun.cells() if one.key == key)
+    studied.commands.watching.look()
+    finish_cell(begun, cell, "node02")
+    until(lambda: session.sweep.counts["done"] == 12)
+    until(lambda: "12 done" in studied.sweep.summary.counts.full)
+
+
+def test_cells_are_sorted_walked_and_opened_by_keys(studied):
+    table, session = studied.sweep.cells.table, studied.session
+    table.setFocus()
+    table.sortByColumn(COLUMNS.index("State"), Qt.SortOrder.DescendingOrder)
+    names, *rows = studied.sweep.cells.as_table()
+    states = [row[names.index("State")] for row in rows]
+    assert len(rows) == 22 and states.index("waiting") < states.index("done")
+    QTest.keyClick(table, Qt.Key.Key_Home)
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    studied.settle()
+    assert session.cell == session.sweep.standings[table.number].cell.key
+    assert studied.sweep.cell.place.text() in studied.frame.chosen_words.full
+    studied.commands.choose_cell(key_of(session, "compare", seed="2"))
+    assert session.sweep.standings[table.number].cell.key == session.cell
+    asked = []
+    studied.sweep.cells.asked.connect(asked.append)
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert asked == ["open_cell"]
+
+
+def test_each_state_has_an_icon_and_a_word(studied):
+    rows, column = studied.sweep.cells.table.rows, COLUMNS.index("State")
+    by_state = {}
+    for number, standing in enumerate(rows.standings):
+        icon = rows.data(rows.index(number, column), Qt.ItemDataRole.DecorationRole)
+        assert rows.data(rows.index(number, column), Qt.ItemDataRole.DisplayRole)
+        by_state[standing.state] = icon.cacheKey()
+    assert len(set(by_state.values())) == len(by_state) == 4
+
+
+def test_a_cell_that_failed_has_its_details_folded(studied):
+    page, session = studied.sweep, studied.session
+    key = next(one.cell.key for one in session.sweep.standings if one.state == "failed")
+    studied.commands.choose_cell(key)
+    studied.settle()
+    assert page.cell.details.isHidden() and page.cell.open.isHidden()
+    page.cell.fold.click()
+    assert page.cell.details.isVisible() and "Traceback" in page.cell.details.toPlainText()
+
+
+def test_the_command_that_runs_the_study_is_copied(studied):
+    session = studied.session
+    studied.sweep.summary.run.click()
+    words = shlex.split(QGuiApplication.clipboard().text())
+    out = session.sweep.path
+    assert words == ["hgviz", "study", "run", session.sweep_file, "-o", out, "--again"]
+
+
+def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient, monkeypatch):
+    looks = []
+    look = runs.tasks.sweep_at
+    monkeypatch.setattr(runs.tasks, "sweep_at",
+                        lambda *given: looks.append(1) or look(*given))  # fmt: skip
+    studied.session.put(mode="inspect")
+    until(lambda: not studied.lanes.watch.jobs)
+    looks.clear()
+    studied.commands.watching.look()
+    for _ in range(20):
         QApplication.processEvents()
-        program.settle()
-    assert not errors(program)
+    assert not looks
+    studied.session.put(mode="sweep")
+    studied.commands.watching.look()
+    until(lambda: looks)
 
 
-def test_heads_that_were_off_all_along_are_off(program, tmp_path, until):
-    open_(program, write_study(tmp_path / "a.h5", make_study(off=((1, 0),))), until)
-    assert program.session.off == {HeadId(1, 0)}
+def test_a_folder_that_is_deleted_leaves_what_was_seen_with_a_word(
+    studied, begun, until, impatient
+):
+    shutil.rmtree(begun.path)
+    studied.commands.watching.look()
+    until(lambda: studied.session.sweep_trouble)
+    studied.settle()
+    assert studied.sweep.summary.trouble.isVisible()
+    assert studied.session.sweep.counts["done"] == 11
+    assert not [one for one in studied.frame.findChildren(ErrorDialog) if one.isVisible()]
 
 
-def test_a_study_in_which_nothing_is_measured_is_shown(program, tmp_path, until):
-    names = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
-    bare = make_study(done=0.0, without=names, curves=0)
-    open_(program, write_study(tmp_path / "a.h5", bare), until)
-    assert program.prune.isVisible() and not errors(program)
+def test_a_file_that_is_no_study_file_is_said_in_a_dialog(program, tmp_path, until):
+    path = tmp_path / "a.toml"
+
+    def dialogs():
+        return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
+
+    for content in ("asks = 3", "[[models]]", "title = ", "\x00", '[model]\nfamily = "bert"'):
+        path.write_text(content)
+        program.commands.open_path(str(path))
+        until(dialogs)
+        lines = dialogs()[0].error.lines
+        assert len(lines) == 3 and all(lines) and program.session.sweep is None
+        dialogs()[0].finish()
+        QApplication.processEvents()
 
 
-def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
-    path = write_study(tmp_path / "a.h5", make_study())
-    path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(HgvizError, match="cannot be read"):
-        finish(sources.look(str(path)))
+def test_a_damaged_result_is_said_once_and_closes_nothing(program, begun, until):
+    cell = next(one for one in begun.cells() if begun.is_done(one.key))
+    begun.result_at(cell.key).write_text("{")
+    program.commands.open_path(str(begun.path))
+
+    def dialogs():
+        return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
+
+    until(lambda: dialogs() or program.session.sweep is not None)
+    if dialogs():
+        assert cell.key in dialogs()[0].error.what
+        dialogs()[0].finish()
 
 
-# --- with its model -------------------------------------------------------------------------------
+def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studied):
+    page = studied.sweep
+    content = page.reached._found.content
+    assert content.groups == ("softmax", "ymish") and len(content.marks()) == 2
+    assert page.reached.figure(studied.session).kind == "seeds"
+    page.show_chart("budgets")
+    studied.settle()
+    lines = {one.label for plot in page.budgets._found.content.plots for one in plot.lines}
+    assert lines == {"michel", "random orders"}
+    QTest.mouseMove(page.budgets.chart, page.budgets.chart.where(0).toPoint())
+    QApplication.processEvents()
+    assert page.budgets.chart.card.isVisible() and "of heads off" in page.budgets.chart.card.text
 
 
-def test_its_model_is_found_among_those_opened_before(program, measured, checkpoint, until):
-    program.commands.opened_before[str(checkpoint)] = "tiny"
-    open_(program, measured, until)
-    button = program.prune.live._notice.findChildren(type(program.prune.live.change))[0]
-    QTest.keyClick(button, Qt.Key.Key_Space)
-    until(lambda: program.session.capture is not None and quiet(program))
+def test_nothing_done_is_said_where_charts_will_be(program, folder):
+    show(program, folder)
+    page = program.sweep
+    assert page.reached.empty[0] == "No model is scored yet"
+    assert page.summary.counts.full == "22 waiting"
+    assert page.reached.figure(program.session) is None
+
+
+def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
+    studied.commands.run("close_sweep")
+    assert studied.session.sweep is None and studied.session.mode == "inspect"
+    assert studied.frame.pages.currentWidget() is studied.empty
+
+
+def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, until):
+    path = tmp_path / "asked.toml"
+    path.write_text(
+        'asks = ["score"]\nseeds = [1, 2]\n[[models]]\nname = "tiny"\nfamily = "bert"\n'
+        'goal = "classes"\nd_model = 16\nn_heads = 2\nn_layers = 1\nmax_positions = 32\n'
+        '[tokenizer]\nkind = "wordpiece"\nsize = 300\n[recipe]\nsteps = 1\n[[data]]\n'
+        'train = ["sample/reviews.tsv"]\nvalid = "sample/reviews.tsv"\n'
+    )
+    found = finish(sources.look(str(path)))
+    program.commands.show_sweep(found.sweep, found.path)
     program.settle()
-    session = program.session
-    assert session.checkpoint == str(checkpoint) and session.study is not None
-    assert session.mode == "prune" and "Choose data" in said(program.prune.live)
+    assert program.sweep.summary.counts.full == "4 waiting"
+    assert program.session.sweep.path == str(tmp_path / "asked")
+    assert not (tmp_path / "asked").exists()
 
 
-def test_another_checkpoint_is_refused_and_the_study_stays(
-    program, measured, stranger, checkpoint, until
-):
-    open_(program, measured, until)
-    program.commands._studied_chosen(str(stranger))
-    until(lambda: errors(program))
-    (dialog,) = errors(program)
-    assert dialog.error.what == "stranger is not the model of this study"
-    assert dialog.default.text() == "Choose another…" and program.session.study is not None
-    dialog.finish()
-    program.commands._studied_chosen(str(checkpoint))
-    until(lambda: program.session.capture is not None and quiet(program))
-    assert program.session.study is not None
+def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studied):
+    session = studied.session
+    one = session.sweep.of("train")[0].cell
+    capture = open_capture(resource(FIRST))
+    assert model_of(session, capture) == capture.spec.name
+    trained = replace(capture.spec, name=one.key)
+    assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"
+    kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
+    assert runs.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
+    assert runs.trained_as(None, one.key) == ""
 
 
-def test_on_its_own_data_it_goes_on_and_on_other_data_nothing_is_mixed(
-    program, measured, checkpoint, story, tmp_path, until
-):
-    with_model(program, checkpoint, until)
-    open_(program, measured, until)
-    session, pruning = program.session, program.commands.pruning
-    assert session.checkpoint == str(checkpoint) and session.mode == "prune"
-    pruning.use(str(story))
-    until(lambda: session.trial is not None and session.trial.done)
-    assert pruning.known is session.study
-    program.commands.run("keep_mask")
-    pruning.switch(OFF)
-    until(lambda: session.trial.done and session.trial.off == OFF)
-    program.commands.run("keep_mask")
-    pruning.measure(frozenset({"gradient", "token_gradient"}))
-    until(lambda: not pruning.measuring)
-    assert np.allclose(session.study.gradient, open_study(measured).gradient, atol=1e-4)
-    assert session.study.token_gradient is not None and len(session.study.curves) == 3
-    other = tmp_path / "other.txt"
-    other.write_text("Another text, about nothing. " * 160, encoding="utf-8")
-    pruning.use(str(other))
-    until(lambda: session.trial is not None and session.trial.done)
-    assert session.study is not None and pruning.known is None
-    whole, pair = session.masks
-    assert (whole.name, whole.score, whole.change) == ("Whole model", None, None)
-    assert pair.score == session.trial.paired.score and pair.score.total == session.trial.total
-    assert "other data" in program.frame.actions_by_name["trace_curve"].toolTip()
-    pruning.measure(frozenset({"gradient"}))
-    until(lambda: not pruning.measuring)
-    assert session.study.path == "" and not session.study.curves
-    assert session.study.data == "other.txt"
+def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):
+    place = {"data": "reviews", "model": "small", "activation": "own", "seed": "1"}
+    cell = Cell("score", {"checkpoint": "small"}, (), {}, place)
+    folder = SweepFolder(tmp_path / "study")
+    folder.write_plan(STUDY.format(seeds=[1]), [cell])
+    finish_cell(folder, cell)
+    show(program, folder)
+    assert "small" in program.sweep.reached.as_text()
+    assert "own" not in program.sweep.reached._found.content.groups
 
 
-def test_opening_it_keeps_the_score_on_the_same_examples(
-    program, measured, checkpoint, story, until
-):
-    with_model(program, checkpoint, until)
-    session, pruning = program.session, program.commands.pruning
-    pruning.use(str(story))
-    until(lambda: session.trial is not None and session.trial.done)
-    before = session.trial
-    open_(program, measured, until)
-    assert session.trial is before and pruning.known is session.study
+def test_what_cells_found_is_said_in_words():
+    by = {one.work: Standing(one, "done", found_by(one), seconds=75.0) for one in planned()}
+    assert runs.value(by["score"]).startswith("accuracy 84.0")
+    assert runs.value(by["measure"]) == "4 heads on 8 examples"
+    assert "to 50.0" in runs.value(by["curve"])
+    assert runs.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
+    assert ("Took", "75 s") in runs.facts(by["train"])
 
 
-def test_opening_it_while_heads_are_measured_stops_that(
-    program, measured, checkpoint, story, until
-):
-    with_model(program, checkpoint, until)
-    session, pruning = program.session, program.commands.pruning
-    pruning.use(str(story))
-    until(lambda: session.trial is not None and session.trial.done)
-    pruning.measure(frozenset({"shapley"}))
-    until(lambda: session.study is not None)
-    program.commands.open_path(str(measured))
-    until(lambda: session.study.path == str(measured))
-    until(lambda: quiet(program))
-    assert session.study.shapley is None and session.study.path == str(measured)
+@pytest.mark.parametrize("found", [{}, {"metric": 3}, {"curves": []}, {"answers": None}])
+def test_results_of_another_version_are_shown_without_what_they_lack(found):
+    for one in planned():
+        assert runs.value(Standing(one, "done", found)) == ""
 
 
-def test_a_study_of_some_rows_goes_on_with_the_same_rows(program, checkpoint, tmp_path, until):
-    text = tmp_path / "long.txt"
-    text.write_text("The bell rang, and the sand ran down. " * 400, encoding="utf-8")
-    model = finish(tasks.load(str(checkpoint), "cpu"))
-    trials = finish(tasks.trials_of(model, text, limit=3))
-    study = finish(tasks.importance(trials, {"gradient"}, "long.txt"))
-    with_model(program, checkpoint, until)
-    open_(program, write_study(tmp_path / "a.h5", study), until)
-    program.commands.pruning.use(str(text))
-    until(lambda: program.session.trial is not None and program.session.trial.done)
-    assert program.commands.pruning.known is not None
+# --- the page of a study as tables, and what its facts are ----------------------------------------
 
 
-def test_what_is_saved_opens_as_it_was(program, measured, checkpoint, story, tmp_path, until):
-    with_model(program, checkpoint, until)
-    session, pruning = program.session, program.commands.pruning
-    pruning.use(str(story))
-    until(lambda: session.trial is not None and session.trial.done)
-    pruning.measure(frozenset({"gradient"}))
-    until(lambda: session.study is not None and not pruning.measuring)
-    pruning.switch(OFF)
-    until(lambda: session.trial.done and session.trial.off == OFF)
-    program.commands.run("keep_mask")
-    before, masks = session.study, session.masks
-    path = tmp_path / "saved.h5"
-    program.commands._save_study(str(path))
-    until(lambda: path.exists() and quiet(program))
-    pruning.drop("2 off")
-    open_(program, path, until)
-    assert session.masks == masks and session.masks[0].name == "2 off"
-    assert np.array_equal(session.study.gradient, before.gradient)
-    assert session.study.data_digest == before.data_digest and pruning.known is not None
+def test_every_view_gives_its_values_as_a_table(studied):
+    page, session = studied.sweep, studied.session
+    studied.commands.choose_cell(session.sweep.of("score", seed="1")[0].cell.key)
+    for name in ("budgets", "reached"):
+        page.show_chart(name)
+        studied.settle()
+    for view in page.views:
+        names, *rows = view.as_table()
+        assert rows and all(len(row) == len(names) for row in rows), view
+        assert not any("\t" in cell or "\n" in cell for row in rows for cell in row)
+    grid = dict(zip(*page.cells.as_table()[:2], strict=True))
+    assert grid["State"] == "done" and float(grid["Value"]) == 81.0 and grid["Took, s"] == "2.0"
+    facts = dict(page.cell.as_table()[1:])
+    assert (facts["Metric"], facts["Low"], facts["High"]) == ("accuracy", "79.0", "83.0")
+    assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
+    assert page.summary.as_table() == [
+        ["State", "Cells"], ["done", "11"], ["waiting", "5"], ["failed", "1"],
+        ["blocked", "5"],
+    ]  # fmt: skip
+    mean = [row for row in page.reached.as_table() if "mean" in row]
+    assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
 
 
-# --- beside another model -------------------------------------------------------------------------
+def test_a_study_that_is_not_there_has_no_table(program):
+    assert [view.as_table() for view in program.sweep.views] == [None] * 5
 
 
-def test_beside_another_model_it_is_asked_first(program, measured, stranger, until):
-    with_model(program, stranger, until)
-    session = program.session
-    before = session.capture
-    open_(program, measured, until)
-    (dialog,) = errors(program)
-    assert dialog.error.what == "heads.h5 is a study of another model"
-    assert dialog.error.why == "it measured tiny, and stranger is open"
-    QTest.keyClick(dialog, Qt.Key.Key_Escape)
-    assert session.capture is before and session.study is None and session.mode == "inspect"
-    open_(program, measured, until)
-    (dialog,) = errors(program)
-    dialog.default.click()
+def test_every_fact_says_what_it_is_and_where_from(studied):
+    page = studied.sweep
+    for one in studied.session.sweep.standings:
+        studied.commands.choose_cell(one.cell.key)
+        page.cell.settle()
+        shown = [(name, words) for name, words in page.cell._facts if not name.isHidden()]
+        assert shown and all(name.toolTip() and words.toolTip() for name, words in shown)
+    rows, tip = page.cells.table.rows, Qt.ItemDataRole.ToolTipRole
+    across = Qt.Orientation.Horizontal
+    assert all(rows.headerData(at, across, tip) for at in range(rows.columnCount()))
+    assert "√n" in page.reached.head.title.toolTip()
+
+
+def test_a_pane_that_is_empty_says_so(program, folder):
+    show(program, folder)
+    page = program.sweep
+    page.show_chart("budgets")
     program.settle()
-    assert session.study is not None and session.spec.digest == session.study.spec.digest
-    assert session.model is None and session.capture is None and session.checkpoint == ""
-    assert "is of tiny, which is not open" in said(program.prune.live)
+    for view in (page.cell, page.reached, page.budgets):
+        assert view._notice is not None
 
 
-def test_another_model_closes_the_study(program, measured, stranger, until):
-    open_(program, measured, until)
-    with_model(program, stranger, until)
-    assert program.session.study is None and not program.session.masks
-
-
-def test_a_model_is_not_asked_for_once_its_study_has_gone(program):
-    """It is looked for while something else may be opened."""
-    program.commands._model_found("")
-    program.commands._studied_chosen("somewhere")
-    assert not program.frame.findChildren(QFileDialog) and not program.session.work
+def test_every_pane_has_its_page(app):
+    page = SweepPage()
+    topics = [view.topic for view in page.views]
+    page.deleteLater()
+    assert len(set(topics)) == 5 and all(find(topic) for topic in (*topics, "export"))

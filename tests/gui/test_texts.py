@@ -7,18 +7,19 @@ from threading import Event
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import Qt as GuiQt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.texts import place
-from hgviz.core import HgvizError, Item, Step, finish
+from hgviz.core import HgvizError, Item, Selection, Step, finish
 from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobs import GOING
 from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
-from tests.gui.showing import shown
-from tests.making import make_capture
+from tests.gui.screen import shown
+from tests.making import make_capture, stranger
 
 LABELS = ("negative", "positive")
 ODD = {3: "Ein Café,\nsehr GUT\tund teuer", 4: "<b>bold</b> & more", 5: "שלום עולם"}
@@ -445,3 +446,33 @@ def test_a_file_without_texts_is_refused_in_words(with_model, until, tmp_path, c
     assert "odd.txt" in error.what and "Traceback" not in str(error)
     assert with_model.session.capture is before
     assert not (tmp_path / "out.h5").exists()
+
+
+# --- what a stranger wrote for text and tokens is plain text in the window, however long it is ----
+
+
+def test_markup_controls_and_millions_of_characters_are_plain_text(program):
+    capture = stranger(make_capture("abcdefghij" * 4, (1, 2), 2))
+    found = finish(sources.measure(capture))
+    program.session.put(capture=capture, facts=found.facts)
+    program.settle()
+    for token in range(8):
+        program.session.put(selection=Selection(1, 0, token, 4))
+        program.settle()
+        QApplication.processEvents()
+        for said, rich in words_on_screen():
+            assert not {"\0", "\x1b", "\u202e"} & {*said}, said[:80]
+            assert len(said) < 5000, said[:80]
+            assert not rich or ("<img" not in said and "<b>x" not in said), said[:80]
+
+
+def words_on_screen():
+    """What labels, titles and tips show, and whether Qt takes it for markup."""
+    for widget in QApplication.allWidgets():
+        yield widget.toolTip(), GuiQt.mightBeRichText(widget.toolTip())
+        yield widget.windowTitle(), False
+        yield widget.accessibleName(), False
+        if isinstance(widget, QLabel):
+            form, said = widget.textFormat(), widget.text()
+            auto = form == Qt.TextFormat.AutoText and GuiQt.mightBeRichText(said)
+            yield said, auto or form == Qt.TextFormat.RichText

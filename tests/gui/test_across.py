@@ -1,0 +1,231 @@
+"""The look Across levels: one map and bars; what is chosen, pointed at, missing."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.analysis.resolution import rollout
+from hgviz.core import HeadId, Selection, finish, replace
+from hgviz.gui import across as composed
+from hgviz.gui import heatmap
+from hgviz.gui.across import AcrossView, Kept
+from hgviz.gui.tiles import Tiles
+from hgviz.recipe import Recipe
+from hgviz.session import Session
+from tests.analysis.planting import hourglass, letters, plant, translated
+from tests.making import make_capture
+
+TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
+
+
+@pytest.fixture
+def shown(app):
+    """A view of a capture, alone and off screen."""
+    made = []
+
+    def show(capture, **fields):
+        session = Session()
+        session.put(capture=capture, text=TEXT, **fields)
+        view = AcrossView()
+        view.session = session
+        view.resize(760, 640)
+        view.settle()
+        made.append(view)
+        return view, session
+
+    yield show
+    for one in made:
+        one.session = None
+        one.deleteLater()
+
+
+def small(**kind):
+    return hourglass(letters(TEXT[:22]), (1, 2, 6), **kind)
+
+
+def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
+    capture = small()
+    view, _ = shown(capture, selection=Selection(0, 0, 15))
+    wanted = rollout(capture)
+    opened = view._across.opened
+    np.testing.assert_allclose(opened.source.map.read(0), wanted, atol=1e-7)
+    np.testing.assert_allclose(dict(view.bars.lanes)["rollout"], wanted[15], atol=1e-7)
+    pixels = view.canvas.pixels
+    assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
+    assert "comes most from" in view.canvas.sentence.text()
+    assert "stayed at 1:1, from" in view.canvas.sentence.text()
+    assert "went to 1:4" not in view.canvas.sentence.text()  # this one has 1:2 and 1:6
+    parts = np.stack(view._across.row.levels)
+    np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
+    assert "by 1:6" in view.bars.said_at(QPointF(view.bars.along.edges(3)[0] + 90, 10))
+    assert view.canvas.cross.row == 15
+
+
+def test_the_bars_are_walked_by_keys_and_copied_as_a_table(shown):
+    view, session = shown(small(), selection=Selection(0, 0, 15, 8))
+    QTest.keyClick(view.bars, Qt.Key.Key_Right)
+    view._follow()
+    assert session.selection.key == view.bars.chosen == 9
+    titles, *rows = view.as_table()
+    found = [float(row[titles.index("Rollout")]) for row in rows]
+    assert found == pytest.approx(view._across.row.weights[0])
+
+
+def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
+    capture = small()
+    view, session = shown(capture, selection=Selection(0, 1, 15))
+    for index, recipe in (
+        (1, Recipe(fuse="max")), (2, Recipe(fuse="min")), (3, Recipe(heads=(HeadId(0, 1),))),
+    ):  # fmt: skip
+        view.choices.fuse.setCurrentIndex(index)
+        view.settle()
+        found = view._across.opened.source.map.read(0)
+        np.testing.assert_allclose(found, rollout(capture, recipe=recipe), atol=1e-7)
+        assert view.figure(session).recipe == recipe
+    view.choices.fuse.setCurrentIndex(0)
+    view.choices.residual.setCurrentIndex(view.choices.residual.findData(0.9))
+    view.settle()
+    wanted = rollout(capture, recipe=Recipe(residual=0.9))
+    np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
+
+
+def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(shown):
+    random = np.random.default_rng(0)
+    capture = plant(letters(TEXT[:9]), [random.normal(size=(2, 9, 9))], causal=False, signed=True)
+    view, _ = shown(capture, selection=Selection(0, 0, 4, 2))
+    view.choices.signed.setChecked(True)
+    view.settle()
+    assert view._across.opened.source.signed and view._across.opened.mass is not None
+    assert not view.choices.residual.isEnabled()
+    assert "all layers multiplied" in view.canvas.sentence.text()
+    view.choices.signed.setChecked(False)
+    assert view.choices.residual.isEnabled()
+
+
+def test_the_sentence_says_how_much_of_an_answer_went_to_each_level(shown):
+    capture = small()
+    view, _ = shown(capture, selection=Selection(0, 0, 15))
+    outer, inner = (float(one.through[0]) for one in view._across.row.crossings)
+    said = view.canvas.sentence.text()
+    for share, way in (
+        (1 - outer, "stayed at 1:1"),
+        (outer - inner, "went to 1:2"),
+        (inner, "went to 1:6"),
+    ):
+        assert f"{heatmap.share(round(share, 6))} {way}, from" in said
+
+
+def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):
+    view, session = shown(small(), selection=Selection(0, 0, 15))
+    view.canvas.clicked.emit(12, 3)
+    assert (session.selection.query, session.selection.key) == (12, 3)
+    view.settle()
+    assert "9 letters back" in view.canvas.sentence.text()
+    QTest.keyClick(view.canvas, Qt.Key.Key_Down)
+    assert session.selection.query == 13
+    QTest.keyClick(view.canvas, Qt.Key.Key_Escape)
+    assert session.selection.key is None
+    view.canvas.pointed.emit((8, 2))
+    assert (session.hover.query, session.hover.key) == (8, 2)
+    view.canvas.pointed.emit(None)
+    assert session.hover is None
+    view.bars.picked.emit(5)
+    assert session.selection.key == 5
+
+
+def test_a_decoder_has_the_source_first_and_says_its_share(shown):
+    capture = translated(letters(TEXT[:7]), letters(TEXT[:5]))
+    layer = next(one.index for one in capture.spec.layers if one.role == "cross")
+    view, session = shown(capture, selection=Selection(layer, 0, 3))
+    assert view._across.opened.source.shape == (5, 12)
+    assert "comes from the source" in view.canvas.sentence.text()
+    view.canvas.clicked.emit(2, 4)  # a token of the source
+    assert (session.selection.query, session.selection.key) == (2, 4)
+    view.canvas.clicked.emit(2, 9)  # of the target, which this layer has no key for
+    assert (session.selection.query, session.selection.key) == (2, None)
+    session.put(selection=Selection(0, 0, 6, 1))  # in the encoder: the last answer is shown
+    view.settle()
+    assert view._across.query == 4
+    view.canvas.clicked.emit(2, 2)
+    assert session.selection.query == 6
+
+
+def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
+    monkeypatch.setattr(composed, "WHOLE", 10)
+    view, _ = shown(small(), selection=Selection(0, 0, 15))
+    assert view._across.opened is None and view.bars.isVisibleTo(view)
+    assert not view.canvas.isVisibleTo(view)
+    assert "up to 10 letters" in view.why.text()
+    assert view.bars.lanes[0][1].shape == (22,)
+
+
+def test_what_cannot_be_composed_is_said_in_the_pane(shown):
+    capture = small()
+    partial = replace(capture, maps=(*capture.maps[:-1], None))
+    view, _ = shown(partial)
+    assert "ll levels together need every layer" in view._notice.accessibleName() + " ".join(
+        label.text() for label in view._notice.findChildren(type(view.head.title))
+    )
+    empty, _ = shown(None)
+    assert empty._notice.said[0][0] == "No attention to compose yet"
+
+
+def test_what_is_pointed_at_in_the_next_text_is_not_looked_up_in_this_one(shown):
+    view, session = shown(small())
+    before = view.canvas.sentence.text()
+    session.put(capture=make_capture("A longer text than the one before. " * 3))
+    session.put(hover=Selection(0, 0, 90, 80))
+    view.noticed("hover")
+    assert view.canvas.sentence.text() == before
+    view.settle()
+    assert view._across.of is session.capture
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_tiny_texts_are_drawn(shown, tokens):
+    view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
+    view.grab()
+    assert view._across.opened.source.shape == (tokens, tokens)
+
+
+def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
+    view, _ = shown(small(), selection=Selection(0, 0, 15))
+    assert view.bars.isVisibleTo(view)
+    view.resize(500, 300)
+    view._fit_parts()
+    assert not view.bars.isVisibleTo(view)
+
+
+@pytest.fixture
+def opened(program):
+    """A program with a small capture in it."""
+    capture = make_capture(TEXT[:22], (1, 2), heads=2)
+    program.session.put(capture=capture, selection=Selection(0, 0, 15))
+    program.settle()
+    return program
+
+
+def test_the_look_is_there_with_its_key_and_follows_the_session(opened):
+    opened.commands.run("look_across")
+    opened.settle()
+    assert opened.session.look == "across"
+    view = next(one for one in opened.inspect.looks if one.name == "across")
+    assert view.isVisible() and view._across.opened is not None
+    before = view._across.query
+    opened.session.select(query=before - 3)
+    opened.settle()
+    assert view._across.query == before - 3
+    opened.session.put(dark=True)
+    QApplication.processEvents()
+    opened.settle()
+    assert "rollout" in view.bars.said_at(QPointF(view.bars.width() // 2, 10))
+
+
+def test_it_comes_by_steps_through_a_lane_too(opened, until):
+    view = next(one for one in opened.inspect.looks if one.name == "across")
+    opened.session.put(look="across")
+    until(lambda: view._across is not None and view._across.opened is not None)
+    whole = finish(Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe()))
+    np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)

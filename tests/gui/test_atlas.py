@@ -1,0 +1,164 @@
+"""Small maps tell the truth: pooled, never averaged, masked where masked."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hgviz import palettes
+from hgviz.core import HeadId
+from hgviz.gui.atlas import Thumb, coloured, compose, fitted, largest, painted, places, seen, thumb
+from hgviz.maps import Rule
+from tests.making import make_capture
+
+TABLE = palettes.colours("viridis")
+SIGNED = palettes.colours("blue-red")
+
+
+def small(values, slope=None, signed=False, kind="map"):
+    values = np.asarray(values, np.float32)
+    return Thumb(values, values.shape, slope, signed, 0.5, kind)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 70), st.integers(0, 5), st.booleans())
+def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed):
+    values = np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)
+    if not signed:
+        values = np.abs(values)
+    out = fitted(values, size, size, signed)
+    assert out.shape == (size, size)
+    assert set(out.ravel()) <= set(values.ravel())
+    assert np.abs(out).max() == np.abs(values).max()
+
+
+def test_the_map_of_a_layer_is_pooled_as_its_summary(capture):
+    one = thumb(capture, capture.maps[0], capture.spec.layers[0], 3)
+    whole = capture.maps[0].read(3)
+    step = one.shape[0] // one.values.shape[0]
+    assert np.array_equal(one.values[:3, :3], _pooled(whole, step)[:3, :3])
+
+
+def _pooled(values, step):
+    rows, columns = (one // step * step for one in values.shape)
+    return values[:rows, :columns].reshape(rows // step, step, -1, step).max(axis=(1, 3))
+
+
+@pytest.mark.parametrize("layer", [0, 2, 4, 8, 10])
+def test_what_is_seen_is_what_the_rule_sees(capture, layer):
+    one = capture.spec.layers[layer]
+    _, queries, keys = capture.maps[layer].shape
+    values = np.zeros((queries, keys), np.float32)
+    mine = Thumb(
+        values, (queries, keys), thumb(capture, capture.maps[layer], one, 0).slope, False, 0
+    )
+    stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
+    i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
+    assert np.array_equal(seen(mine), j < i + stride[0])
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_small_maps_of_heads_that_stream_are_clear_where_these_see_nothing(step):
+    rule = Rule(1.0, ("softmax",), (None,), causal=True).streamed((0,), (3, 7))
+    cells = rule.sees(np.arange(48), np.arange(48))
+    some = cells.reshape(48 // step, step, 48 // step, step).any((1, 3))
+    one = Thumb(np.zeros(some.shape, np.float32), (48, 48), 1.0, False, 0.0, near=(3, 7))
+    assert np.array_equal(seen(one), some)
+
+
+def test_masked_cells_are_clear_and_zero_is_the_colour_of_zero():
+    out = painted(small(np.eye(4), slope=1.0), 4, 4, 1.0, TABLE)
+    assert (out[np.triu_indices(4, 1)] == 0).all()
+    assert (out[np.tril_indices(4)][:, 3] == 255).all()
+    assert tuple(out[2, 0, :3][::-1]) == tuple(TABLE[0])
+    assert tuple(out[2, 2, :3][::-1]) == tuple(TABLE[255])
+
+
+def test_the_diagonal_has_no_teeth_at_any_size():
+    values = np.tril(np.ones((68, 68), np.float32))
+    for size in (30, 56, 66, 68, 90, 132):
+        out = painted(small(values, slope=1.0), size, size, 1.0, TABLE)
+        there = out[out[..., 3] > 0]
+        assert (there[:, :3] == TABLE[255][::-1]).all()
+
+
+def test_signed_maps_are_symmetric_and_zero_is_the_middle():
+    out = coloured(np.array([-1.0, 0.0, 1.0], np.float32), True, SIGNED)
+    assert tuple(out[0, :3][::-1]) == tuple(SIGNED[0])
+    assert tuple(out[2, :3][::-1]) == tuple(SIGNED[255])
+    assert np.abs(out[1, :3][::-1].astype(int) - SIGNED[127]).max() <= 2
+
+
+def test_early_rows_do_not_set_the_scale():
+    values = np.full((80, 80), 0.1, np.float32)
+    values[:5] = 1.0
+    assert largest(small(np.tril(values), slope=1.0)) == pytest.approx(0.1)
+    assert largest(small(values)) == pytest.approx(1.0)
+    assert largest(small(np.zeros((0, 0)))) == 0
+
+
+def test_windows_are_read_without_their_zeros():
+    capture = make_capture(windowed=True)
+    for layer in (2, 4, 8, 10):
+        one, known = capture.spec.layers[layer], capture.maps[layer]
+        found = places(known, one, 2)
+        whole = known.read(2)
+        if one.role == "up":
+            whole = whole.T
+        assert found.sum() == pytest.approx(whole.sum(), rel=1e-5)
+        assert found.shape[1] == one.window
+        assert np.array_equal(found[3], whole[3, 3 * one.window : 4 * one.window])
+
+
+def test_one_key_per_window_is_told_apart():
+    capture = make_capture(windowed=True)
+    up = thumb(capture, capture.maps[10], capture.spec.layers[10], 0)
+    down = thumb(capture, capture.maps[2], capture.spec.layers[2], 0)
+    assert (up.kind, down.kind) == ("only", "places")
+    atlas = compose({HeadId(10, 0): up}, {HeadId(10, 0): (8, 4)}, "viridis")
+    assert not atlas.image.any()
+
+
+def test_fine_windows_show_the_mean_share_of_each_place():
+    values = np.tile(np.float32([[0.2, 0.8]]), (100, 1))
+    out = painted(small(values, kind="places"), 14, 40, 0.8, TABLE)
+    assert len({tuple(one) for one in out[:, :20].reshape(-1, 4)}) == 1
+    assert tuple(out[0, -1, :3][::-1]) == tuple(TABLE[255])
+    coarse = painted(small(values[:5], kind="places"), 14, 40, 0.8, TABLE)
+    assert (coarse[0] == coarse[6]).all() and (coarse[0] != coarse[13]).any()
+
+
+def test_the_atlas_holds_each_map_in_its_place():
+    maps = {HeadId(0, h): small(np.full((4, 4), (h + 1) / 4)) for h in range(3)}
+    maps[HeadId(2, 1)] = small(np.eye(4))
+    sizes = dict.fromkeys(maps, (6, 6)) | {HeadId(2, 1): (9, 5), HeadId(5, 0): (3, 3)}
+    atlas = compose(maps, sizes, "viridis")
+    assert set(atlas.places) == set(maps)
+    assert atlas.image.shape == (11, 18, 4)
+    for x, y, width, height in atlas.places.values():
+        assert atlas.image[y : y + height, x : x + width, 3].all()
+    spots = list(atlas.places.values())
+    cover = np.zeros(atlas.image.shape[:2], int)
+    for x, y, width, height in spots:
+        cover[y : y + height, x : x + width] += 1
+    assert cover.max() == 1
+
+
+def test_a_shared_scale_has_one_maximum():
+    maps = {HeadId(0, 0): small([[0.5]]), HeadId(0, 1): small([[1.0]])}
+    sizes = dict.fromkeys(maps, (1, 1))
+    own = compose(maps, sizes, "viridis").image[0]
+    shared = compose(maps, sizes, "viridis", shared=True).image[0]
+    assert (own[0] == own[1]).all()
+    assert (shared[0] != shared[1]).any() and (shared[1] == own[1]).all()
+
+
+def test_flat_cells_show_the_focus():
+    maps = {HeadId(0, 0): small(np.eye(3)), HeadId(0, 1): small(np.eye(3))}
+    image = compose(maps, dict.fromkeys(maps, (5, 5)), "viridis", flat=True).image
+    assert len({tuple(one) for one in image[:, :10].reshape(-1, 4)}) == 1
+
+
+def test_nothing_is_an_empty_picture():
+    atlas = compose({}, {HeadId(0, 0): (4, 4)}, "viridis")
+    assert atlas.places == {} and atlas.image.shape == (1, 1, 4)

@@ -1,0 +1,181 @@
+"""The look Attribution: what it offers, asks, shows, and says where it cannot."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from hgviz import tasks
+from hgviz.analysis.attribution import Beside
+from hgviz.core import HeadId, Selection, finish
+from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
+from tests.gui.screen import picture, shown
+from tests.making import make_capture
+
+
+@pytest.fixture(scope="module")
+def asked_of(tmp_path_factory):
+    """A tiny hourglass, its capture of a text, and where an answer comes from."""
+    import torch
+
+    from hgviz.models import open_model
+    from hgviz.models.config import HourglassConfig
+    from hgviz.models.families.hourglass import Hourglass
+    from hgviz.models.formats.checkpoint import save
+    from hgviz.models.hierarchy import parse_hierarchy
+
+    torch.manual_seed(0)
+    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    save(folder, config, Hourglass(config).state_dict())
+    model = open_model(folder)
+    capture = finish(tasks.capture(model, model.tokenize("the sea and the sand")))
+    question = tasks.question_of("next", capture.logits, capture.main, 12)
+    found = finish(tasks.explain(model, capture.prompt, replace(question, steps=32), layers=True))
+    return model, capture, found
+
+
+def fields_of(asked_of, query=12, **more):
+    model, capture, found = asked_of
+    given = {"model": model, "capture": capture, "explained": found, "checkpoint": "tiny",
+             "question": found.question, "selection": Selection(0, 1, query)}  # fmt: skip
+    return given | more
+
+
+def test_it_offers_what_follows_and_what_is_likeliest(app, asked_of):
+    _, capture, found = asked_of
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        offered = [view.answer.itemText(at) for at in range(view.answer.count())]
+        assert len(offered) == 8 and any("which follows" in one for one in offered)
+        assert view.answer.currentData() == found.question.number == capture.prompt.ids[13]
+        other = next(one.number for one in choices(capture, found.question)
+                     if one.number != found.question.number)  # fmt: skip
+        view.answer.setCurrentIndex(view.answer.findData(other))
+        view.answer.activated.emit(0)
+        assert asked(session).number == other
+        view.settle()
+        assert "another answer" in view.complete.text()
+        session.put(selection=Selection(0, 1, 3))
+        assert asked(session).position == 3 and asked(session).number == capture.prompt.ids[4]
+
+
+def test_the_keys_show_attention_slopes_and_attributions(app, asked_of):
+    _, capture, found = asked_of
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        beside = view.told.beside
+        assert beside.columns.tolist() == list(range(13))  # a causal head sees no more
+        row = capture.maps[0].read(1, (12, 13))[0, :13]
+        assert np.array_equal(beside.attention, row.astype(float))
+        assert np.allclose(beside.tokens, found.tokens[:13], rtol=0, atol=1e-12)
+        assert f"{beside.agreements[0]:+.2f}".replace("-", "−") in view.agreement.text()
+        QTest.mouseClick(view.rows._group.button(1), Qt.MouseButton.LeftButton)
+        view.settle()
+        assert len(view.told.beside.columns) == len(capture.main)
+        view.bars.picked.emit(5)
+        assert session.selection.key == 5
+        view.bars.setFocus()
+        QTest.keyClick(view.bars, Qt.Key.Key_Down)
+        assert session.selection.key == 6
+
+
+def test_its_numbers_are_copied_in_full(app, asked_of):
+    with shown(AttributionView, **fields_of(asked_of)) as (view, _):
+        view.copy()
+        data = QGuiApplication.clipboard().mimeData()
+        rows = [line.split("\t") for line in data.text().splitlines()[1:]]
+        beside = view.told.beside
+        numbers = np.array([row[3:] for row in rows], float).T
+        for found, wanted in zip(
+            numbers, (beside.attention, beside.slope, beside.tokens), strict=True
+        ):
+            assert np.array_equal(found, wanted)
+        assert data.hasImage()
+
+
+def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
+    _, capture, found = asked_of
+    inner = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
+    chosen = Selection(inner.index, 0, 12)
+    with shown(AttributionView, **fields_of(asked_of, selection=chosen)) as (view, _):
+        beside, spans = view.told.beside, capture.key_spans(inner.index)
+        for at, column in enumerate(beside.columns.tolist()):
+            start, end = spans[column]
+            assert beside.tokens[at] == pytest.approx(found.tokens[start:end].sum())
+
+
+def test_the_wall_opens_heads_and_tells_what_they_conduct(app, asked_of):
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        heads = dict(view.wall.cells())
+        assert set(heads) == set(session.spec.heads)
+        box = heads[HeadId(2, 1)]
+        told = view.wall.told_at(box.center())
+        assert told.startswith("Head 2.1 conducts") and view.wall.told_at(QPointF(0, 0)) == ""
+        place = box.center().toPoint()
+        QTest.mouseClick(view.wall, Qt.MouseButton.LeftButton, pos=place)
+        assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
+
+
+def test_completeness_is_told(app, asked_of):
+    _, _, found = asked_of
+    said = complete_words(found)
+    assert "32 steps" in said and f"{found.value:.3f}".replace("-", "−") in said
+    rough = complete_words(replace(found, tokens=found.tokens * 3))
+    assert rough.endswith("More steps make it smaller.")
+
+
+def test_too_few_keys_agree_on_nothing():
+    two = np.array([0.5, 0.5])
+    assert "too few keys" in agreement_words(Beside(HeadId(0, 0), 1, np.arange(2), two, two, two))
+
+
+def test_what_is_missing_is_said(app, asked_of):
+    model, capture, found = asked_of
+    with shown(AttributionView, **fields_of(asked_of, explained=None)) as (view, session):
+        assert view.agreement.text().startswith("Attribute asks")
+        pressed = []
+        view.asked.connect(pressed.append)
+        view.button.click()
+        assert pressed == ["attribute"]
+        states = replace(capture, spec=replace(capture.spec, goal="states"))
+        session.put(capture=states)
+        view.settle()
+        assert "hidden states" in view.empty[0]
+        session.put(capture=replace(capture, logits=None))
+        view.settle()
+        assert view.empty[0] == "This capture has no answer"
+    with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
+        assert view.empty[0] == "Attribution asks the model itself"
+    with shown(AttributionView) as (view, _):
+        assert view.empty_actions[0][0] == "capture"
+
+
+@pytest.mark.parametrize("size", [(240, 160), (520, 420), (1200, 900)])
+def test_it_fits_any_room_and_both_themes(app, asked_of, size):
+    from hgviz.gui import theme
+
+    with shown(AttributionView, size, **fields_of(asked_of)) as (view, _):
+        x, wide = view.bars.columns()[-1]
+        assert x + wide <= view.bars.viewport().width()
+        light = picture(view)
+        theme.apply(app, dark=True)
+        assert (picture(view) != light).any()
+
+
+def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
+    program.session.put(text="the sea and the sand")
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and program.session.capture.complete)
+    program.session.put(selection=Selection(0, 1, 9), model=None)
+    program.commands.run("attribute")
+    until(lambda: program.session.explained is not None and program.session.explained.layers)
+    found = program.session.explained
+    assert found.of(program.session.capture) and found.question.position == 9
+    assert program.session.look == "attribution" and program.session.model is not None
+    program.session.put(explained=None)
+    program.commands.run("attribute")
+    program.commands.run("stop_attributing")
+    until(lambda: not any(one.state in ("waiting", "running") for one in program.session.work))
+    assert program.session.explained is None or program.session.explained.layers is None

@@ -1,0 +1,511 @@
+"""Every pane exports and copies what it shows, and the command that draws it again."""
+
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QEnterEvent, QGuiApplication, QImage
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from hgviz import settings, tasks
+from hgviz.__main__ import main
+from hgviz.core import Display, HeadId, Selection, finish, replace
+from hgviz.figures.kinds.stages import stages_of
+from hgviz.gui.export import Drafts, ExportDialog, Wish, command_for, offer_of, offers
+from hgviz.gui.jobs import GOING
+from hgviz.gui.layouts import followed
+from hgviz.gui.view import View
+from hgviz.session import Session
+from hgviz.session.other import Other
+from hgviz.store import open_capture, write_capture
+from hgviz.tasks import drawing
+from tests.making import make_capture
+from tests.studying import make_study
+
+LOOKS = "map", "links", "neurons", "across", "heads"
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+
+
+@pytest.fixture(scope="module")
+def short():
+    return make_capture(TEXT, strides=(1, 2), heads=3)
+
+
+@pytest.fixture
+def drawn(program, short):
+    """A program with a short text, everything drawn."""
+    program.session.put(capture=short, selection=Selection(4, 2, 40, 20))
+    program.settle()
+    return program
+
+
+def dialog_of(program):
+    return next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
+
+
+def said(dialog):
+    return " ".join(one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible())
+
+
+def quiet(program):
+    return not any(one.state in GOING for one in program.session.work)
+
+
+def clipboard():
+    return QGuiApplication.clipboard()
+
+
+# --- which figure ---------------------------------------------------------------------------------
+
+
+def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
+    session, study = program.session, make_study()
+    tiny = make_capture("Sand ran down.", strides=(1, 2), heads=2)
+    session.put(capture=tiny, beside=tiny, other=Other("head"), selection=Selection(0, 0, 5, 2))
+    curve = replace(study.curves[0], method="signed")
+    study = replace(study, curves=(curve, *study.curves[1:]))
+    session.put(study=study, score="signed")
+    kinds = {}
+    for mode in ("inspect", "follow", "prune", "compare"):
+        session.put(mode=mode)
+        for look in LOOKS if mode == "inspect" else ("map",):
+            session.put(look=look)
+            program.settle()
+            for view in program.views:
+                if view.isVisible() and view.title not in kinds:
+                    program.commands.run_for(view, "copy_command")
+                    told, words = program.frame.chosen_words.full, shlex.split(clipboard().text())
+                    lacks = f"{view.title} has no figure of its own" in told
+                    kinds[view.title] = None if lacks else words[words.index("--kind") + 1]
+    assert {
+        "Hourglass": "wall", "Map": "map", "Links": "links", "Neurons": "neurons",
+        "Across levels": "rollout", "All heads": "profile", "Text": "levels", "Follow": "levels",
+        "Compare": "compare", "Heads": "scores", "How many heads can go": "curve",
+        "This head": None, "Score": None, "Sides": None, "Predictions that changed": None,
+    }.items() <= kinds.items()  # fmt: skip
+
+
+def test_every_pane_that_has_no_figure_says_why(program):
+    for view in program.views:
+        own = type(view).figureless is not View.figureless
+        draws = type(view).figure is not View.figure
+        assert own or draws, f"{view.title} says that nothing is captured, whatever is"
+        assert view.figureless and not view.figureless.endswith("."), view.title
+
+
+def test_a_pane_without_a_figure_says_so_before_it_offers_others(drawn):
+    panel = next(one for one in drawn.views if one.title == "This head")
+    drawn.commands.run_for(panel, "export")
+    dialog = dialog_of(drawn)
+    assert "This head has no figure of its own. It is a list of numbers" in said(dialog)
+    assert "What else is on screen" in said(dialog)
+    assert dialog.choices.kind.currentData() == "map"
+    dialog.finish()
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "has no figure" not in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+
+
+def test_without_the_keyboard_anywhere_the_picture_in_the_middle_is_drawn(drawn):
+    drawn.frame.setFocus()
+    for look, kind in (("map", "map"), ("links", "links"), ("across", "rollout")):
+        drawn.session.put(look=look)
+        drawn.settle()
+        drawn.commands.run("export")
+        assert dialog_of(drawn).choices.kind.currentData() == kind
+        dialog_of(drawn).finish()
+
+
+def test_the_pane_with_the_keyboard_is_drawn(drawn):
+    drawn.inspect.hourglass.take_focus()
+    QTest.keyClick(drawn.frame, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    assert dialog_of(drawn).choices.kind.currentData() == "wall"
+    dialog_of(drawn).finish()
+
+
+def test_a_map_that_is_zoomed_in_is_exported_whole_and_says_so(drawn):
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "zoomed in" not in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+    canvas = drawn.inspect.map.canvas
+    canvas._look(canvas.view.zoomed(4, 10, 10))
+    assert drawn.inspect.map.zoomed
+    drawn.commands.run_for(drawn.inspect.map, "export")
+    assert "Map is zoomed in on screen; its figure shows all of it." in said(dialog_of(drawn))
+    dialog_of(drawn).finish()
+    drawn.inspect.map.fit()
+    assert not drawn.inspect.map.zoomed
+
+
+def test_what_a_pane_shows_is_what_is_offered(drawn):
+    session = drawn.session
+    session.put(display=Display("magma", (0.0, 0.3), "linear"), look="across")
+    session.select(query=33)
+    drawn.settle()
+    across = next(one for one in drawn.inspect.looks if one.name == "across")
+    drawn.commands.run_for(across, "export")
+    spec = dialog_of(drawn).choices.spec
+    shown = across.figure(session)
+    assert (spec.kind, spec.recipe, spec.selection) == ("rollout", shown.recipe, shown.selection)
+    assert spec.display == session.display
+    dialog_of(drawn).finish()
+
+
+@pytest.mark.parametrize("look", ["map", "across"])  # shown by a pane, and by none
+def test_the_key_chosen_in_the_map_of_a_head_is_not_marked_across_layers(drawn, look):
+    session = drawn.session
+    session.put(look=look)
+    drawn.settle()
+    specs = [one.figure(session) for one in drawn.inspect.looks if one.name == look]
+    by_kind = {one.spec.kind: one.spec for one in offers(session, specs)}
+    assert session.selection.key == 20
+    assert by_kind["map"].selection.key == 20
+    assert by_kind["rollout"].selection.key is None
+
+
+def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, until):
+    def marks():
+        spec = program.inspect.map.figure(program.session)
+        beside = {one.spec.kind: one.spec for one in offers(program.session, ())}
+        assert beside["map"].selection == spec.selection
+        return spec.selection.query, spec.selection.key
+
+    session = program.session
+    program.commands.open_sample()
+    until(lambda: session.capture is not None and session.facts and quiet(program))
+    assert session.selection.query is not None and marks() == (None, None)
+    session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
+    assert session.selection.query is not None and marks() == (None, None)
+    session.select(query=12)
+    assert marks() == (12, None)
+    session.select(key=3)
+    assert marks() == (12, 3)
+    program.commands.next_head()
+    assert (session.selection.query, session.selection.key) == (12, 3) and marks() == (None, None)
+    session.select(key=3)  # the same token, chosen again here
+    assert marks() == (12, 3)
+    program.commands.last_head()
+    assert marks() == (12, 3)
+    session.put(hover=session.selection)
+    session.put(capture=make_capture("Another text.", strides=(1, 2), heads=3))
+    assert marks() == (None, None)
+
+
+def test_a_head_put_beside_another_chooses_no_cell(drawn):
+    session = drawn.session
+    session.put(capture=make_capture("Another text, of words.", strides=(1, 2), heads=3))
+    drawn.commands.comparing.choose(Other("head"), HeadId(0, 1))
+    assert session.selection.query is not None
+    assert session.marked == replace(session.selection, query=None, key=None)
+    drawn.commands.comparing.forget()
+    assert session.marked.query is None
+
+
+def test_a_study_without_a_model_can_be_drawn(program, until):
+    program.session.put(study=make_study(), score="signed", mode="prune")
+    program.session.put(spec=program.session.study.spec)
+    program.settle()
+    program.commands.run("export")
+    dialog = dialog_of(program)
+    assert dialog.choices.kind.currentData() == "scores"
+    until(lambda: dialog.preview.sheet.picture is not None)
+    dialog.copy.click()
+    assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
+    dialog.finish()
+
+
+def test_of_a_long_text_every_stage_is_named(short, monkeypatch):
+    """So that nobody waits until all heads are measured: the clearest that is known, else one."""
+    facts = finish(tasks.measure(short))
+    session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
+    assert followed(session) == tuple(session.opened.values())
+    monkeypatch.setattr(drawing, "ROLES", 10)
+    every = followed(session)
+    layers = {one.layer for one in every}
+    assert all(layers.intersection(stage) for stage in stages_of(short))
+    added = [one for one in every if one not in session.opened.values()]
+    for one in added:
+        (stage,) = [some for some in stages_of(short) if one.layer in some]
+        assert facts[one].score == max(f.score for f in facts.values() if f.head.layer in stage)
+    assert added and offers(session, ())[3].spec.heads == every
+    session.put(facts={})
+    assert len(followed(session)) == len(every)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def session_of(a, b=None, study=None, **fields):
+    """A session with files."""
+    session = Session()
+    session.put(capture=a, **fields)
+    if b is not None:
+        session.put(beside=b)
+    if study is not None:
+        session.put(study=study)
+    return session
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two captures as they lie in files whose folder has a space in its name."""
+    folder = tmp_path_factory.mktemp("my captures")
+    found = []
+    for name, seed in (("a", 0), ("b", 1)):
+        path = folder / f"{name} one.h5"
+        write_capture(path, make_capture(TEXT[:30], strides=(1, 2), heads=3, seed=seed))
+        found.append(open_capture(path))
+    return found
+
+
+COLOURED = Display("magma", (0.0, 0.4), "log")
+
+
+@pytest.mark.parametrize(
+    "kind", ["map", "links", "wall", "levels", "rollout", "compare", "profile", "neurons"]
+)
+def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, monkeypatch):
+    a, b = files
+    session = session_of(a, b if kind == "compare" else None, display=COLOURED)
+    session.put(selection=Selection(4, 2, 20, 9, HeadId(4, 1) if kind == "compare" else None))
+    offer = next(one for one in offers(session, ()) if one.name == kind)
+    spec, of = replace(offer.spec, width="100mm", format="svg", title="What “it” is"), offer.of
+    command = command_for(of, spec, "again.svg")
+    assert not command.lacks
+    (tmp_path / "exported").mkdir()
+    path = tmp_path / "exported" / "again.svg"
+    finish(Drafts(session.facts).export(spec, of, str(path)))
+    monkeypatch.chdir(tmp_path)
+    program, *words = shlex.split(command.words)
+    assert program == "hgviz" and main(words) == 0
+    assert (tmp_path / "again.svg").read_bytes() == path.read_bytes()
+
+
+def test_a_command_names_what_has_to_be_saved_first(short, files):
+    offer = offers(session_of(short), ())[0]
+    found = command_for(offer.of, offer.spec, "map.pdf")
+    assert " CAPTURE.h5 " in found.words and "CAPTURE.h5: save the capture" in found.lacks
+    both = session_of(files[0], short)
+    offer = next(one for one in offers(both, ()) if one.name == "compare")
+    found = command_for(offer.of, offer.spec, "compare.pdf")
+    assert " B.h5 " in found.words and files[0].path in found.words
+    assert "save B" in found.lacks and "A.h5" not in found.lacks
+
+
+def test_copy_as_command_copies_what_draws_the_pane(drawn, files):
+    settings.save(settings.Settings(figure_width="acl", figure_format="svg"))
+    drawn.session.put(capture=files[0], selection=Selection(4, 2, 20, 9))
+    drawn.settle()
+    drawn.frame.setFocus()
+    control = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(drawn.frame, Qt.Key.Key_C, control)
+    words = shlex.split(clipboard().text())
+    assert (
+        words[:3] == ["hgviz", "figure", files[0].path]
+        and words[words.index("--kind") + 1] == "map"
+    )
+    assert words[words.index("--width") + 1] == "acl" and words[-1].endswith(".svg")
+    assert "hgviz figure" in drawn.frame.chosen_words.full
+    drawn.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
+    drawn.settle()
+    drawn.commands.run("copy_command")
+    assert "save the capture under that name first" in drawn.frame.chosen_words.full
+    before = clipboard().text()
+    display = next(one for one in drawn.views if one.title == "Display")
+    drawn.commands.run_for(display, "copy_command")
+    assert drawn.frame.chosen_words.full == (
+        "Display has no figure of its own. It sets the colours of the others."
+    )
+    assert clipboard().text() == before
+    settings.save(settings.Settings())
+
+
+# --- saved ----------------------------------------------------------------------------------------
+
+
+def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, until, tmp_path):
+    session = drawn.session
+    session.put(text="edited since", shade="")
+    before = (session.selection, session.facts, session.text, session.capture.maps)
+    shown = drawn.inspect.map.canvas.grab().toImage()
+    drawn.commands._save(drawn.session.capture, str(tmp_path / "mine.h5"))
+    until(lambda: quiet(drawn))
+    assert session.capture.path == str(tmp_path / "mine.h5")
+    assert (session.selection, session.facts, session.text, session.capture.maps) == before
+    drawn.settle()
+    assert drawn.inspect.map.canvas.grab().toImage() == shown
+    spec = drawn.inspect.map.figure(session)
+    command = command_for(offer_of(session, spec).of, spec, "map.pdf")
+    assert str(tmp_path / "mine.h5") in command.words and not command.lacks
+
+
+def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_path):
+    session, b = drawn.session, make_capture(TEXT, strides=(1, 2), heads=3, seed=1)
+    session.put(beside=b, other=Other("activation", activation="tanh"), mode="compare")
+    drawn.settle()
+    drawn.commands._save(drawn.session.capture, str(tmp_path / "a.h5"))
+    drawn.commands._save(drawn.session.beside, str(tmp_path / "b.h5"))
+    until(lambda: quiet(drawn))
+    assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
+    assert session.beside.maps is b.maps
+    assert (
+        "B lies in a file"
+        in next(
+            one for one in drawn.frame.actions_by_name.values() if one.objectName() == "save_beside"
+        ).toolTip()
+    )
+    spec = drawn.compare.maps.figure(session)
+    assert not command_for(offer_of(session, spec).of, spec, "compare.pdf").lacks
+
+
+def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
+    from hgviz.gui import sources
+
+    session = drawn.session
+    found = sources.Found("", session.capture, dict(facts))
+    session.put(facts={})
+    session.lies_at(session.capture, str(tmp_path / "mine.h5"))
+    drawn.commands.capturing._measured(found)
+    assert session.facts == dict(facts)
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def copied(view):
+    view.copy()
+    return clipboard().image()
+
+
+def test_a_copied_pane_has_no_ring_and_nothing_that_the_pointer_does(drawn):
+    for view in (drawn.inspect.map, drawn.inspect.hourglass, drawn.inspect.strip):
+        drawn.frame.setFocus()
+        QApplication.processEvents()
+        plain = copied(view)
+        assert plain.size() == view.size() * view.devicePixelRatioF()
+        view.take_focus()
+        typed = QApplication.focusWidget()
+        assert typed is view or view.isAncestorOf(typed)
+        assert copied(view) == plain
+        assert QApplication.focusWidget() is typed  # the keyboard is where it was
+        place = QPointF(view.width() / 2, view.height() / 2)
+        under = view.childAt(place.toPoint()) or view
+        there = QPointF(under.mapFrom(view, place.toPoint()))
+        QApplication.sendEvent(under, QEnterEvent(there, there, there))
+        under.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
+        QTest.mouseMove(under, there.toPoint())
+        drawn.settle()
+        assert copied(view) == plain
+        under.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+        QApplication.sendEvent(under, QEvent(QEvent.Type.Leave))
+
+
+def test_a_copied_pane_stands_on_the_ground_of_its_theme(drawn):
+    from hgviz.gui import theme
+
+    grounds = []
+    for dark in (False, True):
+        drawn.session.put(dark=dark)
+        drawn.settle()
+        image = copied(drawn.inspect.map)
+        grounds.append(image.pixelColor(2, image.height() - 2))
+        assert not image.hasAlphaChannel() or grounds[-1].alpha() == 255
+        assert grounds[-1] == theme.current().pane
+    assert grounds[0] != grounds[1]
+
+
+def test_what_a_pane_says_is_copied_with_its_picture(drawn):
+    drawn.inspect.map.copy()
+    words = clipboard().text()
+    assert "of its weight" in words and "<" not in words and "\u2068" not in words
+    assert clipboard().image().width() == drawn.inspect.map.width()
+    drawn.inspect.strip.copy()
+    assert clipboard().text() == TEXT
+    drawn.inspect.hourglass.copy()
+    assert clipboard().text() == ""  # a picture alone
+    drawn.session.put(look="links")
+    drawn.settle()
+    drawn.frame.setFocus()
+    drawn.commands.run("copy")
+    assert "Copied a picture: Links" in drawn.frame.chosen_words.full
+    assert np.ptp(np.array(clipboard().image().convertToFormat(QImage.Format.Format_Grayscale8)
+                           .constBits(), np.uint8)) > 100  # fmt: skip
+
+
+def test_a_program_that_copied_something_ends_in_peace():
+    code = (
+        "from PySide6.QtWidgets import QApplication, QLabel\n"
+        "from hgviz.gui.view import put_on_clipboard\n"
+        "app = QApplication([])\n"
+        "put_on_clipboard(QLabel('one').grab(), 'words')\n"
+        "assert app.clipboard().text() == 'words' and not app.clipboard().image().isNull()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
+    session = drawn.session
+    spec = replace(drawn.inspect.map.figure(session), format="svg")
+    wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True)
+    drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
+    until(lambda: quiet(drawn))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
+    assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
+    assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
+    assert "1 file beside it" in drawn.frame.chosen_words.full
+
+
+def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):
+    session = session_of(short, make_capture(TEXT, strides=(1, 2), heads=3, signed=True))
+    of = {one.name: len(one.of) for one in offers(session, ())}
+    assert (of["map"], of["compare"], of["profile"], of["activation"]) == (1, 2, 2, 2)
+    same = session_of(short, make_capture(TEXT, strides=(1, 2), heads=3, seed=1))
+    assert {one.name: len(one.of) for one in offers(same, ())}["activation"] == 1
+    two_heads_of_one = session_of(short, short)
+    of = {one.name: len(one.of) for one in offers(two_heads_of_one, ())}
+    assert (of["compare"], of["profile"]) == (2, 1)
+
+
+# --- where an answer comes from -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def asked(checkpoint):
+    """A session whose model was asked where its answer comes from."""
+    model = finish(tasks.load(str(checkpoint), "cpu"))
+    prompt, _ = tasks.prompt_from(model, "Sand ran.")
+    capture = finish(tasks.capture(model, prompt))
+    session = session_of(capture, model=model, checkpoint=str(checkpoint))
+    session.put(selection=Selection(0, 0, 5, 2))
+    question = tasks.question_of(capture.spec.goal, capture.logits, capture.main, 5)
+    question = replace(question, steps=32)
+    found = finish(tasks.explain(model, capture.prompt, question, layers=True))
+    session.put(explained=found)
+    return session
+
+
+def test_an_answer_can_be_drawn_once_it_is_attributed(short, asked):
+    (lacks,) = [one for one in offers(session_of(short), ()) if "answer" in one.label]
+    assert "attribute the answer first" in lacks.why
+    names = [one.name for one in offers(asked, ()) if not one.why and "answer" in one.label]
+    assert names == [f"attribution {one}" for one in ("tokens", "layers", "heads", "attention")]
+
+
+@pytest.mark.parametrize("way", ["tokens", "attention"])
+def test_a_command_that_asks_again_draws_the_bytes_of_the_export(way, asked, tmp_path, monkeypatch):
+    offer = next(one for one in offers(asked, ()) if one.name == f"attribution {way}")
+    title = "Where “it” comes from" if way == "tokens" else None
+    spec = replace(offer.spec, width="acl", format="svg", title=title)
+    (tmp_path / "exported").mkdir()
+    path = tmp_path / "exported" / "again.svg"
+    finish(Drafts({}).export(spec, offer.of, str(path)))
+    words = shlex.split(command_for(offer.of, spec, "again.svg").words)
+    assert words[:3] == ["hgviz", "attribute", asked.checkpoint]
+    monkeypatch.chdir(tmp_path)
+    assert main(words[1:]) == 0
+    assert (tmp_path / "again.svg").read_bytes() == path.read_bytes()

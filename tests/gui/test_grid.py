@@ -1,0 +1,195 @@
+"""What is written along the axes."""
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QImage, QPainter
+
+from hgviz import palettes
+from hgviz.core import Display
+from hgviz.gui import ink
+from hgviz.gui.grid import Along, Names, Viewport
+from hgviz.gui.sentences import word_spans
+from tests.making import make_capture
+
+TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
+
+
+def names_of(text, layer=0):
+    capture = make_capture(text, heads=1)
+    return Names(capture.prompt, word_spans(capture.prompt), capture.query_spans(layer))
+
+
+def texts(marks):
+    return [label.text for label in marks.labels]
+
+
+def test_words_of_eleven_pixels_are_written():
+    names = names_of(TEXT)
+    found = texts(names.marks(Along(len(names), 600, 4.0), 1.0))
+    assert found[:4] == ["The", "hourglass", "was", "used"]
+    assert "at" not in found and "sea." in found
+
+
+def test_from_twelve_pixels_every_token_is_written():
+    names = names_of("a bé.")
+    found = names.marks(Along(len(names), 600, 12.0), 1.0)
+    assert texts(found) == ["a", "·", "b", "<C3>", "<A9>", "."]
+    assert found.labels[0].middle == 6
+
+
+def test_below_words_come_lines_and_then_numbers():
+    lines = names_of("\n".join(["a line of some words"] * 40))
+    assert texts(lines.marks(Along(len(lines), 840, 1.0), 1.0))[:2] == ["line 1", "line 2"]
+    names = names_of("abc " * 300)
+    assert texts(names.marks(Along(len(names), 300, 0.25), 1.0)) == [
+        "0",
+        "200",
+        "400",
+        "600",
+        "800",
+        "1,000",
+    ]
+
+
+def test_the_chosen_word_is_always_there_and_makes_room_for_itself():
+    names = names_of(TEXT)
+    token = TEXT.index(" at ") + 1
+    marks = names.marks(Along(len(names), 600, 4.0), 1.0, chosen=token)
+    chosen = [label for label in marks.labels if label.chosen]
+    assert [label.text for label in chosen] == ["at"]
+    middles = [label.middle for label in marks.labels]
+    assert min(np.diff(middles)) >= 11
+
+
+def test_a_coarser_level_is_named_by_its_tokens():
+    names = names_of(TEXT, layer=5)
+    assert names.glyph(0) == "T" and names.glyph(1) == "he·h"
+    assert names.place(1) == "letters 1 to 4"
+    assert texts(names.marks(Along(len(names), 600, 16.0), 1.0))[1] == "he·h"
+
+
+def test_padding_has_no_name():
+    names = names_of("abcde", layer=10)
+    padded = np.flatnonzero(names.spans[:, 1] < 0)
+    for cell in padded:
+        assert names.glyph(int(cell)) == "" and "no part" in names.place(int(cell))
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("text", ["a", " ", "\n\n", "word", "שלום " * 9, "x" * 500])
+def test_any_text_has_marks_at_any_scale(text, scale):
+    names = names_of(text)
+    along = Along(len(names), 300, scale)
+    marks = names.marks(along, 1.0, chosen=len(names) - 1)
+    assert all(0 <= label.middle <= 300 for label in marks.labels)
+
+
+def test_values_beneath_a_flat_bar_keep_apart(app):
+    written = []
+    table = palettes.colours(palettes.suited("viridis", True))
+
+    class Sheet(QPainter):
+        def drawText(self, place, text):
+            written.append((place.x(), place.x() + self.fontMetrics().horizontalAdvance(text)))
+
+    for reach, wide in itertools.product((0.844, 0.906, 0.512, 1.0), (140, 363, 420)):
+        written.clear()
+        scene = SimpleNamespace(
+            table=lambda dark: table, limits=(-reach, reach), display=Display(), signed=True
+        )  # fmt: skip
+        image = QImage(500, 60, QImage.Format.Format_ARGB32)
+        with Sheet(image) as painter:
+            ink.flat_bar(painter, QRectF(20, 10, wide, 9), scene)
+        written.sort()
+        assert len(written) >= 3
+        assert all(a[1] < b[0] for a, b in itertools.pairwise(written))
+
+
+# --- the part of a map that is on screen ----------------------------------------------------------
+
+
+def test_a_cell_of_one_pixel_or_more_has_whole_pixels():
+    view = Viewport.fitted((136, 136), (545, 546))
+    assert view.down.scale == view.across.scale == 4
+    assert view.size == (544, 544)
+
+
+def test_two_tokens_are_at_most_96_px_each():
+    assert Viewport.fitted((2, 2), (600, 600)).down.scale == 96
+    assert Viewport.fitted((2, 2), (1200, 1200), ratio=2.0).down.scale == 192
+
+
+def test_a_map_wider_than_high_keeps_square_cells():
+    view = Viewport.fitted((68, 136), (544, 544))
+    assert view.size == (272, 544)
+
+
+def test_the_cells_of_a_band_may_be_wide():
+    view = Viewport.fitted((68, 2), (544, 544), wide=6)
+    assert (view.down.scale, view.across.scale) == (8, 48)
+
+
+@pytest.mark.parametrize(("cells", "zoom"), [(500, 0), (600, 0), (1001, 1), (8192, 4), (131072, 8)])
+def test_the_level_is_the_floor_of_the_data_px_per_screen_px(cells, zoom):
+    assert Viewport.fitted((cells, cells), (500, 500)).zoom == zoom
+
+
+@given(some.integers(1, 5000), some.integers(20, 700), some.integers(0, 4))
+def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns):
+    along = Along(cells, room, Viewport.fitted((cells, cells), (room, room)).down.scale)
+    bounds = along.bounds()
+    assert bounds[0] == 0 and bounds[-1] == cells
+    assert len(bounds) == along.size + 1
+    if along.scale < 1:
+        assert (np.diff(bounds) > 0).all()
+
+
+@given(some.integers(300, 5000), some.integers(0, 4000), some.integers(0, 300))
+def test_a_pixel_shows_the_same_cells_wherever_the_window_is(cells, start, by):
+    along = Along(cells, 200, 0.13).moved_to(start)
+    moved = along.moved_to(along.start + by)
+    by = moved.start - along.start
+    shared = along.size - by
+    if shared > 0:
+        assert (along.bounds()[by : by + shared] == moved.bounds()[:shared]).all()
+
+
+def test_zooming_keeps_what_is_under_the_pointer():
+    view = Viewport.fitted((1000, 1000), (500, 500))
+    for turns in (3, 2, -1, 4):
+        before = (view.down.start + 120) / view.down.scale
+        view = view.zoomed(turns, 120, 333)
+        after = (view.down.start + 120) / view.down.scale
+        assert abs(before - after) <= 1 / view.down.scale
+    assert view.down.scale == int(view.down.scale) > 1
+
+
+def test_zooming_out_ends_at_the_whole_map():
+    view = Viewport.fitted((1000, 1000), (500, 500))
+    assert view.zoomed(3, 100, 100).zoomed(-50, 7, 7) == view
+
+
+def test_panning_ends_at_the_edges():
+    view = Viewport.fitted((1000, 1000), (500, 500)).zoomed(6, 0, 0)
+    far = view.panned(-100_000, -100_000)
+    assert far.down.shown()[1] == far.across.shown()[1] == 1000
+    assert far.panned(100_000, 100_000) == view.panned(100_000, 100_000)
+
+
+def test_a_resized_whole_map_stays_whole():
+    view = Viewport.fitted((300, 300), (500, 500))
+    assert view.resized((200, 300), 1.0) == Viewport.fitted((300, 300), (200, 300))
+
+
+def test_a_cell_is_revealed_with_its_neighbours():
+    view = Viewport.fitted((1000, 1000), (500, 500)).zoomed(9, 0, 0)
+    down = view.down.around(700)
+    first, last = down.shown()
+    assert first <= 698 and last >= 702
+    assert down.around(700) == down

@@ -1,0 +1,260 @@
+"""What the window says about itself: keys, pages of help, the log, examples."""
+
+import ast
+import re
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QUrl, qWarning
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+import hgviz
+from hgviz.core import HgvizError
+from hgviz.gui import log
+from hgviz.gui.actions import ACTIONS
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.help import GUIDE, Explanation, find, linked, page, title, topics
+from hgviz.gui.jobs import GOING
+from hgviz.gui.palette import LOCAL
+from hgviz.gui.sources import shown_error
+from hgviz.gui.view import View
+from hgviz.gui.window import LETTERS
+from hgviz.resources import resource
+
+GUI = Path(hgviz.__file__).parent / "gui"
+
+PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9]+|[.,?])")
+# which group of LOCAL says what the keys of a class do
+SAID = {
+    "ChangedTable": "Tables",
+    "SliceTable": "Tables",
+    "ChartWidget": "Charts",
+    "Overlay": "Everywhere",
+    "TextDialog": "Texts that are written",
+    "Trail": "Follow",
+    "HeadWall": "Wall of heads",
+    "ConductanceWall": "Wall of heads",
+    "Web": "Links",
+    "ImageCanvas": "Images",
+    "KeyList": "Lists of keys",
+    "MaskList": "Masks",
+    "CompareDialog": "Texts that are written",
+}
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def test_what_takes_keys_itself_is_listed():
+    taking = {
+        node.name
+        for path in GUI.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(getattr(one, "name", "") == "keyPressEvent" for one in node.body)
+    }
+    assert taking == set(SAID)
+    assert set(SAID.values()) <= {where for where, _ in LOCAL}
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def views():
+    """Every kind of view that has a name of its own on screen."""
+    found, left = [], [View]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if kind.title and kind.__module__.startswith("hgviz."):
+            found.append(kind)
+    return sorted(set(found), key=lambda kind: kind.__qualname__)
+
+
+def test_every_view_has_a_page_of_help(program):
+    lacking = [
+        f"{kind.__qualname__}: {kind.topic or 'no topic'}"
+        for kind in views()
+        if not kind.topic or not resource(f"help/{kind.topic}.md").exists()
+    ]
+    assert not lacking
+
+
+def there(topic, link):
+    """Whether a link of a page leads somewhere; the guide is only where it was written."""
+    return linked(topic, link) == GUIDE or find(linked(topic, link)) is not None
+
+
+def test_every_page_links_to_pages_that_are_there():
+    for one in resource("help").glob("*.md"):
+        text = one.read_text("utf-8")
+        assert text.startswith("# ") and len(text.split()) >= 40, one
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            assert link.startswith("http") or there(one.stem, link), f"{one}: {link}"
+
+
+def test_the_keys_that_pages_name_are_those_of_actions_or_panes():
+    known = {key for one in ACTIONS for key in one.keys}
+    known |= {f"Alt+{letter}" for letter in LETTERS.values()}
+    known |= {key for _, rows in LOCAL for _, keys in rows for key in keys}
+    for one in sorted(resource("help").glob("*.md")):
+        named = PRESSED.findall(one.read_text("utf-8"))
+        pressed = {key for key in named if not key.endswith(("click", "drag", "wheel"))}
+        assert pressed <= known, f"{one}: {pressed - known}"
+
+
+def test_the_window_and_the_guide_have_pages_too():
+    assert topics()[:4] == ["welcome", "keys", "files", "sessions"]
+    assert (topics()[-1] == GUIDE) == (find(GUIDE) is not None)
+    assert not any("![" in page(one) for one in topics())
+    assert title("keys") == "Keys"
+
+
+def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
+    dialog = Explanation(program.frame, "welcome", listed=True)
+    dialog.open()
+    assert dialog.list.count() == len(topics()) and dialog.list.hasFocus()
+    assert dialog.list.currentItem().text() == title("welcome")
+    QTest.keyClick(dialog.list, Qt.Key.Key_Down)
+    assert dialog.topic == "keys" and title("keys") in dialog.view.toPlainText()
+    dialog._follow(QUrl("files.md"))
+    assert dialog.topic == "files" and dialog.list.currentItem().text() == title("files")
+    dialog._follow(QUrl("no-such-page.md"))
+    assert dialog.topic == "files" and "no-such-page.md" in dialog.said.text()
+    dialog.finish()
+
+
+def test_links_lead_to_headings(program, monkeypatch):
+    from hgviz.gui import help
+
+    lines = "\n\n".join(f"line {number}" for number in range(99))
+    text = f"# Two\n\n{lines}\n\n## At last\n\n{lines}"
+    monkeypatch.setattr(help, "page", lambda topic: text)
+    dialog = Explanation(program.frame, "keys")
+    dialog.open()
+    QApplication.processEvents()
+    dialog._follow(QUrl("files.md#at-last"))
+    assert dialog.topic == "files" and dialog.view.verticalScrollBar().value() > 0
+    assert dialog.view.textCursor().block().text() == "At last"
+    dialog.finish()
+
+
+def test_what_am_i_looking_at_unfolds_the_list(opened):
+    opened.commands.run("explain")
+    (dialog,) = opened.frame.findChildren(Explanation)
+    assert not dialog.list.isVisible() or not find(opened.commands._pane().topic)
+    dialog.all.click()
+    assert dialog.list.isVisible()
+    dialog.finish()
+
+
+# --- examples -------------------------------------------------------------------------------------
+
+
+def busy(program):
+    return any(one.state in GOING for one in program.session.work)
+
+
+def test_inspect_opens_the_sample(program, until):
+    program.commands.open_example("inspect")
+    until(lambda: program.session.capture is not None and not busy(program))
+    assert program.session.mode == "inspect" and program.session.spec.name
+
+
+def test_prune_scores_the_classifier_on_the_reviews(program, until):
+    program.commands.open_example("prune")
+    until(lambda: program.session.trial is not None)
+    assert program.session.mode == "prune" and program.session.data.endswith("reviews.tsv")
+    assert program.session.checkpoint == str(resource("sample/softmax"))
+
+
+def test_compare_puts_two_classifiers_beside_each_other(program, until):
+    program.commands.open_example("compare")
+    until(lambda: program.session.beside is not None and not busy(program))
+    assert program.session.mode == "compare"
+    assert program.session.checkpoint == str(resource("sample/softmax"))
+    assert not program.frame.findChildren(ErrorDialog)
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """The log at work, and what it holds, with the hooks that Python has by itself."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    log.start()
+    yield lambda: log.file().read_text("utf-8") if log.file().exists() else ""
+    log.stop()
+
+
+def surprise():
+    try:
+        raise ZeroDivisionError("nobody thought of this")
+    except ZeroDivisionError as error:
+        return error
+
+
+def test_what_nobody_foresaw_is_written_with_its_traceback(logged, capfd):
+    shown = shown_error(surprise())
+    assert "nobody thought of this" in logged() and "test_helping.py" in logged()
+    assert str(log.file()) in shown.do
+    assert capfd.readouterr().err == ""
+
+
+def test_what_was_foreseen_is_not(logged):
+    shown_error(HgvizError("this is no capture", "it has no maps", "Choose another"))
+    log.record(KeyboardInterrupt())
+    assert logged() == ""
+
+
+def test_hooks_write_and_say_what_they_said_before(logged, monkeypatch, capfd):
+    error = surprise()
+    sys.excepthook(type(error), error, error.__traceback__)
+    qWarning("a word from Qt")
+    other = ValueError("in another thread")
+    threading.excepthook(threading.ExceptHookArgs((ValueError, other, None, None)))
+    said = capfd.readouterr().err
+    for words in ("nobody thought of this", "a word from Qt", "in another thread"):
+        assert words in logged() and said.count(words) >= 1
+    assert said.count("a word from Qt") == 1
+
+
+def test_the_log_is_bounded(logged, monkeypatch):
+    monkeypatch.setattr(log, "MOST", 2000)
+    for _ in range(50):
+        log.record(surprise())
+    files = sorted(log.file().parent.iterdir())
+    assert len(files) == log.KEPT + 1 and all(one.stat().st_size < 4000 for one in files)
+
+
+def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    monkeypatch.setattr(log, "file", lambda: tmp_path / "taken" / "hgviz.log")
+    log.start()
+    log.record(surprise())
+    log.stop()
+    assert capfd.readouterr().err == ""
+
+
+def test_the_folder_of_the_log_is_shown_or_named(program, monkeypatch):
+    from hgviz.gui import commands
+
+    asked = []
+    monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: asked.append(url) or True)
+    program.commands.run("log")
+    assert asked[0].toLocalFile() == str(log.file().parent) and log.file().parent.is_dir()
+    monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: False)
+    program.commands.run("log")
+    assert str(log.file().parent) in program.frame.chosen_words.full
+
+
+def test_an_error_nobody_foresaw_offers_the_log(program):
+    program.commands.show_error(surprise())
+    (dialog,) = program.frame.findChildren(ErrorDialog)
+    assert dialog.default.text() == "Show the log folder"
+    dialog.finish()

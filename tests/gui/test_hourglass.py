@@ -1,0 +1,312 @@
+"""The hourglass view in a real window: what it paints, and what a click does."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication
+
+from hgviz import palettes
+from hgviz.core import Display, HeadId, Selection, finish
+from hgviz.gui import theme
+from hgviz.gui.atlas import Thumb, compose
+from hgviz.gui.hourglass import HourglassView, shades_of
+from hgviz.session import Session, Work
+from tests.gui.screen import picture, session_of, showing
+from tests.making import make_capture
+
+
+@pytest.fixture(autouse=True)
+def dressed(app):
+    return app
+
+
+def click(view, head, button=Qt.MouseButton.LeftButton):
+    place = view.glass.where(head).center()
+    for kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease):
+        where = QPointF(place)
+        globally = view.glass.viewport().mapToGlobal(where)
+        event = QMouseEvent(kind, where, globally, button, button, Qt.KeyboardModifier.NoModifier)
+        QApplication.sendEvent(view.glass.viewport(), event)
+
+
+def cell_of(view, head):
+    """The pixels inside a cell, without its frame."""
+    box = view.glass.where(head).adjusted(4, 4, -4, -4)
+    return picture(view.glass.viewport())[box.top() : box.bottom(), box.left() : box.right()]
+
+
+def test_every_head_has_its_picture(capture):
+    with showing(HourglassView, session_of(capture)) as view:
+        assert set(view._picture.atlas.places) == set(capture.spec.heads)
+        sizes = view.glass.sizes()
+        for head, (_, _, width, height) in view._picture.atlas.places.items():
+            assert (width, height) == sizes[head]
+
+
+def test_the_screen_shows_the_atlas(capture):
+    with showing(HourglassView, session_of(capture)) as view:
+        head = HeadId(0, 3)
+        x, y, width, height = view._picture.atlas.places[head]
+        drawn = view._picture.atlas.image[y : y + height, x : x + width]
+        box = view.glass.where(head)
+        screen = picture(view.glass.viewport())[box.top() :, box.left() :]
+        inside = np.s_[6 : height - 6, 4:10]  # below the diagonal
+        assert np.array_equal(screen[inside][10:], drawn[inside][10:, :, 2::-1])
+
+
+def test_a_click_selects_and_the_frame_moves(capture):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        click(view, HeadId(5, 1))
+        assert session.selection.head_id == HeadId(5, 1)
+        assert session.selection.query == 60
+        assert session.opened[2] == HeadId(5, 1)
+        assert view.glass.chosen == HeadId(5, 1)
+        box = view.glass.where(HeadId(5, 1))
+        mark = theme.current().mark
+        ring = picture(view.glass.viewport())[box.center().y(), box.left() - 3 : box.left()]
+        assert (np.abs(ring.astype(int) - mark.getRgb()[:3]).max(axis=1) < 60).any()
+
+
+def test_pointing_rings_and_says_what_it_is(capture):
+    session = session_of(capture, facts=True)
+    with showing(HourglassView, session) as view:
+        view.glass.hovered.emit(HeadId(1, 1))
+        assert session.hover.head_id == HeadId(1, 1)
+        card = view._card
+        assert card.isVisible() and "Head 1.1" in card._name.text()
+        assert "focus" in card._numbers.text() and "entropy" in card._numbers.text()
+        assert not card.geometry().intersects(view.glass.where(HeadId(1, 1)))
+        assert view.glass.viewport().rect().contains(card.geometry())
+        view.glass.hovered.emit(None)
+        assert session.hover is None and not card.isVisible()
+
+
+def test_a_partial_capture_has_empty_frames_and_the_running_layer_in_blue(capture):
+    part = replace(
+        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
+    )
+    session = session_of(part, layer=3)
+    session.put(work=(Work("capture", "Capturing", 6, 13, state="running", keeps="six layers"),))
+    with showing(HourglassView, session) as view:
+        assert view.glass.scene.missing == frozenset(range(6, 13))
+        assert view.glass.scene.running == 6
+        assert {head.layer for head in view._picture.atlas.places} == set(range(6))
+        assert len({tuple(one) for one in cell_of(view, HeadId(9, 2)).reshape(-1, 3)}) == 1
+        box = view.glass.where(HeadId(6, 2))
+        edge = picture(view.glass.viewport())[box.center().y(), box.left() - 1 : box.left() + 2]
+        press = theme.current().press.getRgb()[:3]
+        assert (np.abs(edge.astype(int) - press).max(axis=1) < 90).any()
+        assert "capturing" in view.head.note.full
+
+
+def test_finished_layers_are_not_read_again(capture):
+    class Counting:
+        def __init__(self, one):
+            self._one, self.read_ = one, 0
+
+        def __getattr__(self, name):
+            return getattr(self._one, name)
+
+        def summary(self, head):
+            self.read_ += 1
+            return self._one.summary(head)
+
+    maps = tuple(Counting(one) for one in capture.maps)
+    session = session_of(replace(capture, maps=(*maps[:3], *[None] * 10)))
+    with showing(HourglassView, session) as view:
+        before = maps[0].read_
+        session.put(capture=replace(capture, maps=maps))
+        view.settle()
+        view.resize(700, 800)
+        view.settle()
+        assert before == maps[0].read_ == 6
+        assert maps[12].read_ == 6
+
+
+def test_without_a_capture_the_frames_are_empty_and_nothing_is_invented(capture):
+    session = Session()
+    session.put(spec=capture.spec)
+    with showing(HourglassView, session) as view:
+        assert view.glass.scene.ghost and view.glass.chosen is None
+        assert "position" not in " ".join(view.glass.scene.lines(0))
+
+
+def test_without_a_model_the_pane_offers_the_sample():
+    with showing(HourglassView, Session()) as view:
+        asked = []
+        view.asked.connect(asked.append)
+        assert not view.content.isVisible()
+        view._notice.asked.emit("open_sample")
+        assert asked == ["open_sample"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("signed", [False, True])
+def test_signed_and_dark_are_drawn(app, dark, signed):
+    theme.apply(app, dark)
+    try:
+        capture = make_capture("The hourglass was used at sea.", signed=signed)
+        with showing(HourglassView, session_of(capture, query=3)) as view:
+            pixels = picture(view.glass.viewport())
+            pane = np.array(theme.current().pane.getRgb()[:3])
+            assert (pixels[-3, 5] == pane).all()
+            assert len({tuple(one) for one in cell_of(view, HeadId(0, 4)).reshape(-1, 3)}) > 5
+    finally:
+        theme.apply(app, False)
+
+
+@pytest.mark.parametrize("text", ["H", "Hi"])
+def test_tiny_texts_are_drawn(text):
+    capture = make_capture(text)
+    with showing(HourglassView, session_of(capture, query=0)) as view:
+        assert len(view._picture.atlas.places) == 78
+
+
+def test_a_hidden_view_does_not_work(capture, qtbot):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        before = view._picture
+        view.hide()
+        session.put(display=Display(palette="magma"))
+        qtbot.wait(80)
+        assert view._picture is before
+        view.show()
+        qtbot.waitUntil(lambda: view._picture is not before, timeout=30_000)
+
+
+def test_the_same_question_gives_the_same_picture(capture):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        before = view._picture
+        session.put(selection=Selection(0, 0, 3))
+        view.settle()
+        assert view._picture is before
+
+
+@pytest.mark.parametrize("size", [(592, 640), (400, 500), (300, 300)])
+def test_the_chosen_head_is_in_view(capture, size):
+    session = session_of(capture)
+    with showing(HourglassView, session, *size) as view:
+        for head in (HeadId(0, 0), HeadId(12, 5)):
+            session.put(selection=Selection(*head, 3))
+            assert view.glass.viewport().rect().contains(view.glass.where(head))
+
+
+def test_level_names_stay_in_view_while_their_rows_do(capture):
+    spec = capture.spec
+    many = replace(
+        spec,
+        levels=spec.levels[:1],
+        layers=tuple(replace(spec.layers[0], index=n) for n in range(48)),
+    )
+    long = replace(capture, spec=many, maps=(capture.maps[0],) * 48, spans=capture.spans[:1])
+    with showing(HourglassView, session_of(long, layer=47), 592, 400) as view:
+        from hgviz.gui.headgrid import Brush, Look
+
+        glass = view.glass
+        look = Look(None, None, frozenset(), glass.shown)
+        y = Brush(None, glass.layout_, glass.scene, look)._pinned(glass.layout_.labels[0])
+        assert glass.shown.top() <= y <= glass.shown.bottom()
+
+
+def test_the_menu_exports_copies_and_goes(capture):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        asked = []
+        view.export_wanted.connect(lambda: asked.append("export"))
+        menu = view.menu(HeadId(1, 2))
+        said = {one.text(): one for one in menu.actions() if one.text()}
+        assert list(said) == ["Go to head 1.2", "Export map…", "Copy picture"]
+        said["Export map…"].trigger()
+        assert session.selection.head_id == HeadId(1, 2) and asked == ["export"]
+        said["Copy picture"].trigger()
+        assert not QApplication.clipboard().pixmap().isNull()
+        assert [one.text() for one in view.menu(None).actions()] == ["Copy picture"]
+
+
+def test_the_figure_is_the_wall(capture):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        spec = view.figure(session)
+        assert (spec.kind, spec.selection) == ("wall", session.selection)
+
+
+def test_in_the_lane_and_in_place_give_the_same(capture):
+    session = session_of(capture)
+    with showing(HourglassView, session) as view:
+        view._picture = None
+        again = finish(view.request(session))
+        view._picture = None
+        view.settle()
+        assert np.array_equal(again.atlas.image, view._picture.atlas.image)
+
+
+# --- heads coloured by a metric -------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(capture, facts):
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
+
+
+def test_the_smallest_has_the_first_colour_and_the_largest_the_last():
+    heads = [HeadId(0, at) for at in range(4)]
+    small = Thumb(np.zeros((2, 2), np.float32), (2, 2), None, False, 0.5)
+    shares = {heads[0]: 0.0, heads[1]: 0.5, heads[2]: 1.0}
+    atlas = compose(
+        dict.fromkeys(heads, small), dict.fromkeys(heads, (6, 6)), "viridis", shares=shares
+    )
+    table = palettes.colours("viridis").astype(int)
+    for head, wanted in zip(heads, (table[0], table[128], table[255]), strict=False):
+        x, y, *_ = atlas.places[head]
+        found = atlas.image[y + 3, x + 3].astype(int)
+        assert np.abs(found[:3][::-1] - wanted).max() <= 3 and found[3] == 255
+    x, y, *_ = atlas.places[heads[3]]
+    assert atlas.image[y + 3, x + 3, 3] == 0  # without a number: clear
+
+
+def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
+    with showing(HourglassView, session, 700, 714) as view:
+        maps = picture(view.glass)
+        asked = []
+        view.shaded.connect(asked.append)
+        assert view.shade.isVisible() and not view.shade.ramp.isVisible()
+        view.shade.picker.activated.emit(view.shade.picker.findData("entropy"))
+        assert asked == ["entropy"]
+        session.put(shade="entropy")
+        view.settle()
+        flat = picture(view.glass)
+        assert (flat != maps).any() and view.shade.ramp.isVisible()
+        head = session.selection.head_id
+        box = dict(view.glass.layout_.cells())[head]
+        inside = flat[int(box.y) + 6 : int(box.bottom) - 6, int(box.x) + 6 : int(box.right) - 6]
+        assert (inside == inside[0, 0]).all()  # one colour
+        session.put(shade="")
+        view.settle()
+        assert (picture(view.glass) == maps).all() and not view.shade.ramp.isVisible()
+
+
+def test_heads_without_the_number_are_counted_and_no_number_is_no_colour(session):
+    shades = shades_of(session.facts, "previous", "letter")
+    assert "clear" not in shades.sentence() and " to " in shades.sentence()
+    assert shades_of(session.facts, "rare", "letter") is None
+    assert shades_of({}, "focus", "letter") is None
+
+
+def test_every_metric_can_be_chosen_from_the_menu_as_well(session):
+    with showing(HourglassView, session, 330, 714) as view:
+        assert not view.shade.isVisible()  # no room
+        menu = view.menu(None)
+        inside = next(one.menu() for one in menu.actions() if one.text() == "Colour heads by")
+        assert [one.data()[1] for one in inside.actions()][:3] == ["", "focus", "entropy"]
+        asked = []
+        view.shaded.connect(asked.append)
+        menu.triggered.emit(inside.actions()[2])
+        assert asked == ["entropy"]
+        menu.deleteLater()

@@ -1,0 +1,759 @@
+"""Every kind of model in the window: encoders, decoders, both, slots, signed and mixed heads."""
+
+import time
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QFontMetricsF, QTextDocument
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz import palettes, tasks
+from hgviz.analysis.mixed import is_of_tokens, of_tokens
+from hgviz.analysis.texts import texts_of
+from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, finish, readonly
+from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
+from hgviz.gui import program as status
+from hgviz.gui.actions import by_name
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.export import command_for, offers
+from hgviz.gui.follow import FollowView
+from hgviz.gui.grid import Names, signed
+from hgviz.gui.heatmap import Reading
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.map import MapView
+from hgviz.gui.panels import LooksPanel
+from hgviz.gui.sentences import namer, of_text, of_token
+from hgviz.gui.text import TextStrip
+from hgviz.gui.textrows import LEFT, TOP
+from hgviz.gui.view import LOOKS
+from hgviz.maps import LazyMap, Rule
+from hgviz.models import open_model
+from hgviz.session import Session, clearest, step_layer, step_token
+from hgviz.session.other import Other
+from tests.gui import kinds
+from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
+from tests.gui.screen import colour_at, shown
+from tests.making import make_capture
+from tests.models import zoo
+from tests.models.building import write_unattending
+
+CROSS = Selection(4, 1, 6, 3)  # of the translator: target gut, source is
+WIDE = (1600, 188)
+
+
+@cache
+def made(name, **keys):
+    return KINDS[name](**keys)
+
+
+@cache
+def ragged():
+    return kinds.bert(n_heads=12, n_layers=4, kept=((0, 3, 11), (1, 2), (), (0, 11)))
+
+
+def plain(html):
+    document = QTextDocument()
+    document.setHtml(html)
+    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
+    return text.replace("\u00a0", " ")
+
+
+def place(strip, row, token):
+    top, height = strip.rows.tops[row]
+    x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
+    return QPoint(round(LEFT + x), TOP + top + height // 2)
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_head_of_every_kind_opens_in_every_view(app, name):
+    capture = made(name)
+    for layer in capture.spec.layers:
+        chosen = Selection(layer.index, layer.heads[-1], 3, 2)
+        with shown(MapView, capture=capture, selection=chosen) as (view, _):
+            whole = capture.maps[layer.index].read(layer.heads[-1])
+            assert view.canvas.scene.source.shape == whole.shape
+            assert plain(view.canvas.sentence.text())
+        with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
+            assert any(line.weights is not None for line in view._shown.lines)
+            assert view.legend.full
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("size", [(900, 500), (1600, 900)])
+def test_every_kind_can_be_followed(app, name, size):
+    capture = made(name)
+    for layer in (capture.spec.layers[0], capture.spec.layers[-1]):
+        chosen = Selection(layer.index, 0, 3)
+        with shown(FollowView, size, capture=capture, selection=chosen) as (view, _):
+            assert not view.grab().isNull()
+            assert len(view.trail.looks) == len(view.trail.story.course.strips)
+
+
+# --- two texts ------------------------------------------------------------------------------------
+
+
+def test_a_map_between_two_texts_names_both(app):
+    capture = made("translator")
+    with shown(MapView, capture=capture, selection=CROSS) as (view, _):
+        scene = view.canvas.scene
+        assert scene.source.shape == (len(capture.target), len(capture.prompt))
+        assert scene.sides == ("Source", "Target")
+        assert view.level.text() == "source → target"
+        assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
+        said = plain(view.canvas.sentence.text())
+        assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
+        card = plain(view.canvas.card.text)
+        assert "gut" in card and "position 3" in card
+
+
+def test_a_layer_that_reads_one_text_says_so(app):
+    capture = made("translator")
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 2)) as (view, session):
+        assert (view.level.text(), view.canvas.scene.sides) == ("source", ("Key", "Query"))
+        session.put(selection=Selection(3, 0, 3, 2))
+        view.settle()
+        assert view.level.text() == "target"
+        assert view.canvas.scene.rows.glyph(3) == "ist"
+
+
+def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
+    capture = made("translator")
+    said = status.chosen_words(capture, CROSS)
+    assert "query 6 “gut”" in said and "key 3 “is”" in said
+    assert status.made_words(capture).startswith("18 tokens from 18 captured")
+    with shown(LooksPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
+        assert view.letter.text() == "gut"
+        assert view.where.full == "position 6, in the source:"
+        weights = capture.maps[4].read(1)[6]
+        assert view.keys.keys[0].token == int(weights.argmax())
+        assert view.keys.keys[0].glyph == capture.prompt.label(int(weights.argmax()))
+
+
+def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
+    capture = made("translator")
+    with shown(TextStrip, WIDE, capture=capture, selection=CROSS) as (view, session):
+        source, target = view.strips
+        assert source.isVisible() and target.isVisible()
+        assert (source.prompt.text, target.prompt.text) == (ENGLISH, GERMAN)
+        (line,) = source.lines
+        assert line.head == HeadId(4, 1)
+        assert np.array_equal(line.weights, capture.maps[4].read(1)[6])
+        assert (line.key, line.chosen) == (3, None)
+        assert target.lines[0].chosen == 6
+        qtbot.mouseClick(source, Qt.MouseButton.LeftButton, pos=place(source, 0, 9))
+        assert session.selection == replace(CROSS, key=9)
+        qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 2))
+        assert session.selection == replace(CROSS, key=9, query=2)
+
+
+def test_a_click_in_the_text_that_is_not_read_shows_its_head(app, qtbot):
+    capture = made("translator")
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(3, 0, 6)) as (view, session):
+        source = view.strips[0]
+        assert source.lines[0].head == HeadId(4, 0)  # how the same block looks at the source
+        session.put(selection=Selection(0, 2, 5))
+        view.settle()
+        target = view.strips[1]
+        shown_head = target.lines[0].head
+        qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 8))
+        assert session.selection.head_id == shown_head and session.selection.query == 8
+
+
+def test_the_keyboard_keeps_a_token_for_each_text():
+    session = Session()
+    session.put(capture=made("translator"), selection=Selection(0, 0, 9, 8))
+    session.put(selection=replace(session.at(HeadId(3, 0)), query=4, key=2))
+    assert session.selection == Selection(3, 0, 4, 2)
+    session.put(selection=step_layer(session, 1))  # cross: the query stays, the key is the source's
+    assert session.selection == Selection(4, 0, 4, 8)
+    session.put(selection=step_token(session, 1, "key"))
+    assert session.selection == Selection(4, 0, 4, 9)
+    session.select(layer=1, head=2)
+    assert session.selection == Selection(1, 2, 9, 9)
+    session.select(layer=8, head=2)
+    assert session.selection == Selection(8, 2, 4, 9)
+
+
+def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
+    program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
+    program.settle()
+    window, seen = program.frame, []
+    window.setFocus()
+    keys = (Qt.Key.Key_J, Qt.Key.Key_J, Qt.Key.Key_L, Qt.Key.Key_Right, Qt.Key.Key_Down)
+    for key in (*keys, Qt.Key.Key_U, Qt.Key.Key_D):
+        qtbot.keyClick(window, key)
+        program.settle()
+        seen.append(program.session.selection)
+        said = program.frame.chosen_words.full
+        assert f"Head {seen[-1].head_id}" in said and f"query {seen[-1].query}" in said
+    middle = 18 * 3 // 5
+    assert seen[0] == Selection(3, 5, middle)  # of the target nothing was chosen before
+    assert seen[1] == Selection(4, 5, middle)
+    assert seen[2] == Selection(4, 0, middle)
+    assert seen[3].query == middle + 1 and seen[4].key is not None
+    assert program.session.spec.layers[seen[5].layer].level == 0 and seen[5].query == 9
+    assert program.session.spec.layers[seen[6].layer].level == 1
+    assert seen[6].query == middle + 1
+
+
+def test_what_is_settled_is_not_overtaken_by_what_was_asked_before(program):
+    """In the status bar and in the panes: a lane is done, but what it says comes later."""
+    program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
+    program.settle()
+    shown = [one for one in program.views if one.isVisible() and one.lane != "here"]
+    drawn = []
+    for view in shown:
+        view.draw = drawn.append
+        view._ask()
+    program.status._ask()
+    deadline = time.monotonic() + 20
+    while program.lanes.files.jobs or program.lanes.map.jobs:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)  # without the event loop: the answers wait
+    with program.session.changed.blocked():
+        program.session.put(selection=Selection(4, 0, 4, 8))
+    for asked in (*shown, program.status):
+        asked.settle()
+    settled = len(drawn)
+    QApplication.processEvents()
+    assert len(drawn) == settled > 2
+    assert program.frame.chosen_words.full.startswith("Head 4.0")
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_what_a_pane_asked_for_is_of_what_was_there_then(program, capture, facts, grows):
+    """A lane comes to it when the session is further."""
+    session, small = program.session, make_capture("ab", heads=1)
+    large = {"capture": capture, "facts": facts, "selection": Selection(12, 5, 60, 3)}
+    few = {"capture": small, "facts": {}, "selection": Selection(0, 0, 1, 0)}
+    now, then = (few, large) if grows else (large, few)
+    session.put(**now, beside=now["capture"])
+    program.complete()
+    asked = {view: view.request(session) for view in program.views}
+    asked = {view: task for view, task in asked.items() if task is not None}
+    assert len(asked) > 5
+    session.put(**then, beside=None)
+    for view, task in asked.items():
+        assert finish(task) is not None, type(view).__name__
+
+
+def test_tokens_stay_inside_the_text_they_count():
+    capture = kinds.translator(ENGLISH, "Ja.")
+    session = Session()
+    session.put(capture=capture, selection=Selection(0, 0, 17, 17))
+    session.select(layer=3, head=0)
+    assert session.selection.query < len(capture.target)
+    session.put(selection=Selection(4, 0, 99, 99))
+    assert session.selection == Selection(4, 0, len(capture.target) - 1, len(capture.prompt) - 1)
+    for _ in range(5):
+        session.put(selection=step_token(session, 1, "query"))
+    assert session.selection.query == len(capture.target) - 1
+
+
+def test_arrows_on_the_map_walk_both_texts(app, qtbot):
+    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
+        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right):
+            qtbot.keyClick(view.canvas, key)
+        assert session.selection == Selection(4, 1, 8, 4)
+
+
+def test_hovering_another_texts_head_leaves_the_map_as_it_is(app):
+    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
+        session.put(hover=session.at(HeadId(0, 0)))
+        assert session.looked_at == CROSS
+        assert view.canvas.cross.row == 6
+
+
+def test_an_edited_second_text_is_stale():
+    session = Session()
+    session.put(capture=made("translator"))
+    assert (session.text, session.second) == (ENGLISH, GERMAN) and not session.stale
+    session.put(second="Nein.")
+    assert session.stale
+
+
+def test_the_texts_of_a_pair_are_told_apart():
+    assert texts_of(made("pair")) == (ENGLISH, PAIR)
+    assert texts_of(made("bert")) == (ENGLISH, "")
+
+
+def test_the_second_text_of_a_pair_is_told_from_the_first(app):
+    capture = made("pair")
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
+        card = plain(view.canvas.card.text)
+        assert "liked second text, position 19" in " ".join(card.split())
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
+        assert "Underlined" in view.legend.full
+        strip = view.strip
+        top, height = strip.rows.tops[0]
+        for token, drawn in ((2, False), (20, True)):
+            x = LEFT + (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
+            found = colour_at(strip, x, TOP + top + height + 3)
+            assert (found == theme.current().secondary.getRgb()[:3]) == drawn
+
+
+# --- the wall -------------------------------------------------------------------------------------
+
+
+def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
+    capture = kinds.translator(ENGLISH * 3, "Nur ein kurzer Satz.")
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        layout = view.glass.layout_
+        assert len(layout.bands) == 2 and not layout.lines
+        encoder, decoder = (one.box for one in layout.bands)
+        assert encoder.bottom < decoder.y
+        cross, own = (layout.row(one).cells[0][1] for one in (4, 3))
+        assert cross.height < cross.width == own.width == own.height
+        assert [one.level for one in layout.labels] == [0, 1]
+        middles = [layout.row(one).top + layout.row(one).height / 2 for one in (4, 6, 8)]
+        assert [one.bottom for one in layout.residuals] == middles
+        assert view.head.title.text() == "Layers"
+        assert view.head.note.full == "6 layers, 3 between source and target"
+
+
+def test_a_target_that_is_a_copy_of_the_source_is_called_so(app):
+    for target, said in ((GERMAN, "in both texts"), (ENGLISH, "a copy of the source")):
+        with shown(TextStrip, (900, 300), capture=kinds.translator(target=target)) as (view, _):
+            assert said in view.head.note.full
+
+
+def test_pruned_heads_leave_gaps_and_never_shift(app):
+    capture = ragged()
+    with shown(HourglassView, (592, 714), capture=capture) as (view, session):
+        layout = view.glass.layout_
+        columns = dict(layout.columns)
+        for layer in capture.spec.layers:
+            cells = layout.row(layer.index).cells
+            assert tuple(head for head, _ in cells) == layer.heads
+            for head, cell in cells:
+                assert cell.x + cell.width / 2 == pytest.approx(columns[head], abs=1)
+        session.put(selection=Selection(1, 2, 3))
+        session.put(selection=step_layer(session, 1))  # the layer without heads is passed over
+        assert session.selection.head_id == HeadId(3, 0)
+
+
+@pytest.mark.parametrize(("heads", "layers"), [(1, 1), (12, 12), (32, 48)])
+def test_walls_of_every_size_show_each_head_once(app, heads, layers):
+    session = Session()
+    one = kinds.bert("A film.", n_heads=heads, n_layers=1)
+    spec = one.spec
+    stack = tuple(replace(spec.layers[0], index=n, name=f"middle.{n}") for n in range(layers))
+    capture = replace(one, spec=replace(spec, layers=stack), maps=one.maps * layers)
+    session.put(capture=capture)
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        layout = view.glass.layout_
+        cells = dict(layout.cells())
+        assert len(cells) == heads * layers
+        assert min(cell.width for cell in cells.values()) >= 10
+        assert layout.width <= 592
+        note = "colour: focus" in view.head.note.full
+        assert note == (layout.size < 20)
+        assert len({(cell.x, cell.y) for cell in cells.values()}) == heads * layers
+
+
+# --- what the model says --------------------------------------------------------------------------
+
+
+def test_a_classifier_says_its_class(app):
+    capture = made("classifier")
+    assert of_text(capture).sentence() == "positive 97 %"
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
+        assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
+    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
+        assert view.glass.scene.ends() == ("Text in", "positive 97 %")
+    with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
+        told = view.trail.story.trace.verdict
+        assert told.question("token") == "The model says:"
+        assert [name for name, _ in told.answers] == ["positive", "negative"]
+
+
+def test_classes_without_names_go_by_number():
+    capture = made("classifier")
+    bare = replace(capture, spec=replace(capture.spec, labels=()))
+    assert of_text(bare).answers[0][0] == "class 1"
+
+
+def test_ids_of_a_small_vocabulary_are_no_bytes_and_none_is_special():
+    capture = made("gpt2")
+    ids = readonly(np.array([5, 114, 9]))
+    bare = Prompt("", ids, ("5", "114", "9"), readonly(np.full((3, 2), -1)))
+    capture = replace(capture, spec=replace(capture.spec, vocabulary=151), prompt=bare)
+    assert [namer(capture)(one) for one in (5, 114, 41)] == ["5", "114", "#41"]
+    assert sentences.place(bare, np.zeros((0, 2), np.int64), 1, 2) == "position 1"
+
+
+def test_sums_too_small_to_write_are_whole_in_the_sentence(app):
+    capture = made("gpt2")
+    spans = np.array([[one, one + 1] for one in range(len(capture.prompt))])
+    names = Names(capture.prompt, spans, spans)
+    weights = np.zeros(len(spans), np.float32)
+    weights[:2] = 0.952, -0.0004
+    said = Reading(HeadId(0, 0), names, names, 1, weights, signed=True)
+    document = QTextDocument()
+    document.setHtml(said.sentence())
+    assert document.toPlainText().endswith("adds up to +0.952: +0.952 −<0.001.")
+
+
+def test_other_models_say_what_comes_next_or_stands_in_place():
+    decoder = made("gpt2")
+    answers = of_token(decoder, 3, str).answers
+    assert answers[0][0] == str(int(decoder.logits[3].argmax()))
+    assert of_text(decoder).sentence() == ""
+    encoder = replace(made("bert"), logits=np.ones((18, 300), np.float32))
+    assert "In place of" in of_token(encoder, 3, str).question("token")
+    assert of_token(made("bert"), 3, str).answers == ()
+
+
+# --- slots ----------------------------------------------------------------------------------------
+
+
+def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
+    capture = made("yubert")
+    with shown(MapView, capture=capture, selection=Selection(1, 0, 5, 3)) as (view, _):
+        assert view.canvas.scene.source.shape == (18, 8)
+        assert view.canvas.scene.columns.glyph(3) == "slot 3"
+        assert view.level.text() == "slots → text"
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(1, 0, 5, 3)) as (
+        view,
+        session,
+    ):
+        text, slots = view.strips
+        assert text.lines[0].weights is None and text.lines[0].chosen == 5
+        assert np.array_equal(slots.lines[0].weights, capture.maps[1].read(0)[5])
+        qtbot.mouseClick(slots, Qt.MouseButton.LeftButton, pos=place(slots, 0, 6))
+        assert session.selection == Selection(1, 0, 5, 6)
+
+
+# --- signs ----------------------------------------------------------------------------------------
+
+
+def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(app):
+    capture = made("ymish")
+    weights = capture.maps[0].read(4)
+    row, column = (int(one) for one in np.unravel_index(weights.argmin(), weights.shape))
+    chosen = Selection(0, 4, row, column)
+    with shown(MapView, capture=capture, selection=chosen) as (view, session):
+        low, high = view.canvas.scene.limits
+        assert -low == high == pytest.approx(float(np.abs(weights).max()))
+        said = plain(view.canvas.sentence.text())
+        total, plus = float(weights[row].sum()), float(np.maximum(weights[row], 0).sum())
+        assert f"takes away {-weights[row, column]:.3f} of" in said
+        assert f"adds up to {total:+.3f}: +{plus:.3f} −".replace("-", "−") in said
+        assert "is taken away" in plain(view.canvas.card.text)
+        session.select(key=int(weights[row].argmax()))
+        assert "adds" in plain(view.canvas.sentence.text())
+        assert f"row sum {total:.3f} (+{plus:.3f} −".replace("-", "−") in (
+            status.chosen_words(capture, chosen)
+        )
+
+
+def test_the_gutter_says_what_a_row_adds_up_to(app):
+    capture = made("ymish")
+    weights = capture.maps[0].read(4)
+    with shown(MapView, capture=capture, selection=Selection(0, 4, 3)) as (view, _):
+        canvas = view.canvas
+        assert np.allclose(canvas.scene.mass.sum(axis=1), weights.sum(axis=1), atol=1e-5)
+        box, cell = canvas._gutter(), canvas.cell_rect(7, 0)
+        said = canvas.sums_at(QPointF(box.center().x(), cell.center().y()))
+        assert said.startswith(f"row 7: sum {weights[7].sum():+.2f}: +".replace("-", "−"))
+        assert canvas.sums_at(QPointF(5, 5)) == ""
+
+
+def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
+    capture = made("six")
+    assert capture.maps[0].signed
+    expected = [False, True, True, True, True, True]
+    assert [signed(capture, HeadId(0, head)) for head in range(6)] == expected
+    weights = capture.maps[0].read(0)
+    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 3)) as (view, _):
+        scene = view.canvas.scene
+        assert not scene.signed and scene.limits[0] == 0 and scene.mass is None
+        assert "of its weight on" in plain(view.canvas.sentence.text())
+        cell = view.canvas.cell_rect(5, 5).center() - view.canvas.map_rect.topLeft()
+        table = palettes.colours("viridis")
+        colour = palettes.paint(palettes.place(weights[5:6, 5:6], scene.limits), table)[0, 0]
+        assert tuple(view.canvas.pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
+    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, session):
+        assert not view.strip.lines[0].signed
+        assert "Brighter" in view.legend.full
+        session.put(selection=Selection(0, 1, 3))
+        view.settle()
+        assert view.strip.lines[0].signed and "Red: added" in view.legend.full
+
+
+def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
+    capture = made("six")
+    with shown(MapView, (480, 600), capture=capture, selection=Selection(0, 0, 3)) as (
+        view,
+        session,
+    ):
+        session.put(selection=Selection(0, 1, 3))
+        view.settle()
+        canvas = view.canvas
+        assert canvas.map_rect.left() >= 88 and canvas._gutter().right() + 50 <= canvas.width()
+        session.put(selection=Selection(0, 0, 3))
+        view.settle()
+        assert canvas.view.whole and canvas.map_rect.right() + 60 <= canvas.width()
+
+
+def test_arcs_know_what_is_taken_away(app):
+    with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
+        assert min(weight for _, weight in view.trail.looks[0].top) < 0
+
+
+# --- following two texts --------------------------------------------------------------------------
+
+
+def test_a_target_token_is_followed_by_turns_into_the_source(app):
+    capture = made("translator")
+    with shown(FollowView, (1600, 900), capture=capture, selection=CROSS) as (view, session):
+        story = view.trail.story
+        assert [one.kind for one in story.way] == ["own", "cross", "own", "cross"]
+        assert [one.level for one in story.way] == [1, 0, 1, 0]
+        assert [one is None for one in story.course.own] == [False, True, False, True]
+        assert view._letter.text() == "gut"
+        assert "through the decoder" in view.head.note.full
+        assert "the source" in story.trace.sentence
+        row = capture.maps[4].read(1)[6]
+        assert np.array_equal(story.trace.looks[1].weights, row)
+        QTest.keyClick(view.trail, Qt.Key.Key_Right)
+        assert session.selection.query == 7
+
+
+def test_a_source_token_is_followed_through_the_encoder_alone(app):
+    capture = made("translator")
+    with shown(FollowView, (1600, 900), capture=capture, selection=Selection(1, 0, 4)) as (view, _):
+        story = view.trail.story
+        assert {one.level for one in story.way} == {0}
+        assert story.trace.together is None and "target" in story.trace.sentence
+
+
+def test_the_first_selection_of_two_texts_is_one_they_have():
+    capture = made("listener")
+    found = clearest(capture, capture.spec.heads)
+    assert found.query < len(capture.query_prompt(found.layer))
+
+
+@pytest.mark.parametrize("width", [900, 1600])
+def test_what_a_head_reads_stands_whole_beside_its_text(app, width):
+    with shown(FollowView, (width, 700), capture=made("translator"), selection=CROSS) as (view, _):
+        wide = QFontMetricsF(theme.font(0.85)).horizontalAdvance("head 1.5 on the source")
+        assert min(one.left for one in view.trail.story.course.strips) > 50 + wide + 14
+
+
+# --- the tokens behind slots, in a real window ----------------------------------------------------
+
+
+def linformer():
+    """A classifier of eight slots in heads of several activations, with what they are mixed of."""
+    capture = kinds.yubert(activations=["softmax", "ymish", "tanh", "softmax"], n_heads=4)
+    random, tokens = np.random.default_rng(0), len(capture.prompt)
+    maps = tuple(
+        LazyMap(replace(one.factors, mixture=random.normal(size=(1, 8, tokens)).astype("f4")),
+                one.heads)
+        for one in capture.maps
+    )  # fmt: skip
+    return replace(capture, maps=maps, path="/somewhere/lin.h5")
+
+
+def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
+    session, capture = program.session, linformer()
+    session.put(capture=capture, selection=Selection(1, 0, 5, 3), off=frozenset({HeadId(0, 1)}))
+    program.settle()
+    program.commands.run("tokens")
+    program.settle()
+    assert is_of_tokens(session.capture) and session.selection == Selection(1, 0, 5, None)
+    assert session.off == {HeadId(0, 1)} and session.capture.path == capture.path
+    for look in LOOKS:
+        session.put(look=look)
+        program.settle()
+    found = {one.name: one for one in offers(session, ())}
+    for name in ("map", "links", "wall", "levels"):
+        command = command_for(found[name].of, found[name].spec, "f.pdf").words
+        assert " --tokens " in command and "/somewhere/lin.h5" in command
+    assert "--tokens" not in command_for(found["rollout"].of, found["rollout"].spec, "f.pdf").words
+    assert "show them first" in by_name("save").why_off(session)
+    program.commands.run("tokens")
+    program.settle()
+    assert session.capture.spec == capture.spec and session.off == {HeadId(0, 1)}
+    assert np.array_equal(session.capture.spans[1], capture.spans[1])
+    assert session.capture.maps[1] is capture.maps[1]
+    assert not by_name("save").why_off(session)
+    assert not program.frame.findChildren(ErrorDialog)
+
+
+def test_what_has_no_slots_says_so(opened):
+    assert "not at slots" in by_name("tokens").why_off(opened.session)
+    before = opened.session.capture
+    opened.commands.run("tokens")
+    assert opened.session.capture is before
+
+
+def test_slots_of_unknown_tokens_are_said_in_a_dialog(program):
+    program.session.put(capture=kinds.yubert())
+    program.commands.run("tokens")
+    (dialog,) = program.frame.findChildren(ErrorDialog)
+    assert "does not say which tokens" in dialog.error.what
+    dialog.close()
+
+
+def test_every_head_of_tokens_is_signed():
+    from hgviz.analysis.heads import signed
+    from hgviz.figures.paper.frame import signed_head
+
+    capture = of_tokens(linformer())
+    assert all(signed(capture.spec.layers[0], capture.maps[0]))
+    assert all(signed_head(capture, 0, head) for head in range(4))
+
+
+def test_neurons_send_to_the_slots(program):
+    program.session.put(capture=of_tokens(linformer()), look="neurons")
+    program.settle()
+    view = next(one for one in program.commands.views if one.name == "neurons")
+    assert view.empty[0] == "Queries meet slots here"
+    assert view.empty_actions == (("tokens", "Show the slots"),)
+
+
+# --- captures in which heads stream, opened in the window: what the map, the panel and B show -----
+
+FIRST = HeadId(0, 0)
+FEW = Streaming(frozenset({FIRST}), 4, 16)
+TEXT = "A sailor turned the glass, and the sand ran down again. "
+
+
+@pytest.fixture
+def streamed(program, checkpoint, tmp_path, until):
+    """A program that shows a capture in which a head streams, from its file."""
+    model, path = finish(tasks.load(checkpoint, "cpu")), str(tmp_path / "few.h5")
+    prompt, _ = tasks.prompt_from(model, TEXT)
+    finish(tasks.capture(model, prompt, path, streaming=FEW))
+    program.commands.show_found(finish(sources.look(path)))
+    program.session.put(checkpoint=str(checkpoint), selection=Selection(*FIRST, 40, 10))
+    program.settle()
+    return program
+
+
+def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
+    view = streamed.inspect.map
+    assert view.streams.isVisible() and view.streams.text() == "streams"
+    assert "the first 4 keys and the latest 16" in view.streams.toolTip()
+    assert view.canvas.hidden_words == "not seen: neither of the first 4 nor the latest 16"
+    assert "the head sees the first keys and the latest alone" in view.as_text()
+    rows = streamed.session.capture.maps[0].read(0)
+    assert (rows[40, 4:25] == 0).all() and (rows[40, 25:41] > 0).all() and (rows[40, :4] > 0).all()
+    assert "Heads stream in this capture" in by_name("attribute").why_off(streamed.session)
+    streamed.session.put(selection=Selection(1, 0, 40, 10))
+    streamed.settle()
+    assert not view.streams.isVisible()
+
+
+def test_b_is_as_a_is_but_for_what_it_is_to_be_without(streamed, until):
+    session, other = streamed.session, frozenset({HeadId(1, 0)})
+    assert dict(sides.switched(session))[frozenset()] == "The whole model"
+    for off, streaming in ((other, FEW), (frozenset(), NO_STREAMING)):
+        streamed.commands.comparing.choose(Other("off", off=off))
+        until(lambda off=off: session.beside is not None and session.beside.off == off)
+        assert session.beside.streaming == streaming
+    for one in (Other("activation", "ymish"), Other("text", text="The sand ran down.")):
+        before = session.beside
+        streamed.commands.comparing.choose(one)
+        until(lambda was=before: session.beside is not was and session.beside.complete)
+        assert session.beside.streaming == FEW
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
+    random = np.random.default_rng(0)
+    keep = np.r_[random.random(40) < 0.7, np.zeros(8, bool)] if padded else None
+    rule = Rule(1.0, ("softmax",) * 2, (None,) * 2, causal=True, keep=keep)
+    rule = rule.streamed({1}, (3, 7)).of(1)
+    cells = rule.sees(np.arange(48), np.arange(48)).reshape(12, 4, 16, 3)
+    rows, columns = (np.stack([np.arange(0, 48, n), np.arange(n, 49, n)], 1) for n in (4, 3))
+    found = grid.seen(rule, rows, columns)
+    some = cells.any(axis=(1, 3))
+    assert found[some].all()
+    if padded:  # a range is judged by its ends
+        assert (found != some).mean() < 0.1
+    else:
+        assert np.array_equal(found, some)
+    assert heatmap.hidden(rule) == "not seen: neither of the first 3 nor the latest 7"
+
+
+def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
+    one = capture.maps[0]
+    rule = one.factors.rule.streamed((1,), (4, 9))
+    streams = LazyMap(replace(one.factors, rule=rule), one.heads)
+    assert panels._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
+    assert panels._limits(streams, one.heads[0]) == ()
+
+
+# --- a model without attention is named for what it is, and what was open stays open --------------
+
+
+@pytest.mark.parametrize("keys", [{"family": "lstm"}, {"family": "window", "window": 3}])
+def test_a_model_without_attention_is_refused_in_words(opened, capture, until, tmp_path, keys):
+    program = opened
+    write_unattending(tmp_path / "m", vocab_size=256, **keys)
+    program.commands.open_path(str(tmp_path / "m"))
+    until(lambda: program.frame.findChild(ErrorDialog) is not None)
+    dialog = program.frame.findChild(ErrorDialog)
+    assert "does not attend" in dialog.error.what and "hgviz reach" in dialog.error.do
+    assert program.session.capture is capture
+    program.settle()
+
+
+def test_the_pane_of_layers_says_which_have_no_map_and_why(program, capture, until, tmp_path):
+    path = zoo.write(tmp_path / "jamba", "jamba", "JambaForCausalLM")
+    model = finish(tasks.load(path, "cpu"))
+    view = program.inspect.hourglass
+    program.session.put(model=model, checkpoint=str(path))
+    program.settle()
+    assert view.mapless.text() == "1 layer has no map: JambaMambaMixer, JambaMLP"
+    assert view.mapless.toolTip() == "model.layers.0: JambaMambaMixer, JambaMLP"
+    assert view.mapless.isVisible() and view.mapless.wordWrap()
+    program.session.put(model=None, capture=capture, checkpoint="")
+    program.settle()
+    assert not view.mapless.isVisible()
+
+
+def test_of_many_layers_without_a_map_the_first_are_listed():
+    others = tuple((f"layers.{at}", "Mixer" if at % 2 else "Mamba") for at in range(40))
+    assert hourglass.mapless_words(others) == "40 layers have no map: Mamba; Mixer"
+    lines = hourglass.mapless_names(others).splitlines()
+    assert lines[0] == "layers.0: Mamba" and lines[-1] == "and 24 more" and len(lines) == 17
+    assert hourglass.mapless_words(()) == hourglass.mapless_names(()) == ""
+
+
+# --- a model that was pruned for good, in the window: layers without heads among others -----------
+
+OFF = ("0.*,2.*", "0.*,1.*,2.*,3.*,4.*")
+STEPS = ("next_head", "next_layer", "last_head", "level_in", "strongest", "follow", "last_layer")
+
+
+@pytest.fixture(params=OFF, ids=["some layers", "all layers"])
+def pruned(request, program, checkpoint, tmp_path):
+    """A program with a capture of such a model in it."""
+    finish(tasks.prune(checkpoint, request.param, tmp_path / "small"))
+    model = open_model(tmp_path / "small")
+    capture = finish(tasks.capture(model, model.tokenize("Read in groups.")))
+    found = finish(sources.measure(capture))
+    program.session.put(capture=capture, facts=found.facts)
+    program.settle()
+    return program
+
+
+def test_a_pruned_hourglass_is_shown_and_walked_through(pruned):
+    for name in STEPS * 2:
+        pruned.commands.run(name)
+        QApplication.processEvents()
+        pruned.settle()
+    capture = pruned.session.capture
+    chosen = pruned.session.selection
+    assert not capture.spec.heads or chosen.head_id in capture.spec.heads

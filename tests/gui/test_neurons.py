@@ -1,0 +1,226 @@
+"""The look Neurons: what its columns say, how it follows, what it copies, what it cannot show."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from hgviz.core import Selection
+from hgviz.gui.neurons import NeuronView
+from hgviz.gui.tables import HEAD, HIGH
+from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
+from tests.closeness import scaled_error
+from tests.gui.kinds import gpt2
+from tests.gui.screen import picture, shown
+from tests.making import make_capture, stranger
+
+
+def rows_of(view):
+    text = view.as_text()
+    return list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize("kind", [{}, {"signed": True}, {"relative": True}, {"windowed": True}])
+def test_the_weights_are_those_of_the_map(app, kind):
+    capture = make_capture(**kind)
+    with shown(NeuronView, capture=capture) as (view, session):
+        for layer in (0, 2, 3, 8, 12):  # a self layer, down, coarser, up, the last
+            for head in (0, 1):
+                session.put(selection=Selection(layer, head, 61, 20))
+                view.settle()
+                row = capture.row(layer, 61)
+                wanted = capture.maps[layer].read(head, (row, row + 1))[0]
+                one = view.found.anatomy
+                largest = np.nanmax(np.abs(one.stage("score")), initial=1.0)
+                # tiles and statistics are float32: a score of 8 is itself off by some 1e-6 there
+                assert np.abs(one.weights - wanted).max() <= 1e-6 * max(1.0, largest / 4)
+                assert view.keys.order.tolist() == list(range(len(wanted)))
+
+
+def test_the_sentence_says_every_number_on_the_way(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 30)) as (view, _):
+        one = view.found.anatomy
+        said = view.sentence.text()
+        for kind in ("product", "score", "exponent", "weight"):
+            assert f"{one.stage(kind)[30]:.3f}".replace("-", "−") in said
+        assert "32 products of q and k" in said
+        hidden = view.found.sentence(31)
+        assert "does not see this key" in hidden and hidden.endswith("the weight is 0.")
+
+
+@pytest.mark.parametrize("name, words", [
+    ("softpick", ("the logarithm of e to that, less 1, is {rectified}", "log-sum-exp of the row",
+                  "{exponent}", "e to that power is {weight}")),
+    ("sigmoid", ("less the logarithm of the number of keys seen, 1.792, it is {biased}",
+                 "sigmoid of that is {weight}")),
+    ("softmax1", ("log-sum-exp of the row", "{exponent}", "e to that power is {weight}")),
+])  # fmt: skip
+def test_rows_that_may_look_at_nothing_are_told_step_by_step(app, name, words):
+    capture = gpt2(n_heads=2, n_layers=1)
+    factors = capture.maps[0].factors
+    rule = replace(factors.rule, activations=(name, name))
+    random = np.random.default_rng(0)
+    q, k = (random.normal(size=one.shape).astype(np.float32) for one in (factors.q, factors.k))
+    made = LazyMap(measured(replace(factors, q=q, k=k, rule=rule)), (0, 1))
+    capture = replace(capture, maps=(made,))
+    row = made.read(1, (5, 6))[0]
+    best = int(row.argmax())
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 5, best)) as (view, _):
+        one, said = view.found.anatomy, view.sentence.text()
+        assert scaled_error(one.weights, row) < 1e-6
+        told = {kind: f"{one.stage(kind)[best]:.3f}".replace("-", "−")
+                for kind in ("rectified", "exponent", "biased", "weight")
+                if one.stage(kind) is not None}  # fmt: skip
+        for part in words:
+            assert part.format(**told) in said
+        if name == "softpick":
+            below = int(np.flatnonzero(one.stage("score")[:6] <= 0)[0])
+            assert view.found.sentence(below).endswith("that is not above 0, and the weight is 0.")
+            assert row[below] == 0
+
+
+def of_kernels(content):
+    """A Gaussian kernel of two heads, looking around a distance as well, or by that alone."""
+    curve = np.array([[0.5, -1.0], [0.02, 3.0]], np.float32)
+    capture = gpt2(n_heads=2, n_layers=1)
+    factors = capture.maps[0].factors
+    width = 16 if content else 1
+    q, k = (content * one[..., :width] for one in (factors.q, factors.k))
+    rule = replace(factors.rule, activations=("rbf", "rbf"), relative=Quadratic(curve))
+    proof = np.zeros(0, np.int64), np.zeros((2, 0, q.shape[1]), np.float32)
+    made = measured(Factors(q, k, factors.stat, rule, *proof))
+    return replace(capture, maps=(LazyMap(made, (0, 1)),))
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_what_keys_and_distances_add_is_said(app, content):
+    capture = of_kernels(content)
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 5, 4)) as (view, _):
+        one, said = view.found.anatomy, view.sentence.text()
+        far = -0.02 * (4 - 5 - 3) ** 2
+        assert one.stage("position")[4] == pytest.approx(far)
+        assert f"the distance from the centre adds {far:.3f}".replace("-", "−") in said
+        assert ("less half the square" in said) == content
+        assert one.weights == pytest.approx(capture.maps[0].read(1, (5, 6))[0], abs=1e-6)
+        assert len(rows_of(view)) == 1 + len(one.weights)
+        picture(view)
+
+
+def test_a_key_is_chosen_by_mouse_and_keyboard(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 2)) as (view, session):
+        view.keys.verticalScrollBar().setValue(0)
+        place = QPointF(60, HEAD + 4.5 * HIGH).toPoint()
+        QTest.mouseClick(view.keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert session.selection.key == 4
+        view.keys.setFocus()
+        QTest.keyClick(view.keys, Qt.Key.Key_Down)
+        assert session.selection.key == 5 and session.selection.query == 30
+        QTest.mouseMove(view.keys.viewport(), place)
+        view.keys._point(7)
+        assert session.hover == Selection(0, 1, 30, 7)
+        view.keys._point(None)
+        assert session.hover is None
+
+
+def test_the_strongest_keys_come_first_where_that_is_asked(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30)) as (view, _):
+        QTest.mouseClick(view.order._group.button(1), Qt.MouseButton.LeftButton)
+        weights = view.found.anatomy.weights[view.keys.order]
+        assert (np.diff(np.abs(weights)) <= 0).all()
+        assert view.keys.chosen == view.found.strongest == view.keys.order[0]
+
+
+def test_every_number_is_copied_in_full(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
+        view.copy_button.click()
+        text = QGuiApplication.clipboard().text()
+        assert text == view.as_text()
+        assert text.splitlines() == ["\t".join(row) for row in view.as_table()]
+        titles, *rows = rows_of(view)
+        one = view.found.anatomy
+        assert len(rows) == len(one.weights) and all(len(row) == len(titles) for row in rows)
+        weights = [float(row[titles.index("Weight")]) for row in rows]
+        assert np.array_equal(weights, one.weights)
+        first = titles.index("q·k 0")
+        products = np.array([row[first:] for row in rows], float)
+        assert np.allclose(products.sum(1), one.stage("product"), rtol=0, atol=1e-12)
+        assert rows[31][titles.index("Seen")] == ""
+        view.copy()
+        assert QGuiApplication.clipboard().mimeData().hasImage()
+        assert QGuiApplication.clipboard().text() == text
+
+
+def test_a_stranger_s_text_does_not_break_the_table(app):
+    capture = stranger(make_capture(text="short text"), size=4000)
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 4, 4)) as (view, _):
+        titles, *rows = rows_of(view)
+        assert all(len(row) == len(titles) for row in rows)
+        assert picture(view).shape[1] == 704
+
+
+def test_what_is_missing_is_said(app, capture):
+    weights = np.zeros((6, 20, 20), np.float32)
+    dense = replace(capture, maps=(DenseMap(weights, tuple(range(6))), *capture.maps[1:]))
+    with shown(NeuronView, capture=dense, selection=Selection(0, 0, 3)) as (view, session):
+        assert view.empty[0] == "This capture holds weights alone"
+        session.put(selection=Selection(1, 0, None))
+        view.settle()
+        assert view.empty[0] == "No query is chosen"
+        session.put(capture=replace(capture, maps=(*capture.maps[:1], None, *capture.maps[2:])))
+        session.put(selection=Selection(1, 0, 3))
+        view.settle()
+        assert "not captured yet" in view.empty[0]
+    with shown(NeuronView) as (view, _):
+        assert view.empty_actions[0][0] == "capture"
+
+
+def test_titles_and_elements_tell_what_they_are(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
+        room = view.keys.room()
+        told = [view.keys.told_at(QPointF(x + 2, 4)) for x, _ in room.columns]
+        stages = view.found.anatomy.stages
+        assert [one.partition("\n")[0] for one in told] == [one.says for one in stages]
+        assert all("\nSource: " in one for one in told)
+        assert view.pair.told_at(QPointF(view.pair.width() / 2, 10)).startswith("Element 1")
+        assert view.pair.told_at(QPointF(4, 10)) == ""
+        assert view.pair.accessibleName().startswith("Element by element")
+
+
+@pytest.mark.parametrize("size", [(240, 160), (520, 300), (1400, 900)])
+def test_it_fits_any_room_and_both_themes(app, capture, size):
+    from hgviz.gui import theme
+
+    with shown(NeuronView, size, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
+        room = view.keys.room()
+        x, wide = room.columns[-1]
+        assert x + wide <= view.keys.viewport().width()
+        light = picture(view)
+        theme.apply(app, dark=True)
+        assert (picture(view) != light).any()
+
+
+def test_a_long_text_draws_only_what_is_on_screen(app):
+    capture = make_capture(text="a b c d. " * 60, strides=(1, 2), heads=5)
+    with shown(NeuronView, capture=capture, selection=Selection(0, 4, 500, 499)) as (view, _):
+        asked = []
+        names = view.found.columns
+        object.__setattr__(view.keys.found, "columns", _Asked(names, asked))
+        view.keys.viewport().grab()
+        assert 0 < len(set(asked)) <= 714 // HIGH + 2
+
+
+class _Asked:
+    def __init__(self, names, asked):
+        self._names, self._asked = names, asked
+
+    def glyph(self, cell):
+        self._asked.append(cell)
+        return self._names.glyph(cell)
+
+    def __getattr__(self, name):
+        return getattr(self._names, name)

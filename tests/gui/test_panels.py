@@ -1,0 +1,147 @@
+"""The docks about heads say what was measured, and a click opens a head."""
+
+from dataclasses import replace
+
+import pytest
+
+from hgviz import palettes
+from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
+from hgviz.core import Display, HeadId, Selection
+from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, WorthPanel
+from hgviz.gui.sentences import measured
+from tests.gui.screen import picture, session_of, showing, shown
+
+
+@pytest.fixture(autouse=True)
+def dressed(app):
+    return app
+
+
+@pytest.fixture
+def session(capture, facts):
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
+
+
+def test_the_role_its_evidence_and_every_metric_are_told(session):
+    facts = session.facts[HeadId(12, 5)]
+    with showing(HeadPanel, session, 304, 400) as view:
+        assert view.sentence.text() == facts.sentence
+        assert view.evidence.text() == facts.evidence
+        assert view.count.text() == "Each line: all 54 self-attention heads"
+        for name in tuple(METRICS)[:5]:
+            named, ticks, value = view.lines[name]
+            assert value.text() == measured(name, facts.metrics[name])
+            assert "{" not in named.full and named.full
+            assert "of 54" in ticks.toolTip()
+            assert value.geometry().right() <= 304 - 16
+
+
+def test_the_dot_stands_between_the_smallest_and_the_largest(session):
+    with showing(HeadPanel, session, 304, 400) as view:
+        _, ticks, _ = view.lines["focus"]
+        values = [one.metrics["focus"] for one in session.facts.values() if one.kind == "self"]
+        assert ticks.place(min(values)) == 6
+        assert ticks.place(max(values)) == ticks.width() - 6
+        picture(ticks)
+
+
+def test_before_heads_are_measured_the_dock_says_so(capture):
+    with showing(HeadPanel, session_of(capture), 304, 400) as view:
+        assert not view.content.isVisible()
+
+
+def test_the_five_strongest_keys_are_listed(session, capture):
+    with showing(LooksPanel, session, 304, 240) as view:
+        found = top_keys(capture, session.selection)
+        assert [one.weight for one in view.keys.keys] == [weight for _, _, weight in found]
+        assert [one.token for one in view.keys.keys] == [token for token, _, _ in found]
+        assert "position 60" in view.where.full
+        for one in view.keys.keys:
+            assert one.inside == one.glyph or not one.inside.strip("·")
+        picture(view.keys)
+
+
+def test_at_a_shorter_level_all_letters_of_a_key_are_shown(session):
+    session.put(selection=Selection(5, 1, 60))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert len(view.letter.text()) == 4
+        assert "letters 57 to 60" in view.where.full
+        assert any(len(one.glyph) == 4 for one in view.keys.keys)
+
+
+def test_the_zeros_of_the_shift_are_named(session):
+    session.put(selection=Selection(2, 0, 0))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert {one.glyph for one in view.keys.keys} >= {"∅"}
+
+
+def test_a_click_on_a_key_chooses_it(session, qtbot):
+    from PySide6.QtCore import QPoint, Qt
+
+    with showing(LooksPanel, session, 304, 240) as view:
+        qtbot.mouseClick(view.keys, Qt.MouseButton.LeftButton, pos=QPoint(60, 30))
+        assert session.selection.key == view.keys.keys[1].token
+
+
+def test_heads_worth_a_look_are_four_and_open(session, qtbot):
+    from PySide6.QtCore import Qt
+
+    with showing(WorthPanel, session, 304, 320) as view:
+        expected = [one.head for one in worth_a_look(session.facts)]
+        assert [row.head for row in view.rows if row.isVisible()] == expected
+        assert all(row.height() == 44 for row in view.rows)
+        before = picture(view.rows[0])
+        qtbot.mouseClick(view.rows[0], Qt.MouseButton.LeftButton)
+        assert session.selection.head_id == expected[0]
+        assert (picture(view.rows[0]) != before).any()
+
+
+def test_a_head_without_a_picture_shows_none(session):
+    with showing(WorthPanel, session, 304, 320) as view:
+        row = view.rows[0]
+        drawn = picture(row)
+        row.show_head(replace(row.worth, small=None))
+        assert row._image.isNull() and (picture(row) != drawn).any()
+
+
+def test_a_partial_capture_lists_what_is_there(capture, session):
+    part = replace(
+        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
+    )
+    session.put(capture=part)
+    session.put(selection=Selection(12, 0, 3))
+    with showing(LooksPanel, session, 304, 240) as view:
+        assert not view.content.isVisible()
+
+
+# --- the panel that says how weights become colours -----------------------------------------------
+
+
+def test_it_shows_the_display_of_the_session(app):
+    display = Display("magma", (0.0, 0.5), "log")
+    with shown(DisplayPanel, (304, 160), display=display) as (view, _):
+        assert view.palettes.currentData() == "magma"
+        assert view.scale.choice == "log"
+        assert view.top.text() == "0.5"
+
+
+def test_every_control_writes_one_field(app):
+    with shown(DisplayPanel, (304, 160)) as (view, session):
+        view.palettes.activated.emit(view.palettes.findData("cividis"))
+        view.scale.chosen.emit("linear")
+        view.shared.setChecked(True)
+        view.top.setText("0.2")
+        view.top.editingFinished.emit()
+        assert session.display == Display("cividis", (0.0, 0.2), "linear", True)
+        view.top.setText("")
+        view.top.editingFinished.emit()
+        assert session.display.limits is None
+
+
+def test_it_offers_every_unsigned_palette(app):
+    with shown(DisplayPanel, (304, 160)) as (view, _):
+        offered = [view.palettes.itemData(at) for at in range(view.palettes.count())]
+        assert offered == [one.name for one in palettes.PALETTES.values() if not one.signed]
+        assert not view.palettes.itemIcon(0).isNull()

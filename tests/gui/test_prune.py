@@ -1,0 +1,668 @@
+"""The Prune page at work: a mask, its live score, what is measured and what changed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from hgviz import tasks
+from hgviz.analysis.slices import of_examples
+from hgviz.analysis.trial import Trial
+from hgviz.core import HeadId, Selection, finish
+from hgviz.figures import FIGURES
+from hgviz.gui import trials as trying
+from hgviz.gui.charts import Points
+from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
+from hgviz.gui.export import drawn_of
+from hgviz.gui.livescore import points
+from hgviz.gui.prune import line_of, mask_cells, picture_words
+from hgviz.gui.sides import sides_of
+from hgviz.models import open_model
+from hgviz.resources import resource
+from hgviz.session import undoing
+from hgviz.session.other import Other
+from hgviz.study import Mask
+from tests.gui.screen import colour_at
+from tests.models.building import write_transformer
+from tests.models.zoo import write
+from tests.test_pairs import PAIRS, tokenizer
+
+OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
+needs_sample = pytest.mark.skipif(
+    not resource("sample/softmax").exists(), reason="needs the bundled classifiers"
+)
+
+
+def settled(program, until):
+    until(lambda: program.session.trial.done and program.session.trial.off == program.session.off)
+    program.settle()
+
+
+def test_the_mode_switch_and_its_key_show_the_page(pruning):
+    pruning.commands.run("inspect")
+    QTest.keyClick(pruning.frame, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    assert pruning.session.mode == "prune" and pruning.prune.isVisible()
+    assert pruning.frame.toolbar.modes.choice == "prune"
+
+
+def test_without_data_it_says_what_is_missing(pruning):
+    assert (
+        "Choose data"
+        in pruning.prune.live._notice.findChildren(type(pruning.prune.live.early))[0].text()
+    )
+    assert not pruning.prune.heads.measure.isEnabled()
+    assert pruning.prune.heads.wall.wall is not None  # heads can be switched all the same
+    pruning.commands.run("switch_head")
+    assert len(pruning.session.off) == 1 and pruning.session.trial is None
+
+
+def test_a_capture_alone_asks_for_its_checkpoint(opened):
+    opened.commands.run("prune")
+    assert opened.session.mode == "prune"
+    opened.settle()
+    assert opened.prune.live.empty_actions == (("open", "Open a checkpoint…"),)
+    assert not opened.frame.actions_by_name["choose_data"].isEnabled()
+
+
+def test_the_live_score_is_what_the_task_gives(scored, tiny, story, until):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    trial = scored.session.trial
+    trials = finish(trying.prepare(tiny, "", "cpu", str(story)))
+    parts = of_examples(trials.examples, tiny.spec)
+    found, _, answers = finish(tasks.try_heads(trials, OFF, parts))
+    assert trial.paired == found
+    assert np.array_equal(trial.now.given, answers.given)
+    assert trial.points[-1].value == found.score.value and len(trial.points) > 2
+    live = scored.prune.live
+    assert live.value.text() == f"{100 * found.score.value:.1f}"
+    assert f"{found.lost:,} lost, {found.won:,} won" in live.lines["Changed"].full
+    assert not live.stop.isVisible()
+
+
+def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
+    fine = finish(trying.prepare(tiny, "", "cpu", str(story)))
+    whole = finish(tasks.trials_of(tiny, str(story)))
+    assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
+        range(len(whole.examples))
+    )
+    one, other = (finish(tasks.try_heads(trials, OFF))[0] for trials in (fine, whole))
+    assert one.score.value == pytest.approx(other.score.value, abs=2e-3)
+
+
+def test_the_newest_mask_wins(scored, until):
+    pruning = scored.commands.pruning
+    heads = scored.session.spec.heads
+    for count in range(1, len(heads)):
+        pruning.switch(frozenset(heads[:count]))
+    settled(scored, until)
+    assert scored.session.trial.off == frozenset(heads[:-1])
+
+
+def test_undo_and_redo_go_through_the_masks(scored, until):
+    session, commands = scored.session, scored.commands
+    commands.pruning.switch(frozenset({HeadId(0, 0)}))
+    commands.pruning.switch(OFF)
+    commands.pruning.switch(OFF | {HeadId(1, 0)}, along=True)  # the same stroke
+    commands.run("undo")
+    assert session.off == {HeadId(0, 0)}
+    commands.run("undo")
+    assert session.off == frozenset() and not scored.frame.actions_by_name["undo"].isEnabled()
+    commands.run("redo")
+    commands.run("redo")
+    assert session.off == OFF | {HeadId(1, 0)}
+    commands.run("undo")
+    commands.pruning.switch(frozenset())
+    assert not session.history.future
+    settled(scored, until)
+
+
+def test_a_mask_that_was_scored_shows_at_once_when_one_comes_back(scored, until):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    before = scored.session.trial
+    scored.commands.run("all_on")
+    assert scored.session.trial.done  # the whole model was scored, too
+    scored.commands.run("undo")
+    assert scored.session.trial is before
+
+
+def test_stop_keeps_what_was_seen_and_go_on_ends_it(scored, until):
+    pruning = scored.commands.pruning
+    pruning.switch(OFF)
+    until(lambda: scored.session.trial.points)
+    pruning.stop_trial()
+    scored.settle()
+    trial = scored.session.trial
+    assert trial.done or (trial.stopped and trial.points)
+    if trial.stopped:
+        assert scored.prune.live.stop.text() == "Go on"
+        pruning.resume()
+    settled(scored, until)
+
+
+def test_heads_are_measured_while_masks_are_tried(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.pruning.measure(frozenset({"gradient", "loss_change", "change"}), curve=True)
+    assert commands.pruning.measuring
+    commands.pruning.switch(OFF)
+    until(lambda: not commands.pruning.measuring and session.study and session.study.curves)
+    until(lambda: not commands.pruning.measuring and session.trial.done)
+    scored.settle()
+    assert session.score == "loo" and session.trial.off == OFF
+    assert len(session.study.curves) == 21
+    shades = scored.prune.heads.wall.shades
+    assert len(shades.heads) == len(session.spec.heads) and "per byte" in shades.unit
+    commands.pruning.colour("signed")
+    scored.settle()
+    assert scored.prune.heads.colour.currentData() == "signed"
+
+
+def test_a_score_that_is_done_amid_a_measurement_is_told_until_it_is_read(tiny, story):
+    trials, urgent = finish(trying.prepare(tiny, "", "cpu", str(story))), trying.Urgent()
+    task = trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
+    next(task)
+    urgent.put(trying.trying(trials, OFF))
+    told = [step.value for step in task if step.value is not None]
+    done = [at for at, one in enumerate(told) if isinstance(one, Trial) and one.done]
+    assert len(done) > 1 and told[done[-1]] is told[done[0]]
+
+
+def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until):
+    session, heads = scored.session, scored.prune.heads
+    partial = finish(tasks.importance(scored.commands.pruning.trials, frozenset({"gradient"})))
+    gradient = np.full((len(partial), len(partial.heads)), np.nan, np.float32)
+    gradient[:2] = 0.5
+    session.put(study=replace(partial, gradient=gradient), score="signed")
+    scored.settle()
+    total = len(partial)
+    assert f"on 2 of {total} windows" in heads.bar.accessibleName()
+    assert f"on 2 of {total} windows" in heads.wall.words(HeadId(0, 0))
+    gradient = np.full_like(gradient, 0.5)
+    session.put(study=replace(partial, gradient=gradient))
+    scored.settle()
+    assert "windows" not in heads.bar.accessibleName()
+
+
+def test_the_slider_of_the_curve_is_the_mask(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.pruning.measure(frozenset({"gradient"}), curve=True)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    until(lambda: not commands.pruning.measuring)
+    scored.settle()
+    chart = scored.prune.curve.chart
+    order = session.study.curves[0].order
+    assert chart.chart.slider.at == 0
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
+    end = chart.rect().center()
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=end)
+    assert session.off == frozenset(order[: chart.chart.slider.at]) and 2 < len(session.off) < len(
+        order
+    )
+    commands.pruning.switch(frozenset(order[-1:]))
+    assert chart.chart.slider.at is None  # another mask than any on the curve
+    for axis in ("parameters", "flops"):
+        scored.prune.curve.axis.choose(axis)
+        scored.settle()
+        assert scored.prune.curve.line.each[-1] == pytest.approx(1.0)
+    settled(scored, until)
+
+
+@pytest.fixture
+def traced(scored, until):
+    """The same with a curve."""
+    pruning = scored.commands.pruning
+    pruning.measure(frozenset({"gradient"}), curve=True)
+    until(lambda: scored.session.study is not None and len(scored.session.study.curves) == 21)
+    until(lambda: not pruning.measuring)
+    scored.settle()
+    return scored
+
+
+def test_a_curve_that_was_timed_is_drawn_over_milliseconds(traced, until):
+    session, view = traced.session, traced.prune.curve
+    time = view.axis._group.button(view.axis.names.index("time"))
+    assert not time.isEnabled() and "--time" in time.toolTip()
+    one, *others = session.study.curves
+    ends = np.arange(len(one.removed), dtype=np.float32)
+    one = replace(one, times=np.stack([9 + 0 * ends, 9 - ends / len(ends)], axis=1))
+    session.put(study=replace(session.study, curves=(one, *others)))
+    traced.settle()
+    assert time.isEnabled()
+    view.axis.choose("time")
+    traced.settle()
+    line = view.line
+    assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
+    low, high = line.ends
+    assert low < line.x.min() and line.x.max() < high
+    (points,) = view.chart.chart.plots[0].of(Points)
+    assert "ms without them" in points.told(3) and points.x[3] == line.x[3]
+    QTest.keyClick(view.chart, Qt.Key.Key_Right)
+    assert session.off == one.off(1) and view.chart.chart.slider.at == 1
+    view.axis.choose("flops")
+    traced.settle()
+    assert view.line.band.orders == 20
+    settled(traced, until)
+
+
+def test_changed_predictions_are_listed_and_open_their_text(scored, until):
+    scored.commands.pruning.switch(frozenset(scored.session.spec.heads[:6]))
+    settled(scored, until)
+    view, trial = scored.prune.changed, scored.session.trial
+    rows = {}
+    for kind in ("lost", "won", "all"):
+        view.which.choose(kind)
+        scored.settle()
+        rows[kind] = view.model.found.counts[kind]
+        if rows[kind]:
+            assert view.model.rowCount() == min(rows[kind], 2000)
+    assert (rows["lost"], rows["won"]) == (trial.paired.lost, trial.paired.won)
+    assert rows["all"] > 0
+    session = scored.session
+    view.table.setCurrentIndex(view.model.index(0, 0))
+    QTest.keyClick(view.table, Qt.Key.Key_Return)
+    assert session.mode == "inspect"
+    until(lambda: session.capture is not None and session.facts)
+    off, text = session.off, session.capture.prompt.text
+    assert text in trial.examples.rows[0].text and session.capture.off == off
+    for heads in (frozenset(), off):
+        scored.commands.run("before_after")
+        assert session.capture.off == heads and session.off == off
+        assert session.capture.prompt.text == text
+        until(lambda: session.facts)
+
+
+def test_masks_are_kept_compared_and_returned_to(scored, until):
+    commands, session = scored.commands, scored.session
+    commands.run("keep_mask")
+    commands.pruning.switch(OFF)
+    settled(scored, until)
+    commands.run("keep_mask")
+    assert [one.name for one in session.masks] == ["Whole model", "2 off"]
+    assert session.masks[1].score == session.trial.paired.score
+    masks = scored.prune.heads.masks.list
+    assert masks.rowCount() == 2
+    masks.itemClicked.emit(masks.item(0, 0))
+    assert session.off == frozenset()
+    scored.prune.heads.masks._drop()
+    assert len(session.masks) == 1
+
+
+@needs_sample
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("", "bad"), ("sentence\tlabel\nfine\n", "line 2"), ("sentence\tlabel\n", "bad")],
+)
+def test_bad_data_is_refused_in_three_lines(program, until, errors, tmp_path, content, says):
+    path = tmp_path / "bad.tsv"
+    path.write_text(content, encoding="utf-8")
+    model = finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(errors)
+    (error,) = errors()
+    assert error.what and says in f"{error.what} {error.why}"
+    assert "Traceback" not in str(error)
+    assert program.session.data == "" and program.session.trial is None
+
+
+@needs_sample
+def test_labels_that_the_model_does_not_know_are_assigned(program, until, tmp_path):
+    path, model = tmp_path / "few.tsv", finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    path.write_text("sentence\tlabel\n" + "A fine film.\tgood\nA dull film.\tbad\n" * 2, "utf-8")
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(lambda: program.frame.findChildren(LabelsDialog))
+    (dialog,) = program.frame.findChildren(LabelsDialog)
+    assert [*dialog.lists] == ["bad", "good"] and not dialog.go.isEnabled()
+    for name, which in (("bad", "negative"), ("good", "positive")):
+        dialog.lists[name].setCurrentText(which)
+    dialog.go.click()
+    until(lambda: program.session.trial is not None and program.session.trial.done)
+    wanted = [row.wanted[0] for row in program.session.trial.examples.rows]
+    assert [model.spec.labels[one] for one in wanted] == ["positive", "negative"] * 2
+    program.commands.pruning.switch(frozenset({HeadId(0, 0)}))
+    program.commands.removing.ask()
+    command = program.commands.removing.dialog.wish.command
+    assert "--labels bad=negative,good=positive" in command
+    program.commands.removing.dialog.finish()
+    path.write_text("sentence\tlabel\nA fine film.\t1\nA dull film.\t0\n", "utf-8")
+    program.commands.pruning.labels.clear()
+    program.commands.use_data(str(path))
+    until(lambda: "class ids" in program.prune.live.sample[2].full)
+
+
+@needs_sample
+def test_a_classifier_lists_texts_with_their_labels(program, until, tmp_path):
+    source = resource("sample/reviews.tsv").read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "few.tsv"
+    path.write_text("\n".join(source[:90]) + "\n", encoding="utf-8")
+    model = finish(tasks.load(str(resource("sample/softmax")), "cpu"))
+    program.session.put(model=model, checkpoint=str(resource("sample/softmax")))
+    program.commands.use_data(str(path))
+    until(lambda: program.session.trial is not None and program.session.trial.done)
+    program.commands.pruning.switch(frozenset(model.spec.heads[:12]))
+    settled(program, until)
+    found = finish(trying_changes(program))
+    assert found.columns[:2] == ("Text", "Label")
+    assert {row.wanted for row in found.rows} <= set(model.spec.labels)
+    assert all(row.was_right and not row.is_right for row in found.rows)
+
+
+def trying_changes(program):
+    from hgviz.gui.changes import changes
+
+    return changes(program.session.trial, "lost", program.session.model)
+
+
+@pytest.mark.parametrize("size", [(1600, 1000), (1280, 800), (1100, 700)])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_fits_every_size_and_theme(scored, until, size, dark):
+    scored.commands.pruning.switch(OFF)
+    settled(scored, until)
+    scored.frame.resize(*size)
+    scored.session.put(dark=dark)
+    QApplication.processEvents()
+    scored.settle()
+    page = scored.prune
+    shown = [one for one in page.views if one.isVisible()]
+    assert page.live in shown and len(shown) == 4
+    for view in shown:
+        assert view.width() >= 300 and view.height() >= 96
+    assert page.width() <= size[0]
+    assert (sum(colour_at(page.heads.wall, 2, 2)) < 200) == dark
+
+
+def test_a_hidden_page_asks_for_nothing(scored, until):
+    scored.commands.run("inspect")
+    before = scored.prune.live.value.text()
+    scored.commands.pruning.switch(OFF)
+    until(lambda: scored.session.trial.done and scored.session.trial.off == OFF)
+    assert scored.prune.live.value.text() == before
+    scored.commands.run("prune")
+    until(lambda: scored.prune.live.head.title.text().endswith("2 heads off"))
+
+
+def test_another_model_forgets_what_was_tried(scored, capture):
+    scored.commands.pruning.switch(OFF)
+    scored.session.put(capture=capture, model=None, checkpoint="")
+    session = scored.session
+    assert session.trial is None and session.data == ""
+    assert not session.history.past  # its heads are of another model
+    assert session.off == capture.off and scored.commands.pruning.trials is None
+
+
+def test_what_was_measured_is_saved_with_its_masks(scored, until, tmp_path):
+    from hgviz.store import open_study
+
+    scored.commands.pruning.measure(frozenset({"gradient"}))
+    until(lambda: scored.session.study is not None and not scored.commands.pruning.measuring)
+    scored.commands.run("keep_mask")
+    path = tmp_path / "heads.h5"
+    scored.commands._save_study(str(path))
+    until(lambda: scored.session.study.path)
+    study = open_study(path)
+    assert np.array_equal(study.gradient, scored.session.study.gradient)
+    assert [one.name for one in study.masks] == ["Whole model"]
+    session = scored.session
+    (drawn,) = drawn_of(session, FIGURES["scores"])
+    assert session.study.path == drawn.path == str(path)  # so that a figure's command names it
+    scored.commands.pruning._measured(replace(session.study))
+    (drawn,) = drawn_of(session, FIGURES["scores"])
+    assert drawn.path == ""  # of more than the file has
+    scored.commands._save_study(str(path))
+    until(lambda: not session.unsaved)
+    assert drawn_of(session, FIGURES["scores"])[0].path == str(path)
+
+
+def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoint, tmp_path, until):
+    session, commands = pruning.session, pruning.commands
+    head, text = HeadId(1, 0), "The bell rang, and the sand ran down."
+    other = tmp_path / "other"
+    other_weights(other)
+    pruning.complete()
+    session.put(text=text, mode="inspect")
+    commands.run("capture")
+    until(lambda: session.facts and not pruning.lanes.engine.jobs)
+    session.put(mode="prune")
+    commands.pruning.switch({head})
+    assert not session.capture.off  # nobody looks at it
+    session.put(mode="inspect")
+    until(lambda: session.capture.off == {head} and session.facts)
+    pruning.settle()
+    assert pruning.inspect.hourglass.glass.scene.off == {head}
+    assert "without 1 head" in pruning.inspect.hourglass.head.note.full
+    session.put(mode="follow")
+    pruning.settle()
+    assert "without 1 head" in pruning.follow.follow.head.note.full
+    commands.comparing.choose(Other("model", path=str(other)), None)
+    until(lambda: session.beside is not None and session.beside.complete)
+    pruning.settle()
+    assert sides_of(session).a == f"{short_checkpoint.name} without 1 head"
+    pruned = finish(tasks.capture(tiny, tiny.tokenize(text), off={head}))
+    for one, off in ((HeadId(2, 1), False), (head, True)):
+        session.put(selection=Selection(*one))
+        pruning.settle()
+        maps = pruning.compare.maps._compared.sources[2].map
+        a, b = (side.maps[one.layer].read(one.head) for side in (pruned, session.beside))
+        assert np.allclose(maps.read(one.head), -b if off else a - b, atol=1e-6)
+
+
+def other_weights(folder):
+    """A folder with other weights of the same shapes."""
+    import torch
+
+    from hgviz.models.config import HourglassConfig
+    from hgviz.models.families.hourglass import Hourglass
+    from hgviz.models.formats.checkpoint import save
+    from hgviz.models.hierarchy import parse_hierarchy
+
+    torch.manual_seed(1)
+    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    save(folder, config, Hourglass(config).state_dict())
+
+
+def test_a_model_of_hidden_states_is_measured_by_what_works_for_it(
+    program, tmp_path, until, errors
+):
+    path, data = tmp_path / "model", tmp_path / "texts.txt"
+    keys = {"form": "encoder", "goal": "states", "vocab_size": 256}
+    write_transformer(path, dtype=torch.float32, **keys)
+    data.write_text("\n".join(f"The bell rang {n} times." for n in range(9)), encoding="utf-8")
+    session, commands = program.session, program.commands
+    program.complete()
+    commands.open_path(str(path))
+    until(lambda: session.model is not None)
+    commands.use_data(str(data))
+    until(lambda: session.trial is not None and session.trial.done)
+    commands.run("measure_heads")
+    (dialog,) = (one for one in program.frame.findChildren(MeasureDialog) if one.isVisible())
+    assert [box.isEnabled() for box in dialog.boxes] == [False, True, False, True, True]
+    assert [box.isChecked() for box in dialog.boxes] == [False, True, False, False, False]
+    said = "\n".join(one.text() for one in dialog.card.findChildren(QLabel))
+    assert "hidden states" in said and "--" not in said
+    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    assert session.score == "loo" and not errors()
+
+
+def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
+    session, pruning = scored.session, scored.commands.pruning
+    study = finish(tasks.importance(pruning.trials, frozenset({"gradient"})))
+    steps = tasks.curve(pruning.trials, study, "signed", random=0)
+    part = next(step.value for step in steps if step.value is not None)
+    session.put(study=part, score="signed")
+    count = int(part.curves[0].removed[-1])
+    assert count < len(session.spec.heads)
+    said = picture_words(line_of(session, "heads"))
+    assert f"with {count} heads off" in said and "so far" in said and "without heads" not in said
+
+
+# --- masks one above the other: what each scored, and what it saves -------------------------------
+
+MORE = OFF | {HeadId(1, 0)}
+
+
+@pytest.fixture
+def masks(scored, until):
+    """The list, with the whole model and two masks."""
+    scored.commands.run("keep_mask")
+    for off in (OFF, MORE):
+        scored.commands.pruning.switch(off)
+        until(lambda off=off: scored.session.trial.done and scored.session.trial.off == off)
+        scored.commands.run("keep_mask")
+    scored.settle()
+    return scored.prune.heads.masks
+
+
+def cells(masks, row):
+    return tuple(masks.list.item(row, column).text() for column in range(3))
+
+
+def test_they_stand_one_above_the_other_with_their_numbers(masks, scored):
+    paired = scored.session.trial.paired
+    name, score, change = cells(masks, 2)
+    low, high = 100 * paired.score.low, 100 * paired.score.high
+    assert (name, score) == ("3 off", f"{100 * paired.score.value:.1f} % ({low:.1f} to {high:.1f})")
+    assert change == (
+        f"{points(paired.difference)} points, {points(paired.low)} to {points(paired.high)}"
+    )
+    assert cells(masks, 0)[0] == "Whole model" and cells(masks, 0)[2] == ""
+    tip = masks.list.item(2, 1).toolTip()
+    assert "3 off: 0.0, 1.0, 2.1; saves " in tip and "parameters (" in tip
+
+
+def test_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored):
+    masks.list.setFocus()
+    masks.list.setCurrentCell(1, 0)
+    QTest.keyClick(masks.list, Qt.Key.Key_Return)
+    assert scored.session.off == OFF and masks.list.hasFocus()
+    QTest.keyClick(masks.list, Qt.Key.Key_Delete)
+    assert [one.name for one in scored.session.masks] == ["Whole model", "3 off"]
+
+
+def test_a_mask_that_was_never_scored_says_so():
+    bare = Mask("mine", OFF)
+    assert mask_cells(bare, False) == ("mine", "not scored", "")
+    assert mask_cells(bare, True) == ("mine", "measuring", "")
+
+
+# --- models of two inputs on the Prune page: scored on pairs of texts with heads switched off -----
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = write(tmp_path / "t5", "t5", "T5ForConditionalGeneration", decoder_start_token_id=0)
+    tokenizer().save(str(path / "tokenizer.json"))
+    lines = ["text\ttarget", *("\t".join(pair) for pair in PAIRS)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    return path, tmp_path / "pairs.tsv"
+
+
+def test_its_score_follows_heads_that_are_switched_off(program, until, pairs, errors):
+    path, data = pairs
+    program.session.put(model=open_model(path), checkpoint=str(path))
+    program.commands.run("prune")
+    program.settle()
+    program.commands.use_data(str(data))
+    session = program.session
+    until(lambda: session.trial is not None and session.trial.done)
+    program.settle()
+    whole = session.trial.before.loss.copy()
+    session.put(off=frozenset({HeadId(0, 1), HeadId(2, 0)}))
+    until(lambda: session.trial.done and session.trial.off == session.off)
+    program.settle()
+    assert len(session.trial.now.loss) == len(whole) and (session.trial.now.loss != whole).all()
+    assert not errors()
+
+
+# --- one order of undo for heads and masks, by the keys people press ------------------------------
+
+CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
+ONE, TWO = frozenset({HeadId(0, 0)}), frozenset({HeadId(0, 0), HeadId(1, 1)})
+
+
+def press(program, key, modifier=CTRL):
+    program.frame.activateWindow()
+    QTest.keyClick(QApplication.focusWidget() or program.frame, key, modifier)
+
+
+def names(program):
+    return [one.name for one in program.session.masks]
+
+
+def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
+    pruning, session = opened.commands.pruning, opened.session
+    pruning.switch(ONE)
+    pruning.keep()
+    pruning.switch(TWO)
+    pruning.drop("1 off")
+    seen = []
+    for _ in range(4):
+        press(opened, Qt.Key.Key_Z)
+        seen.append((names(opened), len(session.off)))
+    assert seen == [(["1 off"], 2), (["1 off"], 1), ([], 1), ([], 0)]
+    assert not opened.frame.actions_by_name["undo"].isEnabled()
+    for _ in range(4):
+        press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    assert names(opened) == [] and session.off == TWO
+    assert not opened.frame.actions_by_name["redo"].isEnabled()
+
+
+def test_it_is_said_what_was_taken_back(opened):
+    opened.commands.pruning.switch(ONE)
+    opened.commands.pruning.keep()
+    press(opened, Qt.Key.Key_Z)
+    assert opened.frame.chosen_words.full == "Undone: keeping the mask 1 off"
+    press(opened, Qt.Key.Key_Z)
+    assert opened.frame.chosen_words.full == "Undone: switching head 0.0 off"
+    press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    assert opened.frame.chosen_words.full == "Done again: switching head 0.0 off"
+
+
+def test_something_new_ends_what_could_be_done_again(opened):
+    opened.commands.pruning.switch(ONE)
+    press(opened, Qt.Key.Key_Z)
+    opened.commands.pruning.keep()
+    assert not opened.session.history.future
+
+
+def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
+    from hgviz.core import Score
+    from hgviz.study import Mask
+
+    session, pruning = opened.session, opened.commands.pruning
+    session.put(masks=(Mask("a", ONE), Mask("b", TWO)))
+    pruning.drop("b")
+    score = Score("accuracy", 0.5, 0.4, 0.6, 10, 10)
+    session.put(masks=(Mask("a", ONE, score),))
+    press(opened, Qt.Key.Key_Z)
+    assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
+    press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
+    session.put(history=undoing.unscored(session.history), masks=undoing.bare(session.masks))
+    press(opened, Qt.Key.Key_Z)
+    assert session.masks == (Mask("a", ONE), Mask("b", TWO))
+
+
+def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, until, tmp_path):
+    session, pruning = scored.session, scored.commands.pruning
+    until(lambda: session.trial is not None and session.trial.done)
+    pruning.switch(ONE)
+    until(lambda: session.trial.done and session.trial.off == ONE)
+    pruning.keep()
+    assert session.masks[0].score is not None
+    first = session.masks[0].score
+    other = tmp_path / "other.txt"
+    other.write_text("Another text that is read here. " * 12, encoding="utf-8")
+    before = pruning.trials
+    pruning.use(str(other))
+    until(lambda: pruning.trials is not None and pruning.trials is not before)
+    assert names(scored) == ["1 off"] and session.history.past
+    until(lambda: session.trial is not None and session.trial.done)
+    assert session.masks[0].score.total == session.trial.total != first.total

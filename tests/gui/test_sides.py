@@ -1,0 +1,364 @@
+"""How B comes to be: chosen over its map or in the dialog, followed, stopped, refused."""
+
+import shlex
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
+
+from hgviz import tasks
+from hgviz.core import HeadId, Selection, finish
+from hgviz.gui import sides as comparing
+from hgviz.gui.actions import by_name
+from hgviz.gui.commands import report_command
+from hgviz.gui.jobs import Lanes, Working
+from hgviz.gui.sides import CompareDialog, Comparing, Sides, Told, listed, sides_of, spoken
+from hgviz.models import open_model
+from hgviz.session import Session
+from hgviz.session.other import Other
+from hgviz.store import write_capture
+from tests.making import make_capture
+
+TEXT = "The hourglass was used at sea, and on the sea."
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint):
+    """The tiny checkpoint, open."""
+    return open_model(checkpoint)
+
+
+def captured(model, text=TEXT):
+    """A text captured in memory."""
+    return finish(tasks.capture(model, model.tokenize(text)))
+
+
+@pytest.fixture
+def bench(app, model, checkpoint):
+    """A session with a capture of TEXT on the Compare page, and what brings B; no window."""
+    session, lanes, errors = Session(), Lanes(), []
+    session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
+    working = Working(session, lanes, errors.append)
+    brings = Comparing(session, lanes, working, errors.append)
+    yield SimpleNamespace(session=session, lanes=lanes, comparing=brings, errors=errors)
+    brings.close()
+    lanes.close()
+
+
+@pytest.fixture
+def sides(bench):
+    """The two seats over a session."""
+    view = Sides()
+    view.bind(bench.session, bench.lanes)
+    view.side.connect(bench.comparing.choose)
+    view.settle()
+    yield view
+    view.unbind()
+    for one in (view, view.a, view.b):
+        one.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def over(app):
+    """Something for a dialog to stand over."""
+    widget = QWidget()
+    widget.resize(900, 600)
+    widget.show()
+    yield widget
+    widget.close()
+    widget.deleteLater()
+
+
+def choose(bench, until, other, head=None):
+    """Have another B, and wait for all of it."""
+    bench.comparing.choose(other, head)
+    until(lambda: not busy(bench))
+
+
+def busy(bench):
+    return any(one.state in ("waiting", "running") for one in bench.session.work)
+
+
+def entries(menu: QMenu):
+    """The words of a menu and those below it."""
+    found = {}
+    for action in menu.actions():
+        if action.menu() is not None:
+            found |= entries(action.menu())
+        elif not action.isSeparator():
+            found[action.text()] = action
+    return found
+
+
+def menu_of(seat):
+    """What a side could be."""
+    seat.choice._menu.clear()
+    seat.choice._fill(seat.choice._menu)
+    return entries(seat.choice._menu)
+
+
+def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench, sides, until):
+    a = bench.session.capture
+    choose(bench, until, Other("activation", "ymish"))
+    b = bench.session.beside
+    assert b.prompt is a.prompt and b.spec.layers[0].activations[0] == "ymish"
+    assert bench.session.capture is a and bench.session.activation == ""
+    alone = open_model(bench.session.checkpoint, activation="ymish")
+    wanted = finish(tasks.capture(alone, a.prompt))
+    assert np.array_equal(wanted.logits, b.logits)
+    said = []
+    sides.explained.connect(said.append)
+    sides.settle()
+    assert (sides.a.choice.full, sides.b.choice.full) == ("softmax", "ymish")
+    assert "softmax exchanged for ymish" in said[-1]
+
+
+def test_heads_are_switched_off_in_b_alone(bench, until):
+    off = frozenset({HeadId(0, 1)})
+    choose(bench, until, Other("off", off=off))
+    assert bench.session.beside.off == off and not bench.session.off
+    assert sides_of(bench.session).within == ("with all heads", "without head 0.1")
+
+
+def test_another_text_stands_beside_the_first_and_stays_when_that_changes(bench, model, until):
+    choose(bench, until, Other("text", text="Used at sea."))
+    first = bench.session.beside
+    assert first.prompt.text == "Used at sea."
+    bench.session.put(capture=captured(model, "Another text at sea."))
+    until(lambda: bench.session.beside is not first and not busy(bench))
+    assert bench.session.beside.prompt.text == "Used at sea."
+    assert bench.session.text == "Another text at sea."
+
+
+def test_b_follows_when_a_is_captured_anew(bench, model, until):
+    choose(bench, until, Other("activation", "tanh"))
+    bench.session.put(capture=captured(model, "It follows."))
+    until(lambda: not busy(bench))
+    assert bench.session.beside.prompt is bench.session.capture.prompt
+    assert bench.session.other == Other("activation", "tanh")
+
+
+def test_b_waits_while_nobody_looks(bench, model, until):
+    choose(bench, until, Other("activation", "tanh"))
+    bench.session.put(mode="inspect")
+    bench.session.put(capture=captured(model, "It waits."))
+    assert not busy(bench) and bench.session.beside.prompt.text == TEXT
+    bench.session.put(mode="compare")
+    until(lambda: not busy(bench))
+    assert bench.session.beside.prompt.text == "It waits."
+
+
+def test_two_levels_of_one_capture_stand_beside_each_other(bench, until):
+    choose(bench, until, Other("head"), HeadId(2, 1))
+    session = bench.session
+    assert session.beside is session.capture and session.selection.beside == HeadId(2, 1)
+    told = sides_of(session)
+    assert told.b == "head 2.1" and "1:1 and 1:2" in told.note
+
+
+def test_a_capture_is_compared_as_it_is_and_what_is_none_leaves_b(bench, until, tmp_path):
+    path = tmp_path / "other.h5"
+    write_capture(path, make_capture("The hourglass was used."))
+    choose(bench, until, Other("model", path=str(path)))
+    assert bench.session.beside.path == str(path)
+    kept, before = bench.session.beside, bench.session.other
+    choose(bench, until, Other("model", path=str(tmp_path / "nothing.h5")))
+    assert len(bench.errors) == 1 and "there is no" in str(bench.errors[0])
+    assert bench.session.beside is kept and bench.session.other == before
+
+
+def test_what_cannot_be_opened_so_leaves_what_was_there(bench, until):
+    choose(bench, until, Other("activation", "tanh"))
+    kept = bench.session.beside
+    choose(bench, until, Other("activation", "nonsense"))
+    assert "nonsense" in str(bench.errors[0])
+    assert bench.session.beside is kept and bench.session.other == Other("activation", "tanh")
+
+
+def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, until):
+    bench.session.put(checkpoint="", model=None)
+    bench.comparing.choose(Other("activation", "ymish"))
+    assert "checkpoint" in str(bench.errors[0]) and bench.session.other is None
+    dialog = CompareDialog(over, bench.session, {})
+    dialog.kinds._group.button(0).click()
+    assert not dialog.default.isEnabled() and "checkpoint" in dialog.told.text()
+    dialog.kinds._group.button(4).click()
+    assert dialog.default.isEnabled()
+
+
+def test_stop_keeps_what_was_there(bench, sides, until):
+    choose(bench, until, Other("activation", "tanh"))
+    kept = bench.session.beside
+    sides.stopped.connect(bench.comparing.stop)
+    bench.comparing.choose(Other("activation", "elu"))
+    sides.settle()
+    assert not sides.b.stop.isHidden() and "Capturing B" in sides.b.words.full
+    sides.b.stop.click()
+    until(lambda: not bench.lanes.engine.jobs)
+    QApplication.processEvents()
+    sides.settle()
+    assert bench.session.beside is kept and bench.session.other == Other("activation", "tanh")
+    assert sides.b.stop.isHidden()
+
+
+def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(
+    bench, until, monkeypatch
+):
+    monkeypatch.setattr(comparing, "QUIET", -1.0)
+    seen = []
+
+    def heard(name):
+        if name == "beside":
+            seen.append(bench.session.beside)
+
+    bench.session.changed.connect(heard)
+    bench.session.put(selection=Selection(0, 0, 5))
+    choose(bench, until, Other("activation", "tanh"))
+    assert 1 <= len(seen) <= 2 and seen[-1].complete
+    assert all(one.maps[0] is not None for one in seen)
+
+
+def test_nothing_is_compared_with_after_compare_with_nothing(bench, sides, until):
+    there = []
+    sides.paired.connect(there.append)
+    choose(bench, until, Other("activation", "tanh"))
+    sides.settle()
+    bench.comparing.forget()
+    sides.settle()
+    assert bench.session.beside is None and there[-2:] == [True, False]
+    assert sides.b.choice.full == "Compare with…"
+
+
+def test_another_model_takes_masks_along_only_where_it_has_these_heads(bench, until):
+    choose(bench, until, Other("off", off=frozenset({HeadId(2, 1)})))
+    bench.session.put(capture=make_capture("Other.", strides=(1,), heads=1))
+    assert bench.session.beside is None and bench.session.other is None
+
+
+def test_the_dialog_hands_over_what_was_chosen(bench, over):
+    chosen = []
+    dialog = CompareDialog(over, bench.session, {"/some/model": "model"})
+    dialog.chosen.connect(lambda *wish: chosen.append(wish))
+    dialog.open()
+    assert dialog.kinds.choice == "activation"
+    dialog.activations.setCurrentIndex(dialog.activations.findData("elu"))
+    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
+    assert chosen == [(Other("activation", "elu"), None)]
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [("0.9", "no head 0.9"), ("x", "does not name"), ("", "are off in A"), ("0.0,0.0", "twice")],
+)
+def test_the_dialog_says_which_heads_cannot_be_off(bench, over, words, wrong):
+    dialog = CompareDialog(over, bench.session, {}, "off")
+    dialog.heads.setText(words)
+    assert wrong in dialog.told.text() and not dialog.default.isEnabled()
+    dialog.heads.setText("0.1, 2.*")
+    assert dialog.default.isEnabled()
+    assert dialog.wish[0].off == {HeadId(0, 1), HeadId(2, 0), HeadId(2, 1)}
+    dialog.texts[0].setPlainText("")
+    dialog.kinds._group.button(2).click()
+    assert not dialog.default.isEnabled() and "Empty" in dialog.told.text()
+
+
+def test_menus_offer_what_there_is(bench, sides, until):
+    session = bench.session
+    session.put(off=frozenset({HeadId(0, 0)}), opened={0: HeadId(0, 0), 1: HeadId(2, 0)})
+    offered = menu_of(sides.b)
+    assert "tanh" in offered and "softmax" not in offered
+    assert any(words.startswith("Without head") for words in offered)
+    assert any(words.startswith("Level 1:2") for words in offered)
+    assert "Compare with…" in offered and not offered["Compare with nothing"].isEnabled()
+    offered["tanh"].trigger()
+    until(lambda: not busy(bench))
+    assert session.other == Other("activation", "tanh")
+    menu_of(sides.b)["Head 2.0"].trigger()
+    assert session.selection.beside == HeadId(2, 0)
+    opened = []
+    sides.activation.connect(opened.append)
+    menu_of(sides.a)["ymish, x·tanh|x|"].trigger()
+    assert opened == ["ymish"]
+
+
+def test_names_are_short_and_phrases_can_be_said():
+    assert spoken("topk:8") == "top-k of 8" and spoken("ymish:l2-literal") == "ymish"
+    assert spoken("softmax,ymish") == "2 activations"
+    assert spoken("softmax,selu,elu,leaky_relu,swish,ymish") == "six activations"
+    assert listed([HeadId(2, 0)]) == "head 2.0"
+    assert listed([HeadId(2, 1), HeadId(1, 0)]) == "heads 1.0 and 2.1"
+    assert listed([HeadId(0, n) for n in range(7)]) == "7 heads"
+    assert Told("softmax", "ymish").within == ("with softmax", "with ymish")
+
+
+def test_the_sides_of_nothing_can_be_drawn(bench, sides):
+    bench.session.put(capture=None)
+    sides.settle()
+    assert not sides.a.isEnabled() and not menu_of(sides.b) and not menu_of(sides.a)
+
+
+# --- the command of a report on A and B: when there is one, and what it says ----------------------
+
+
+@pytest.fixture
+def session(capture):
+    """A session that compares a checkpoint with itself by another activation."""
+    found = Session()
+    found.put(
+        checkpoint="a", capture=capture, beside=capture, data="d.tsv",
+        other=Other("activation", "ymish"), mode="compare",
+    )  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"other": Other("text", text="a dog")}, "another text"),
+        ({"other": Other("head")}, "another head"),
+        ({"off": frozenset({HeadId(0, 0)})}, "heads of A on"),
+        ({"activation": "tanh"}, "exchanged"),
+        ({"beside": None}, "Needs a B"),
+        ({"data": ""}, "Needs data"),
+        ({"checkpoint": ""}, "checkpoint of A"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_refused(session, change, word):
+    why_off = by_name("report_sides").why_off
+    assert why_off(session) == ""
+    for name, value in change.items():
+        setattr(session, name, value)
+    assert word in why_off(session)
+
+
+def test_a_report_on_a_capture_file_is_refused(session):
+    session.other = Other("model", path="b.h5")
+    session.beside = SimpleNamespace(path="b.h5")
+    assert "B is a capture" in by_name("report_sides").why_off(session)
+
+
+def test_the_command_names_both_models(session):
+    text = session.capture.main.text
+    words = shlex.split(report_command(session))
+    assert words[:6] == ["hgviz", "compare", "a", "a", "--data", "d.tsv"]
+    assert words[6:10] == ["--activation", "ymish", "--text", text]
+    assert words[-2] == "-o" and words[-1].endswith(".html")
+    session.other = Other("off", off=frozenset({HeadId(0, 1)}))
+    assert "--off 0.1" in report_command(session)
+    session.other = Other("model", path="elsewhere", activation="tanh")
+    assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")
+
+
+def test_the_command_is_copied(program, session):
+    state = program.session
+    state.put(
+        checkpoint="a", capture=session.capture, beside=session.capture, data="d.tsv",
+        other=Other("model", path="b"),
+    )  # fmt: skip
+    program.commands.report_sides()
+    assert QGuiApplication.clipboard().text() == report_command(state)

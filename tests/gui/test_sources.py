@@ -1,0 +1,304 @@
+"""Writing texts for every kind of model, and opening one with another activation."""
+
+import json
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel
+
+from hgviz.core import HgvizError, Step, finish
+from hgviz.gui import sources
+from hgviz.gui.dialogs import (
+    FILES,
+    ErrorDialog,
+    ExchangeDialog,
+    LongDialog,
+    Reads,
+    TextDialog,
+    counted_tokens,
+)
+from hgviz.gui.samples import CLASSIFIERS, REVIEW, SAMPLE, TEXT, samples
+from hgviz.resources import resource
+from hgviz.tasks import Estimate
+
+WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]
+FRAMED = ["bert", "both"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Tiny models with random weights: with token types, with two texts, and without tokenizer."""
+    import torch
+
+    from tests.models.building import write_transformer
+
+    base = tmp_path_factory.mktemp("kinds")
+    keys = {"dtype": torch.float32, "vocab_size": 40, "n_layers": 1, "max_positions": 16}
+    made = {
+        "bert": {"family": "bert"},
+        "both": {"goal": "next"},
+        "bare": {"form": "decoder", "goal": "next"},
+        "listener": {"form": "decoder", "cross": True, "goal": "next"},
+    }
+    for name, more in made.items():
+        write_transformer(base / name, **{**keys, **more})
+        if name in FRAMED:
+            tokenizer(base / name / "tokenizer.json")
+    return base
+
+
+def tokenizer(file):
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
+    one = Tokenizer(models.WordLevel({name: n for n, name in enumerate(names)}, "[UNK]"))
+    one.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    one.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    one.save(str(file))
+
+
+@pytest.fixture
+def model(folders):
+    def opened(name, activation=""):
+        wish = sources.Wish(str(folders / name), device="cpu", activation=activation)
+        return finish(sources.load(wish))
+
+    return opened
+
+
+def idle(program):
+    return not any(one.state in ("waiting", "running") for one in program.session.work)
+
+
+def errors(program):
+    return [one.error for one in program.frame.findChildren(ErrorDialog)]
+
+
+# --- what a model reads ---------------------------------------------------------------------------
+
+
+def test_what_a_model_reads_is_known_from_the_model(model):
+    assert Reads.of(None) == Reads()
+    assert Reads.of(model("bert")).second.startswith("Second text")
+    assert Reads.of(model("both")) == Reads(second="Target", needed=True)
+    assert not Reads.of(model("bare")).text and not Reads.of(model("listener")).text
+
+
+def test_texts_are_counted_in_the_models_own_tokens(model):
+    bert = model("bert")
+    assert counted_tokens(bert, "the film", "") == ("4 of 16 tokens", True)
+    assert counted_tokens(bert, "", "") == ("2 of 16 tokens", True)  # [CLS] and [SEP]
+    assert counted_tokens(bert, "the film", "is not good") == ("8 of 16 tokens", True)
+    said, fits = counted_tokens(bert, "the " * 20, "")
+    assert said == "22 of 16 tokens: 6 too many" and not fits
+    both = model("both")
+    assert counted_tokens(both, "the film", "") == ("The target is empty", False)
+    assert counted_tokens(both, "the", "der")[0] == "source 3 of 16 tokens, target 3 of 16 tokens"
+
+
+def test_the_dialog_asks_for_two_texts_where_there_are_two(program, model, until):
+    for name, title in (("bert", "Second text (optional)"), ("both", "Target")):
+        one = model(name)
+        dialog = TextDialog(program.frame, "the film", one.spec, "der", one)
+        chosen = []
+        dialog.chosen.connect(lambda text, second, into=chosen: into.append((text, second)))
+        dialog.open()
+        assert dialog.second.isVisible() and dialog.second.accessibleName() == title
+        dialog.second.setFocus()
+        QTest.keyClick(dialog.second, Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
+        assert dialog.isVisible() and not chosen  # Ctrl alone: on the way to Ctrl+A or Ctrl+V
+        QTest.keyClick(dialog.second, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+        assert chosen == [("the film", "der")]
+    dialog = TextDialog(program.frame, "the film", one.spec)
+    dialog.open()
+    assert dialog.second.isHidden()
+    dialog.finish()
+
+
+@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
+def test_the_dialogs_fit_the_window(program, model, size):
+    program.frame.resize(*size)
+    QApplication.processEvents()
+    both = model("both")
+    for dialog in (
+        TextDialog(program.frame, "the " * 300, both.spec, "der", both),
+        ExchangeDialog(program.frame, "a-model-with-a-long-name", "ymish"),
+    ):
+        dialog.open()
+        QApplication.processEvents()
+        assert program.frame.rect().contains(dialog.card.geometry())
+        dialog.finish()
+
+
+# --- capturing ------------------------------------------------------------------------------------
+
+
+def test_a_pair_a_target_and_an_empty_text_are_captured(model):
+    def captured(name, text, second=""):
+        one = model(name)
+        _, _, found = finish(sources.capture_text(sources.Wish("", text, second), one))
+        return found
+
+    pair = captured("bert", "the film", "is good")
+    assert pair.prompt.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert len(captured("bert", "").prompt) == 2
+    both = captured("both", "the film", "der")
+    assert (both.prompt.text, both.target.text) == ("the film", "der")
+    assert captured("both", "the film").target.text == "the film"  # read again
+
+
+def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders, tmp_path, until):
+    program.session.put(text="some text")
+    program.commands.open_path(str(folders / "bare"))
+    until(lambda: errors(program))
+    assert program.session.model is not None and program.session.capture is None
+    (error,) = errors(program)
+    assert "--ids" not in " ".join(error.lines) and "input_ids" in error.do
+    assert program.frame.pages.currentWidget() is program.inspect
+    file = tmp_path / "ids.json"
+    file.write_text(json.dumps({"input_ids": [3, 1, 4, 1, 5]}))
+    program.commands.prompting.capture_ids(str(file))
+    until(lambda: program.session.capture is not None and idle(program))
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
+    assert not program.session.stale
+    program.commands._exchange_for("tanh")
+    until(lambda: program.session.activation == "tanh" and idle(program))
+    assert program.session.capture.spec.layers[0].activations[0] == "tanh"
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.checkpoint.endswith("bert") and idle(program))
+    assert not program.session.ids and len(program.session.capture.prompt) == 2  # [CLS] [SEP]
+    program.settle()
+
+
+def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tmp_path, until):
+    program.session.put(text="the film")
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.capture is not None and idle(program))
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    bad.write_text("[")
+    good.write_text(json.dumps({"input_ids": [3, 1, 4]}))
+    for path, ids in ((bad, ""), (good, str(good)), (bad, str(good))):
+        program.commands.prompting.capture_ids(str(path))
+        until(lambda: idle(program))
+        assert program.session.ids == ids
+    assert len(errors(program)) == 2
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4]
+
+
+def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
+    listener = model("listener")
+    with pytest.raises(sources.UnreadError) as raised:
+        finish(sources.capture_text(sources.Wish("", "the film"), listener))
+    assert "encoder_hidden_states" in raised.value.do and "--" not in raised.value.do
+    file = tmp_path / "ids.json"
+    states = [[0.1] * listener.spec.width] * 4
+    file.write_text(json.dumps({"input_ids": [1, 2], "encoder_hidden_states": states}))
+    _, _, found = finish(sources.capture_text(sources.Wish("", ids=str(file)), listener))
+    assert (len(found.prompt), len(found.target)) == (4, 2)
+
+
+def test_a_broken_file_of_ids_is_one_error(model, tmp_path):
+    file = tmp_path / "ids.json"
+    file.write_text('{"input_ids": "abc"}')
+    with pytest.raises(HgvizError) as raised:
+        finish(sources.capture_text(sources.Wish("", ids=str(file)), model("bare")))
+    assert "ids.json" in raised.value.what
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+def test_another_activation_is_named_and_kept_for_the_next_text(program, folders, until):
+    path = str(folders / "bert")
+    program.session.put(text="the film is good")
+    program.commands.open_path(path)
+    until(lambda: program.session.facts and idle(program))
+    assert not program.session.capture.maps[0].signed
+    program.commands._exchange_for("ymish")
+    until(lambda: program.session.activation and program.session.facts and idle(program))
+    program.settle()
+    capture = program.session.capture
+    assert set(capture.spec.layers[0].activations) == {"ymish"} and capture.maps[0].signed
+    assert "ymish" in program.frame.windowTitle()
+    assert "exchanged" in program.inspect.hourglass.head.note.full
+    program.commands.prompting.capture_text("the actors were bad")
+    until(lambda: program.session.capture.prompt.text == "the actors were bad" and idle(program))
+    assert program.session.capture.maps[0].signed
+
+
+def test_the_choice_of_activations_can_all_be_opened(program, model):
+    dialog = ExchangeDialog(program.frame, "bert", "", heads=2)
+    names = [dialog.names.itemData(at) for at in range(dialog.names.count())]
+    assert names[0] == "" and {"softmax", "ymish", "topk:8"} <= set(names)
+    for name in names[1:]:
+        assert model("bert", name).spec.layers
+    dialog.finish()
+
+
+def test_the_file_dialog_offers_what_the_readers_open():
+    for ending in ("*.h5", "config.json", "*.safetensors", "*.bin", "*.index.json"):
+        assert ending in FILES
+
+
+def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
+    review = str(resource(CLASSIFIERS[0]))
+    hourglass = str(resource(SAMPLE))
+    assert sources.text_for(review, TEXT) == REVIEW
+    assert sources.text_for(hourglass, REVIEW) == TEXT
+    assert sources.text_for(review, "my own") == "my own"
+    assert sources.text_for("elsewhere", TEXT) == TEXT
+    assert samples()[hourglass] == "hourglass-sample"
+
+
+def test_a_long_text_is_held_and_its_beginning_shown(program):
+    """Laying out 9 MB would stop the window for seconds; nothing of the text is lost."""
+    dialog = TextDialog(program.frame, "before", None)
+    dialog.open()
+    pasted = "one long line " * 650_000
+    data = QMimeData()
+    data.setText(pasted)
+    cursor = dialog.edit.textCursor()
+    cursor.setPosition(3)
+    dialog.edit.setTextCursor(cursor)
+    dialog.edit.insertFromMimeData(data)
+    dialog._counted()
+    assert dialog.edit.text() == "bef" + pasted + "ore"
+    assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
+    assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
+    given = []
+    dialog.chosen.connect(lambda *texts: given.append(texts))
+    dialog.default.click()
+    assert given == [("bef" + pasted + "ore", "")]
+    again = TextDialog(program.frame, pasted, None)
+    again.open()
+    assert again.edit.text() == pasted and again.clear.isVisible()
+    again.clear.click()
+    again._counted()
+    assert again.edit.text() == "" and not again.edit.isReadOnly() and not again.clear.isVisible()
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_what_takes_long_is_asked_about_first(program, checkpoint, monkeypatch, until, agreed):
+    asked, model = [], finish(sources.load(sources.Wish(str(checkpoint), device="cpu")))
+
+    def estimate(one, text):
+        asked.append(text)
+        yield Step(0, 1)
+        return Estimate(len(text), 61.0, 3_100_000_000)
+
+    monkeypatch.setattr(sources.tasks, "estimate", estimate)
+    program.session.put(checkpoint=str(checkpoint), model=model, text="a long text")
+    program.commands.run("capture")
+    until(lambda: program.frame.findChildren(LongDialog))
+    (dialog,) = program.frame.findChildren(LongDialog)
+    assert asked == ["a long text"] and not program.lanes.engine.jobs
+    said = [one.text() for one in dialog.findChildren(QLabel)]
+    assert any("Capturing 11 tokens takes about 61 s and 3.1 GB of memory." in one for one in said)
+    if not agreed:
+        dialog.finish()
+        assert program.session.capture is None or program.session.capture.main.text != "a long text"
+        return
+    dialog.agree.click()
+    until(lambda: program.session.capture and program.session.capture.main.text == "a long text")

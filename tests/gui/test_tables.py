@@ -1,0 +1,272 @@
+"""The values on screen as tables, and what the keyboard does to a map, a text and a list."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QFocusEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from hgviz.core import HeadId
+from hgviz.gui.follow import FollowView, of_story
+from hgviz.gui.grid import Names
+from hgviz.gui.hourglass import HourglassView
+from hgviz.gui.jobchip import CapturingView
+from hgviz.gui.map import MapView
+from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, TextsPanel, WorthPanel
+from hgviz.gui.tables import HEAD, HIGH, KeyList, where
+from hgviz.gui.text import TextStrip
+from hgviz.session import Session, Work
+from tests.gui.screen import session_of, showing
+from tests.making import byte_prompt, make_capture
+
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture(autouse=True)
+def dressed(app):
+    return app
+
+
+@pytest.fixture
+def session(capture, facts):
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
+
+
+def row_of(capture, head, query):
+    """The weights of the query that a head's map has."""
+    row = capture.row(head.layer, query)
+    return capture.maps[head.layer].read(head.head, (row, row + 1))[0]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_the_map_gives_the_row_of_the_query(session, capture):
+    with showing(MapView, session, 704, 713) as view:
+        heads, *rows = view.as_table()
+        assert heads == ["Query", "Query token", "Key", "Key token", "Weight"]
+        assert [int(one[2]) for one in rows] == list(range(61))  # what comes after is not seen
+        assert {one[0] for one in rows} == {"60"}
+        weights = np.array([float(one[4]) for one in rows], np.float32)
+        assert np.array_equal(weights, row_of(capture, HeadId(12, 5), 60)[:61])
+        assert rows[4][3] == capture.prompt.label(4)
+
+
+def test_without_a_query_the_map_gives_what_is_on_screen(session, capture):
+    session.put(selection=replace(session.selection, query=None))
+    with showing(MapView, session, 704, 713) as view:
+        rows = view.as_table()[1:]
+        count = len(capture.prompt)
+        assert len(rows) == count * (count + 1) // 2
+        query, _, key, _, weight = rows[-1]
+        assert (query, key) == (str(count - 1),) * 2
+        assert np.float32(weight) == row_of(capture, HeadId(12, 5), count - 1)[-1]
+
+
+def test_pixels_of_several_cells_say_so(session):
+    session.put(selection=replace(session.selection, query=None))
+    with showing(MapView, session, 260, 260) as view:
+        assert view.canvas.view.down.scale < 1
+        assert any(":" in one[0] for one in view.as_table()[1:])
+
+
+def test_a_band_gives_queries_and_keys_of_the_whole_map():
+    capture = make_capture("The sand had run down.", windowed=True)
+    down = next(one for one in capture.spec.layers if one.role == "down")
+    session = session_of(capture, down.index, down.heads[0], None)
+    with showing(MapView, session, 704, 713) as view:
+        whole = capture.maps[down.index].read(down.heads[0])
+        for query, _, key, _, weight in view.as_table()[1:]:
+            assert int(key) // down.window == int(query)
+            assert np.float32(weight) == whole[int(query), int(key)]
+
+
+def test_the_hourglass_gives_every_head_with_its_numbers(session, capture):
+    with showing(HourglassView, session) as view:
+        heads, *rows = view.as_table()
+        assert heads == ["Head", "Level", "Role", "Focus (max)", "Entropy, nats"]
+        assert [one[0] for one in rows] == [str(one) for one in capture.spec.heads]
+        found = session.facts[HeadId(12, 5)]
+        row = next(one for one in rows if one[0] == "12.5")
+        assert row[2] == found.role and float(row[3]) == found.metrics["focus"]
+
+
+def test_the_text_gives_a_row_for_each_token(session, capture):
+    with showing(TextStrip, session, 1600, 188) as view:
+        heads, *rows = view.as_table()
+        assert heads[:3] == ["Text", "Position", "Token"] and "1:1 head 12.5" in heads
+        assert len(rows) == len(capture.prompt)
+        at = heads.index("1:1 head 12.5")
+        weights = row_of(capture, HeadId(12, 5), 60)
+        assert [np.float32(one[at]) for one in rows[:61]] == weights[:61].tolist()
+        assert all(one[at] == "" for one in rows[61:])
+
+
+def test_follow_gives_a_row_for_each_stage(session):
+    with showing(FollowView, session, 1600, 900) as view:
+        heads, *rows = view.as_table()
+        looks = view.trail.looks
+        assert len(rows) == len(looks) + 1 and rows[-1][1] == "All levels"
+        assert all(len(one) == len(heads) for one in rows)
+        for row, look in zip(rows, looks, strict=False):
+            assert [float(one) for one in row[6 : 6 + 2 * len(look.top) : 2]] == [
+                weight for _, weight in look.top
+            ]
+        assert view.as_text() == view.trail.story.trace.sentence
+
+
+def test_follow_names_no_token_for_keys_that_a_text_does_not_have():
+    """Of a stranger's capture, whose maps are larger than its text."""
+    whole = make_capture()
+    short = replace(make_capture(whole.prompt.text[:100]), maps=whole.maps)
+    with showing(FollowView, session_of(short, query=99), 1600, 900) as view:
+        story = view.trail.story
+        first, *others = story.trace.looks
+        looks = (replace(first, top=((110, 0.5), (9, 0.25))), *others)  # as without a mask
+        _, row, *_ = of_story(replace(story, trace=replace(story.trace, looks=looks)))
+    assert row[5:9] == ["110 ∅", "0.5", f"9 {whole.prompt.text[9]}", "0.25"]
+
+
+def test_the_docks_give_what_they_list(session):
+    with showing(HeadPanel, session, 304, 400) as view:
+        table = view.as_table()
+        assert len(table) - 1 == len(session.facts[HeadId(12, 5)].metrics)
+        assert table[1][0] == "Focus (max)" and "of 54" in table[1][2]
+    with showing(LooksPanel, session, 304, 400) as view:
+        assert [float(one[2]) for one in view.as_table()[1:]] == [
+            one.weight for one in view.keys.keys
+        ]
+    with showing(WorthPanel, session, 304, 400) as view:
+        assert [one[0] for one in view.as_table()[1:]] == [
+            str(one.head) for one in view.rows if not one.isHidden()
+        ]
+    with showing(DisplayPanel, session, 304, 200) as view:
+        assert dict(view.as_table())["Scale"] == "Square root"
+    with showing(TextsPanel, session, 304, 200) as view:
+        assert view.as_table() is None and not view.drawn
+    session.put(work=(Work("a", "Capturing a text", state="running", done=1, total=4),))
+    with showing(CapturingView, session, 600, 400) as view:
+        assert view.as_table()[1][:2] == ["Capturing a text", "running"]
+
+
+def test_what_is_empty_offers_what_to_do_next():
+    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, LooksPanel, TextsPanel,
+                 WorthPanel):  # fmt: skip
+        with showing(kind, Session(), 704, 400) as view:
+            assert view.empty_actions and not view.drawn, kind
+
+
+# --- the keyboard ---------------------------------------------------------------------------------
+
+
+def test_a_map_is_zoomed_by_keys_at_what_is_looked_at(session):
+    with showing(MapView, session, 704, 713) as view:
+        before = view.canvas.view
+        QTest.keyClick(view.canvas, Qt.Key.Key_Plus)
+        assert view.canvas.view.down.scale > before.down.scale
+        QTest.keyClick(view.canvas, Qt.Key.Key_Minus)
+        assert view.canvas.view.down.scale == before.down.scale
+
+
+def test_shift_and_arrows_take_more_queries_of_a_text(session, until):
+    with showing(TextStrip, session, 1600, 188) as view:
+        QTest.keyClick(view.strip, Qt.Key.Key_Left, SHIFT)
+        until(lambda: view.strip.queries == (59, 60))
+        QTest.keyClick(view.strip, Qt.Key.Key_Right, SHIFT)
+        until(lambda: view.strip.queries == (59, 61))
+        assert session.selection.query == 61
+
+
+def test_the_keys_that_are_looked_at_are_walked_and_chosen(session):
+    with showing(LooksPanel, session, 304, 400) as view:
+        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
+            QTest.keyClick(view.keys, key)
+        assert session.selection.key == view.keys.keys[1].token
+
+
+def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
+    with showing(HourglassView, session) as view:
+        asked = []
+        view.glass.asked_menu.disconnect()
+        view.glass.asked_menu.connect(lambda head, _: asked.append(head))
+        place = view.glass.rect().center()
+        reason = QContextMenuEvent.Reason.Keyboard
+        event = QContextMenuEvent(reason, place, view.glass.mapToGlobal(place))
+        QApplication.sendEvent(view.glass, event)
+        assert asked == [HeadId(12, 5)]
+
+
+def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
+    with showing(HeadPanel, session, 304, 400) as view:
+        _, ticks, _ = view.lines["focus"]
+        said = ticks.toolTip()
+        assert "max_j p_ij" in said and "Source: " in said and "of 54" in said
+        QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusIn))
+        assert view.count.text() == said
+        QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusOut))
+        assert view.count.text() == "Each line: all 54 self-attention heads"
+
+
+# --- the list of keys that the looks Neurons and Attribution share --------------------------------
+
+
+class Plain(KeyList):
+    """A list that paints nothing."""
+
+    def told_at(self, place):
+        return ""
+
+
+@pytest.fixture
+def keys(app, qtbot):
+    """A hundred keys, the newest first, ten of them on screen."""
+    one = Plain()
+    qtbot.addWidget(one)
+    one.resize(300, HEAD + 10 * HIGH)
+    one.show()
+    one.put_in_order(np.arange(100)[::-1])
+    one.picked.connect(one.choose)
+    return one
+
+
+def test_a_click_chooses_the_key_of_its_row_wherever_the_list_is(keys):
+    def click(y):
+        place = QPoint(20, y)
+        QTest.mousePress(keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        return keys.chosen
+
+    assert click(HEAD + HIGH + 3) == 98
+    keys.verticalScrollBar().setValue(50 * HIGH)
+    assert click(HEAD + HIGH + 3) == 48
+    assert click(HEAD - 3) == 48  # the titles choose nothing
+    keys.put_in_order(np.arange(2))
+    assert keys.column_at(HEAD + 2 * HIGH) is None
+
+
+def test_arrows_and_pages_walk_the_list_and_keep_the_key_in_sight(keys):
+    for key, column in (
+        (Qt.Key.Key_Up, 99), (Qt.Key.Key_Up, 99), (Qt.Key.Key_Down, 98),
+        (Qt.Key.Key_PageDown, 88), (Qt.Key.Key_PageUp, 98), (Qt.Key.Key_PageUp, 99),
+    ):  # fmt: skip
+        QTest.keyClick(keys, key)
+        assert keys.chosen == column
+    for _ in range(12):
+        QTest.keyClick(keys, Qt.Key.Key_PageDown)
+        top = keys._place(keys.chosen) * HIGH - keys.verticalScrollBar().value()
+        assert 0 <= top <= keys.page - HIGH
+    assert keys.chosen == 0
+    keys.put_in_order(np.zeros(0, np.int64))
+    QTest.keyClick(keys, Qt.Key.Key_Down)
+    assert keys.chosen == 0
+
+
+def test_a_key_is_named_by_its_number_and_its_word():
+    prompt = byte_prompt("a word")
+    spans = np.array([[0, 1], [2, 3], [2, 4], [-1, -1]])
+    names = Names(prompt, np.array([[0, 1], [2, 6]]), spans)
+    assert [where(names, one) for one in range(4)] == ["0", "2 word", "2–3 word", "place 3"]
