@@ -13,32 +13,42 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.errors import LabelError
-from hgviz.gui import dialogs, sources
+from hgviz.gui import dialogs, runs, sources, trials
+from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
-from hgviz.gui import sources as opening
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.attribution import Explaining
-from hgviz.gui.dialogs import CAPTURES, READABLE, ErrorDialog, ask_for, ask_where
+from hgviz.gui.dialogs import CAPTURES, CHOICES, READABLE, ErrorDialog, Reads, ask_for, ask_where
 from hgviz.gui.dialogs import TEXTS as TEXT_FILES
 from hgviz.gui.export import ExportCommands
-from hgviz.gui.jobs import GOING, Working
+from hgviz.gui.help import GUIDE, Explanation
+from hgviz.gui.jobs import GOING, Lanes, Working
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.removal import REMOVE, Removing
-from hgviz.gui.runs import Watching
+from hgviz.gui.runs import Model, Watching
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
-from hgviz.gui.sessions import IDS, TEXTS, Opened, Recent, Sessions, planned, sorted_out
-from hgviz.gui.sides import BESIDE, Comparing
-from hgviz.gui.sources import Capturing, Prompting
+from hgviz.gui.sessions import (
+    IDS,
+    TEXTS,
+    ClosingDialog,
+    Opened,
+    Recent,
+    Sessions,
+    losses,
+    planned,
+    sorted_out,
+)
+from hgviz.gui.sides import BESIDE, CompareDialog, Comparing
+from hgviz.gui.sources import Capturing, Prompting, UnreadError
 from hgviz.gui.theme import wants_dark
-from hgviz.gui.trials import CURVE, MEASURE, Pruning
-from hgviz.gui.view import View
+from hgviz.gui.view import LOOKS, View
 from hgviz.resources import resource
 from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undoing
 from hgviz.session.other import Other
@@ -47,222 +57,278 @@ from hgviz.session.saved import SUFFIX
 if TYPE_CHECKING:
     from hgviz.analysis.gathered import Example
     from hgviz.analysis.habits import Habits
-    from hgviz.gui.jobs import Lanes
-    from hgviz.gui.runs import Model
     from hgviz.gui.window import Window
     from hgviz.study import Study
     from hgviz.sweep import Standing, Sweep
 
-# --- commands -------------------------------------------------------------------------------------
+SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
+FIND = "find-model"  # a job
+STUDY_FILES = "Study files (*.toml);;All files (*)"
+SHOW_A_CAPTURE = ("inspect", "follow", "compare")  # pages
+
+PAGES = ("inspect", "follow", "prune", "compare", "sweep")
+# by action: the fields of the session that say what is on screen, and the selection to move to
+SHOWN: dict[str, dict[str, Any]] = {
+    **{page: {"mode": page} for page in PAGES},
+    **{f"look_{look}": {"mode": "inspect", "look": look} for look in LOOKS},
+    "table": {"mode": "inspect", "look": "heads"},
+}
+STEPS = {
+    "next_head": partial(step_head, by=1),
+    "last_head": partial(step_head, by=-1),
+    "next_layer": partial(step_layer, by=1),
+    "last_layer": partial(step_layer, by=-1),
+    "level_in": partial(step_level, by=1),
+    "level_out": partial(step_level, by=-1),
+    "next_query": partial(step_token, by=1, field="query"),
+    "last_query": partial(step_token, by=-1, field="query"),
+    "next_key": partial(step_token, by=1, field="key"),
+    "last_key": partial(step_token, by=-1, field="key"),
+}
 
 
-class AttributionCommands:
-    """Asks where the answer comes from, and stops asking."""
+class Commands(ExportCommands):
+    """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
-    session: Session
-    explaining: Explaining
+    def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
+        self.window, self.session, self.lanes = window, session, lanes
+        self.views: tuple[View, ...] = ()
+        self.at_hand: View | None = None
+        self.sample = str(resource(SAMPLE))
+        self.recent = Recent(session, lanes, self._keep)
+        self.opened_before = Opened(self.recent.add)
+        self.working = Working(session, lanes, self.show_error)
+        self.capturing = Capturing(
+            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time,
+            self.say,
+        )  # fmt: skip
+        self.explaining = Explaining(session, lanes, self.working)
+        self.pruning = trials.Pruning(
+            session, lanes, self.working, self.show_error, self.assign_labels
+        )
+        self.comparing = Comparing(session, lanes, self.working, self.show_error)
+        self.removing = Removing(
+            window, session, lanes, self.working, self.open_path, self.pruning.labels
+        )
+        self.sessions = Sessions(self)
+        self.watching = Watching(session, lanes, self.sees_sweep)
+        self.prompting = Prompting(
+            window, session, self.capturing, self.run, self.answered, self._remember
+        )
+        self._parts: dict[str, Callable[[], object]] = {  # by action
+            "clear_recent": self.recent.clear,
+            "close_window": window.close,
+            "quit": window.close,
+            "edit_text": self.prompting.edit,
+            "ids": self.prompting.ids,
+            "corpus": self.prompting.corpus,
+            "write": self.prompting.write,
+            "stop": self.capturing.stop,
+            "stop_attributing": self.explaining.stop,
+            "all_on": partial(self.pruning.switch, frozenset()),
+            "keep_mask": self.pruning.keep,
+            "resume_score": self.pruning.resume,
+            "trace_curve": self.pruning.trace,
+            "remove_heads": self.removing.ask,
+            "compare_nothing": self.comparing.forget,
+            "next_pane": partial(self._walk, 1),
+            "last_pane": partial(self._walk, -1),
+            "next_text": partial(self._step_text, 1),
+            "last_text": partial(self._step_text, -1),
+        }
+        self._recaptured: tuple[object, object] = (None, None)
+        session.changed.connect(self._heard)
 
-    def attribute(self) -> None:
-        """Ask where the answer comes from, and show it."""
-        self.session.put(mode="inspect", look="attribution")
-        self.explaining.start()
+    def method(self, name: str) -> Callable[[], object]:
+        """Return what does an action: a row of a table, or the method of its name."""
+        if name in SHOWN:
+            return partial(self.session.put, **SHOWN[name])
+        if name in STEPS:
+            return lambda: self.session.put(selection=STEPS[name](self.session))
+        return self._parts.get(name) or getattr(self, name)
 
-    def stop_attributing(self) -> None:
-        """Stop asking; what is found so far stays."""
-        self.explaining.stop()
+    def run(self, name: str) -> None:
+        """Do an action by its name; where it cannot be done, say why."""
+        self.answer(name, self.method(name))
 
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-class CompareCommands:
-    """Chooses the sides of a comparison, for a window."""
-
-    window: Window
-    session: Session
-    capturing: Capturing
-    comparing: Comparing
-    say: Callable[[str], None]
-    opened_before: dict[str, str]
-    run: Callable[[str], None]
-    answered: Callable[..., Callable[..., None]]
-    open: Callable[[], None]
-    open_path: Callable[[str], None]
-    _remember: Callable[[str], None]
-    show_error: Callable[[BaseException], None]
-
-    def compare_with(self) -> None:
-        """Ask what to put beside the capture at hand."""
-        self._ask_side("")
-
-    def compare_nothing(self) -> None:
-        """Take B away."""
-        self.comparing.forget()
-
-    def choose_side(self, other: Other, head: HeadId | None = None) -> None:
-        """Have another B; what is asked for first, where the wish lacks it."""
-        if other.kind == "model" and not other.path:
-            self.ask_model(False)
-        elif other.kind == "text" and not other.text:
-            self._ask_side("text")
+    def answer(self, name: str, act: Callable[..., object], *answers: Any) -> None:
+        """Do what an action asked for answers to, unless it cannot be done any more; say why."""
+        action = next(one for one in ACTIONS if one.name == name)
+        reason = action.why_off(self.session)
+        if reason:
+            self.say(tr(reason))
         else:
-            self.comparing.choose(other, head)
+            act(*answers)
 
-    def ask_side(self, kind: str) -> None:
-        """Ask what B shall be, of one kind first."""
-        self._ask_side(kind)
+    def answered(
+        self, name: str, act: Callable[..., object], about: Callable[[], object] | None = None
+    ) -> Callable[..., None]:
+        """What takes the answers to what an action asked for: it does it, unless it cannot be done
+        any more, or about, the checkpoint at hand where none is given, is no longer what it was
+        when it was asked; then it says so.
+        """
+        about = about or (lambda: self.session.checkpoint)
+        before = about()
 
-    def ask_model(self, folder: bool) -> None:
-        """Ask for the checkpoint or the capture that B shall be."""
-        mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
-        one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
-        chosen = self.answered("compare_with", self._beside_chosen)
-        ask_for(self.window, tr(one if folder else other), mode, chosen)
+        def take(*answers: Any) -> None:
+            if about() == before:
+                self.answer(name, act, *answers)
+            else:
+                self.say(tr("Something else is open by now: nothing was done"))
+
+        return take
+
+    def run_for(self, view: View, name: str) -> None:
+        """Do what a pane asks for: the pane is at hand meanwhile."""
+        self.at_hand = view
+        self.run(name)
+        self.at_hand = None
+
+    def _heard(self, name: str) -> None:
+        """Heads that were switched off are off in what is looked at next: a text that is captured
+        in a moment is captured again, once."""
+        session = self.session
+        if name not in ("mode", "off", "work") or not session.outdated:
+            return
+        a, before, off = session.capture, self._recaptured, session.off
+        busy = any(one.state in GOING for one in session.work)
+        b_is_off = session.other is not None and session.other.kind == "off"
+        in_file = a.path and a.path != str(resource(FIRST))
+        chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
+        again = before[0] is a.maps and before[1] == off
+        if session.mode in SHOW_A_CAPTURE and not (busy or chosen or again) and sources.is_quick(a):
+            self._recaptured = a.maps, off
+            self.capturing.start(session.checkpoint)
+
+    def say(self, words: str) -> None:
+        """Say something in the status bar."""
+        self.window.chosen_words.tell(words)
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Ask for a file and open it."""
+        title = tr("Open a checkpoint, capture, study or session")
+        self._ask(title, QFileDialog.FileMode.ExistingFile)
+
+    def open_folder(self) -> None:
+        """Ask for a folder and open it."""
+        self._ask(tr("Open a checkpoint folder"), QFileDialog.FileMode.Directory)
+
+    def open_sample(self) -> None:
+        """Open the checkpoint that comes with the program."""
+        self.open_path(self.sample)
+
+    def _ask(self, title: str, mode: QFileDialog.FileMode, kinds: str = "") -> None:
+        ask_for(self.window, title, mode, self._path_chosen, kinds)
+
+    def _path_chosen(self, path: str) -> None:
+        self._remember(path)
+        self.open_path(path)
+
+    def open_path(self, path: str) -> None:
+        """Open a checkpoint, a capture, a study or a session, whichever it is; or have the model at
+        hand read an image or a sound, where it reads these."""
+        spec = self.session.model.spec if self.session.model else self.session.spec
+        model, ending = self.session.model, Path(path).suffix.lower()
+        tower = model is not None and model.is_tower and ending in chain(*READABLE.values())
+        if tower or (spec is not None and ending in READABLE.get(spec.modality, ())):
+            self.prompting.capture_ids(path)
+            return
+        title = f"Opening {name_of(path)}"
+        task = sources.look(path)
+        self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
+
+    def _looked(self, found: sources.Found) -> None:
+        if found.checked is not None:
+            self.sessions.show(found.checked)
+        elif found.sweep is not None:
+            self.show_sweep(found.sweep, found.path)
+        elif found.study is not None:
+            self.show_study(found.study)
+        elif found.capture is None:
+            text = sources.text_for(found.path, self.session.text)
+            if text != self.session.text:
+                self.session.put(text=text, second="")
+            self.capturing.start_fresh(found.path, self._not_opened)
+        else:
+            self.show_found(found)
+
+    def _not_opened(self, error: BaseException) -> None:
+        if isinstance(error, UnreadError):
+            self.show_error(error)
+        else:
+            self._show_error(error, ("open", tr("Choose another file…")))
+
+    def show_found(self, found: sources.Found) -> None:
+        """Show a capture that was opened; the model that is open stays if it made it."""
+        capture = found.capture
+        fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
+        if self.session.model is None:
+            fields |= {"checkpoint": "", "activation": ""}
+        if found.selection is not None:
+            fields |= {"selection": found.selection, "opened": found.opened}
+        if found.path != str(resource(FIRST)):
+            self.opened_before[found.path] = name_of(found.path)
+        else:
+            fields["checkpoint"] = self.sample
+        self.session.put(chosen=False, **fields)
+        if not found.facts and capture.complete:
+            self.capturing.measure()
+
+    def show_example(self, head: HeadId, example: Example) -> None:
+        """Open the text of an example, with its query and key chosen in a head."""
+        capture = self.session.capture
+        if capture is None:
+            return  # it went while the example was still on screen
+        if example.text == capture.item:
+            self._show_example(head, example)
+        else:
+            task = sources.look(capture.path, example.text)
+            done = partial(self._show_example_in, head, example)
+            self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
+
+    def _show_example_in(self, head: HeadId, example: Example, found: sources.Found) -> None:
+        self._show_item(found)
+        self._show_example(head, example)
+
+    def _show_example(self, head: HeadId, example: Example) -> None:
+        query, key = example.query, example.key
+        self.session.select(layer=head.layer, head=head.head, query=query, key=key)
+
+    def take_habits(self, habits: Habits) -> None:
+        """Keep what was found of all heads: other panes show it, too."""
+        self.session.put(habits=habits)
+
+    def open_item(self, number: int) -> None:
+        """Open another text of the corpus on screen; the newest asked for wins."""
+        if self.session.capture is None:
+            return
+        task = sources.look(self.session.capture.path, number)
+        self.working.start(
+            self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
+        )
+
+    def _show_item(self, found: sources.Found) -> None:
+        """The head at hand stays; so does everything that the text does not change."""
+        self.session.put(capture=found.capture, facts=found.facts)
+        if not found.facts and found.capture.complete:
+            self.capturing.measure()
+
+    def exchange(self) -> None:
+        """Open the checkpoint at hand with another activation in its attention."""
+        name = name_of(self.session.checkpoint)
+        layers = self.session.spec.layers if self.session.spec else ()
+        heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
+        dialog = dialogs.ExchangeDialog(self.window, name, self.session.activation, heads)
+        dialog.chosen.connect(self.answered("exchange", self.choose_a))
+        dialog.open()
 
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
-    def report_sides(self) -> None:
-        """Copy the command that writes a report on A and B."""
-        command = report_command(self.session)
-        QGuiApplication.clipboard().setText(command)
-        self.say(tr("Copied: {command}", command=command))
-
-    def _ask_side(self, kind: str) -> None:
-        from hgviz.gui.sides import CompareDialog
-
-        dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
-        dialog.chosen.connect(self.answered("compare_with", self.choose_side))
-        dialog.file_wanted.connect(self.ask_model)
-        dialog.open()
-
-    def _beside_chosen(self, path: str) -> None:
-        self._remember(path)
-        place = Path(path)
-        if place.name == "config.json":
-            path = str(place.parent)
-        self.opened_before[path] = name_of(path)
-        self.comparing.choose(Other("model", path=path))
-
-
-def report_command(session: Session) -> str:
-    """Return the `hgviz compare` command that writes a report on A and B of the session."""
-    a, b, other = session.capture, session.beside, session.other
-    path = other.path if other.kind == "model" else session.checkpoint
-    words = ["hgviz", "compare", session.checkpoint, path, "--data", session.data]
-    if other.activation:
-        words += ["--activation", other.activation]
-    if other.off:
-        words += ["--off", ",".join(map(str, sorted(other.off)))]
-    if a.main.signal is None and a.spec.goal != "ends":
-        words += ["--text", a.main.text]
-    names = (one.spec.name or "model" for one in (a, b))
-    return shlex.join([*words, "-o", f"{'-'.join(names)}.html"])
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-SOFTMAX, YMISH = "sample/softmax", "sample/ymish"
-
-
-class HelpCommands:
-    """Says what is on screen, for a window."""
-
-    window: Window
-    session: Session
-    capturing: Capturing
-    comparing: Comparing
-    say: Callable[[str], None]
-    run: Callable[[str], None]
-    open_path: Callable[[str], None]
-    show_error: Callable[[BaseException], None]
-    _pane: Callable[[], View | None]
-
-    def open_example(self, name: str) -> None:
-        """Open one of the examples that come with hgviz: inspect, prune or compare."""
-        if name == "inspect":
-            first = resource(FIRST)
-            self.session.put(mode="inspect")
-            self.open_path(str(first if first.exists() else resource(SAMPLE)))
-            return
-        then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
-        path = str(resource(SOFTMAX))
-        self.session.put(text=opening.text_for(path, self.session.text), second="")
-        self.capturing.start_again(path, then, self.show_error)
-
-    def _compare_classifiers(self) -> None:
-        self.comparing.choose(Other("model", path=str(resource(YMISH))))
-        self.session.put(mode="compare")
-
-    def explain(self) -> None:
-        """What the pane at hand shows, and how to read it."""
-        from hgviz.gui.help import Explanation, find
-
-        view = self._pane()
-        topic = view.topic if view is not None else "welcome"
-        if find(topic) is None:
-            self.pages()
-        else:
-            Explanation(self.window, topic).open()
-
-    def pages(self) -> None:
-        """All pages of help."""
-        from hgviz.gui.help import Explanation, topics
-
-        Explanation(self.window, topics()[0], listed=True).open()
-
-    def guide(self) -> None:
-        """The guide, which says everything from the start; without it the pages of help."""
-        from hgviz.gui.help import GUIDE, Explanation, find, topics
-
-        there = find(GUIDE) is not None
-        Explanation(self.window, GUIDE if there else topics()[0], listed=True).open()
-
-    def log(self) -> None:
-        """Show the folder of the log, or say where it is."""
-        folder = logged.file().parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            shown = QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
-        except OSError:
-            shown = False
-        words = "The log is in {folder}" if shown else "Look for the log in {folder}"
-        self.say(tr(words, folder=folder))
-
-    def about(self) -> None:
-        """What this is."""
-        dialogs.About(self.window).open()
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-class KeepingCommands:
-    """Finds what was done and opened before, for a window."""
-
-    window: Window
-    session: Session
-    lanes: Lanes
-    working: Working
-    recent: Recent
-    opened_before: dict[str, str]
-    sessions: Sessions
-    laying: Any
-    pruning: Pruning
-    prompting: Prompting
-    run: Callable[[str], None]
-    drop: Callable[[str], None]
-    say: Callable[[str], None]
-    open_path: Callable[[str], None]
-    use_data: Callable[[str], None]
-    _keep: Callable[..., None]
-    _remember: Callable[[str], None]
-    _looked: Callable[[Any], None]
-    _not_opened: Callable[[BaseException], None]
-
-    # --- the palette ------------------------------------------------------------------------------
+    # --- files that were opened last, or are dropped ----------------------------------------------
 
     def find(self) -> None:
         """The command palette."""
@@ -283,18 +349,12 @@ class KeepingCommands:
         self.session.put(mode="inspect")
         self.session.select(layer=head.layer, head=head.head)
 
-    # --- files that were opened last --------------------------------------------------------------
-
     def open_recent(self, path: str) -> None:
         """Open a file of those opened last; one that has gone can be taken off the list."""
         title = f"Opening {name_of(path)}"
         failed = partial(self._not_there, path)
         task = sources.look(path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
-
-    def clear_recent(self) -> None:
-        """Forget which files were opened."""
-        self.recent.clear()
 
     def _not_there(self, path: str, error: BaseException) -> None:
         self.recent.look()
@@ -307,85 +367,8 @@ class KeepingCommands:
             "Remove it from the files opened last, or open it where it is now",
         )
         dialog = ErrorDialog(self.window, said, ("remove", tr("Remove from the list")))
-        dialog.asked.connect(partial(self._forget, path))
+        dialog.asked.connect(lambda _: self.recent.remove(path))
         dialog.open()
-
-    def _forget(self, path: str, _: str = "") -> None:
-        self.recent.remove(path)
-
-    # --- preferences ------------------------------------------------------------------------------
-
-    def preferences(self) -> None:
-        """What is kept of how hgviz looks and works; a change acts at once."""
-        from hgviz.gui.dialogs import Preferences
-
-        dialog = Preferences(self.window)
-        dialog.changed.connect(self._prefer)
-        dialog.open()
-
-    def _prefer(self, name: str, value: Any) -> None:
-        self._keep(**{name: value})
-        if name == "theme":
-            self.session.put(dark=wants_dark(value))
-        elif name == "side":
-            self.laying.page.put_docks(str(value))
-        elif name in ("palette", "scale"):
-            self.session.put(display=replace(self.session.display, **{name: value}))
-
-    # --- jobs, and closing ------------------------------------------------------------------------
-
-    def jobs(self) -> None:
-        """List all jobs over the status bar."""
-        from hgviz.gui.jobchip import JobsPopup
-
-        popup = JobsPopup(self.window)
-        popup.dropped.connect(self.drop)
-
-        def show(name: str) -> None:
-            if name == "work":
-                popup.show_work(self.session.work)
-
-        self.session.changed.connect(show)
-        popup.finished.connect(lambda: self.session.changed.disconnect(show))
-        show("work")
-        popup.show()
-
-    def may_close(self, closing: Callable[[], None]) -> bool:
-        """Whether the window may close at once; else somebody is asked, and closing does it."""
-        from hgviz.gui.sessions import ClosingDialog, losses
-
-        session = self.session
-        lost = losses(session, self.working, settings.load().restore)
-        if lost:
-            unsaved = session.study is not None and session.unsaved and bool(session.score)
-            dialog = ClosingDialog(self.window, lost, unsaved)
-            dialog.confirmed.connect(closing)
-            dialog.save_wanted.connect(partial(self.run, "save_study"))
-            dialog.open()
-        return not lost
-
-    # --- the layout -------------------------------------------------------------------------------
-
-    def lay(self, laying: Any) -> None:
-        """From now on, lay out through this."""
-        self.laying = laying
-        self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
-
-    def docks(self) -> None:
-        """Hide the docks, or show them again."""
-        self._keep(side=self.laying.turn())
-
-    def show_docks(self) -> None:
-        """Show the docks where they are hidden."""
-        if self.laying.page.side == "hidden":
-            self.docks()
-
-    def reset_layout(self) -> None:
-        """All panes and docks where they were at first."""
-        self.laying.reset()
-        self._keep(side=self.laying.page.side)
-
-    # --- files that are dropped -------------------------------------------------------------------
 
     def take(self, paths: list[str]) -> None:
         """See what was dropped, and do what it means."""
@@ -398,20 +381,18 @@ class KeepingCommands:
     def _sorted_out(self, found: list[Any]) -> None:
         plan = planned(found, bool(self.session.checkpoint), self.session.mode)
         file = plan.paths.get("file", "")
+        take = {
+            "open": self.open_path, "data": self.use_data, "corpus": self.prompting.keep_corpus,
+            "ids": self.prompting.capture_ids,
+        }  # fmt: skip
         if plan.deed == "together":
             self.sessions.open_together(plan.paths, plan.page)
-        elif plan.deed == "open":
-            self.open_path(file)
-        elif plan.deed == "data":
-            self.use_data(file)
-        elif plan.deed == "corpus":
-            self.prompting.keep_corpus(file)
-        elif plan.deed == "ids":
-            self.prompting.capture_ids(file)
+        elif plan.deed in take:
+            take[plan.deed](file)
         if plan.said:
             self.say(plan.said)
 
-    # --- sessions ---------------------------------------------------------------------------------
+    # --- saving -----------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Ask where, and write the capture."""
@@ -459,30 +440,168 @@ class KeepingCommands:
         self._remember(path)
         self.sessions.save(path)
 
+    def _remember(self, path: str) -> None:
+        self._keep(folder=str(Path(path).parent))
 
-# --- commands -------------------------------------------------------------------------------------
+    def _keep(self, **fields: Any) -> None:
+        """Keep settings; a disk that refuses them is no reason to stop anybody."""
+        try:
+            settings.save(structs.replace(settings.load(), **fields))
+        except OSError as error:
+            self.say(tr("The settings could not be kept: {why}", why=error.strerror))
 
+    # --- the window -------------------------------------------------------------------------------
 
-REVIEWS = "sample/reviews.tsv"
-FIND = "find-model"  # a job
+    def preferences(self) -> None:
+        """What is kept of how hgviz looks and works; a change acts at once."""
+        dialog = dialogs.Preferences(self.window)
+        dialog.changed.connect(self._prefer)
+        dialog.open()
 
+    def _prefer(self, name: str, value: Any) -> None:
+        self._keep(**{name: value})
+        if name == "theme":
+            self.session.put(dark=wants_dark(value))
+        elif name == "side":
+            self.laying.page.put_docks(str(value))
+        elif name in ("palette", "scale"):
+            self.session.put(display=replace(self.session.display, **{name: value}))
 
-class PruneCommands:
-    """Switches heads off and measures them, for a window."""
+    def jobs(self) -> None:
+        """List all jobs over the status bar."""
+        from hgviz.gui.jobchip import JobsPopup
 
-    window: Window
-    session: Session
-    pruning: Pruning
-    removing: Removing
-    capturing: Capturing
-    working: Working
-    lanes: Lanes
-    opened_before: dict[str, str]
-    run: Callable[[str], None]
-    answered: Callable[..., Callable[..., None]]
-    open_path: Callable[[str], None]
-    _remember: Callable[[str], None]
-    say: Callable[[str], None]
+        popup = JobsPopup(self.window)
+        popup.dropped.connect(self.drop)
+
+        def show(name: str) -> None:
+            if name == "work":
+                popup.show_work(self.session.work)
+
+        self.session.changed.connect(show)
+        popup.finished.connect(lambda: self.session.changed.disconnect(show))
+        show("work")
+        popup.show()
+
+    def may_close(self, closing: Callable[[], None]) -> bool:
+        """Whether the window may close at once; else somebody is asked, and closing does it."""
+        session = self.session
+        lost = losses(session, self.working, settings.load().restore)
+        if lost:
+            unsaved = session.study is not None and session.unsaved and bool(session.score)
+            dialog = ClosingDialog(self.window, lost, unsaved)
+            dialog.confirmed.connect(closing)
+            dialog.save_wanted.connect(partial(self.run, "save_study"))
+            dialog.open()
+        return not lost
+
+    def lay(self, laying: Any) -> None:
+        """From now on, lay out through this."""
+        self.laying = laying
+        self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
+
+    def docks(self) -> None:
+        """Hide the docks, or show them again."""
+        self._keep(side=self.laying.turn())
+
+    def show_docks(self) -> None:
+        """Show the docks where they are hidden."""
+        if self.laying.page.side == "hidden":
+            self.docks()
+
+    def reset_layout(self) -> None:
+        """All panes and docks where they were at first."""
+        self.laying.reset()
+        self._keep(side=self.laying.page.side)
+
+    def shade(self, metric: str) -> None:
+        """Colour heads by a metric in place of their maps, "" for the maps."""
+        self.session.put(shade=metric)
+
+    def find_text(self) -> None:
+        """Search the texts of the corpus."""
+        self.session.put(mode="inspect")
+        self.show_docks()
+        next(one for one in self.views if isinstance(one, TextsPanel)).search()
+
+    def fit(self) -> None:
+        """Show everything in every pane again."""
+        for view in filter(View.isVisible, self.views):
+            view.fit()
+
+    def _walk(self, by: int) -> None:
+        panes = [one for one in self.views if one.isVisible()]
+        here = QApplication.focusWidget()
+        at = next(
+            (n for n, one in enumerate(panes) if here and (one is here or one.isAncestorOf(here))),
+            -1 if by > 0 else 0,
+        )
+        order = [panes[(at + by * step) % len(panes)] for step in range(1, len(panes) + 1)]
+        next((one for one in order if one.take_focus()), None)
+
+    def theme(self) -> None:
+        """Light to dark or back, kept for the next start."""
+        self.session.put(dark=not self.session.dark)
+        self._keep(theme="dark" if self.session.dark else "light")
+
+    def full_screen(self) -> None:
+        """The whole screen, or back."""
+        window = self.window
+        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
+
+    # --- the capture ------------------------------------------------------------------------------
+
+    def capture(self) -> None:
+        """Capture the text at hand with the checkpoint at hand."""
+        self.capturing.start(self.session.checkpoint)
+
+    def drop(self, key: str) -> None:
+        """Stop a job by its key."""
+        stops = dict.fromkeys((trials.MEASURE, trials.CURVE), self.pruning.stop_measuring) | {
+            "capture": self.capturing.stop, BESIDE: self.comparing.stop,
+            REMOVE: self.removing.stop,
+        }  # fmt: skip
+        stops.get(key, partial(self.working.stop, key))()
+
+    def attribute(self) -> None:
+        """Ask where the answer comes from, and show it."""
+        self.session.put(mode="inspect", look="attribution")
+        self.explaining.start()
+
+    def tokens(self) -> None:
+        """The tokens that slots are mixed of in place of these, or the slots again."""
+        session, chosen = self.session, replace(self.session.selection, key=None)
+        try:
+            capture = tasks.tokens_or_slots(session.capture)
+        except HgvizError as error:
+            return self.show_error(error)
+        session.put(chosen=False, capture=capture, selection=chosen)
+        if capture.complete:
+            self.capturing.measure()
+
+    def _step_text(self, by: int) -> None:
+        number = step_item(self.session, by)
+        if number is not None:
+            self.open_item(number)
+
+    def strongest(self) -> None:
+        """The key this query looks at most."""
+        task = sources.strongest(self.session.capture, self.session.selection)
+        self.lanes.files.submit(
+            "strongest", "Reading a row", task, on_error=self.show_error,
+            on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
+        )  # fmt: skip
+
+    def _ask_for_time(
+        self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
+    ) -> None:
+        """Ask whether a capture that takes long is to begin."""
+        dialog = dialogs.LongDialog(self.window, estimate)
+        dialog.agreed.connect(go_on)
+        dialog.refused.connect(refused)
+        dialog.open()
+
+    # --- heads that are off -----------------------------------------------------------------------
 
     def undo(self) -> None:
         """Take back what was done last to heads or masks."""
@@ -494,14 +613,6 @@ class PruneCommands:
         if self.session.history.future:
             self.say(tr("Done again: {deed}", deed=tr(undoing.redo(self.session).words)))
 
-    def prune(self) -> None:
-        """Show the Prune page."""
-        self.session.put(mode="prune")
-
-    def all_on(self) -> None:
-        """Switch every head on again."""
-        self.pruning.switch(frozenset())
-
     def switch_head(self) -> None:
         """The head at hand off, or on."""
         self.pruning.switch(self.session.off ^ {self.session.selection.head_id})
@@ -509,7 +620,8 @@ class PruneCommands:
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
-        title = tr("Choose texts with labels") if self._classifies else tr("Choose a text")
+        classifies = self.session.spec is not None and self.session.spec.goal == "classes"
+        title = tr("Choose texts with labels") if classifies else tr("Choose a text")
         chosen = self.answered("choose_data", self.use_data)
         ask_for(self.window, title, file, chosen, tr(TEXT_FILES))
 
@@ -521,13 +633,12 @@ class PruneCommands:
 
     def assign_labels(self, data: str, error: LabelError) -> None:
         """Ask which class each label of a file is, and score the model on it."""
-        from hgviz.gui.dialogs import LabelsDialog
 
         def use(labels: dict[str, str]) -> None:
             self.pruning.labels[self.session.checkpoint, data] = labels
             self.use_data(data)
 
-        dialog = LabelsDialog(self.window, name_of(data), error)
+        dialog = dialogs.LabelsDialog(self.window, name_of(data), error)
         dialog.chosen.connect(self.answered("choose_data", use))
         dialog.open()
 
@@ -536,14 +647,8 @@ class PruneCommands:
         self.pruning.use(str(resource(REVIEWS)))
         self.session.put(mode="prune")
 
-    def resume_score(self) -> None:
-        """Go on with the score that was stopped."""
-        self.pruning.resume()
-
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
-        from hgviz.gui.dialogs import CHOICES, MeasureDialog
-
         study = self.pruning.known
         there = frozenset(
             name for names, *_ in CHOICES for name in names
@@ -551,13 +656,9 @@ class PruneCommands:
         )  # fmt: skip
         trial = self.session.trial
         states = trial is not None and trial.examples.asked == "states"
-        dialog = MeasureDialog(self.window, there, states)
+        dialog = dialogs.MeasureDialog(self.window, there, states)
         dialog.chosen.connect(self.answered("measure_heads", self.pruning.measure))
         dialog.open()
-
-    def trace_curve(self) -> None:
-        """Draw how many heads can go by the chosen score."""
-        self.pruning.trace()
 
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
@@ -575,12 +676,22 @@ class PruneCommands:
         self._remember(path)
         self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
 
-    # --- studies that are opened ------------------------------------------------------------------
+    def open_changed(self, text: str) -> None:
+        """Capture a text with and without the heads that are off, and look at it."""
+        self.session.put(mode="inspect")
+        self.pruning.open_text(text, self.capturing.measure)
+
+    def before_after(self) -> None:
+        """The other capture of the text that was opened: all heads on, or some off."""
+        said = self.pruning.turn()
+        if said:
+            self.capturing.measure()
+        self.say(said or tr("Open a prediction that changed on the Prune page first"))
+
+    # --- a study of one model ---------------------------------------------------------------------
 
     def show_study(self, study: Study) -> None:
         """Show a study that was opened; where another model is open, ask first."""
-        from hgviz.gui import trials as studied
-
         session = self.session
         self.opened_before[study.path] = name_of(study.path)
         nothing = session.model is None and session.capture is None and not session.checkpoint
@@ -588,18 +699,16 @@ class PruneCommands:
             self._show_alone(study)
         elif session.spec is None or session.spec.digest == study.spec.digest:
             self.pruning.open_study(study)
-            self.say(studied.about(study))
+            self.say(trials.about(study))
         else:
-            error = studied.another_model(study, session.spec)
+            error = trials.another_model(study, session.spec)
             dialog = ErrorDialog(self.window, error, ("alone", tr("Show the study")))
             dialog.asked.connect(partial(self._show_alone, study))
             dialog.open()
 
     def _show_alone(self, study: Study, _: str = "") -> None:
-        from hgviz.gui import trials as studied
-
         self.pruning.open_study(study, alone=True)
-        self.say(studied.about(study))
+        self.say(trials.about(study))
 
     def open_studied(self) -> None:
         """Open the model that a study is of: one opened before, or one that is asked for."""
@@ -615,11 +724,7 @@ class PruneCommands:
         if self.session.study is None:  # something else was opened meanwhile
             return
         name = self.session.study.spec.name
-        title = (
-            tr("Choose the checkpoint of {name}", name=name)
-            if name
-            else tr("Choose the checkpoint of the model of this study")
-        )
+        title = tr("Choose the checkpoint of {name}", name=name or tr("the model of this study"))
         ask_for(self.window, title, QFileDialog.FileMode.Directory, self._studied_chosen)
 
     def _studied_chosen(self, path: str) -> None:
@@ -633,173 +738,13 @@ class PruneCommands:
         )  # fmt: skip
 
     def _not_its_model(self, error: BaseException) -> None:
-        again = ("open_studied", tr("Choose another…"))
-        dialog = ErrorDialog(self.window, opening.shown_error(error), again)
-        dialog.asked.connect(self.run)
-        dialog.open()
+        self._show_error(error, ("open_studied", tr("Choose another…")))
 
-    # --- heads that go for good -------------------------------------------------------------------
-
-    def remove_heads(self) -> None:
-        """Ask in which form, and write the model without the heads that are off."""
-        self.removing.ask()
-
-    def keep_mask(self) -> None:
-        """Keep the heads that are off under a name."""
-        self.pruning.keep()
-
-    def open_changed(self, text: str) -> None:
-        """Capture a text with and without the heads that are off, and look at it."""
-        self.session.put(mode="inspect")
-        self.pruning.open_text(text, self.capturing.measure)
-
-    def before_after(self) -> None:
-        """The other capture of the text that was opened: all heads on, or some off."""
-        said = self.pruning.turn()
-        if said:
-            self.capturing.measure()
-        self.say(said or tr("Open a prediction that changed on the Prune page first"))
-
-    @property
-    def _classifies(self) -> bool:
-        spec = self.session.spec
-        return spec is not None and spec.goal == "classes"
-
-
-# --- stepping -------------------------------------------------------------------------------------
-
-
-class Stepping:
-    """Moves the selection of a session."""
-
-    window: Window
-    session: Session
-    lanes: Lanes
-
-    def table(self) -> None:
-        """List every number of every head, to sort."""
-        self.look_heads()
-
-    def look_map(self) -> None:
-        """Show the map of the head."""
-        self.session.put(mode="inspect", look="map")
-
-    def look_links(self) -> None:
-        """Show what tokens are linked with by the strongest weights."""
-        self.session.put(mode="inspect", look="links")
-
-    def look_neurons(self) -> None:
-        """Show how the weights of one query come about."""
-        self.session.put(mode="inspect", look="neurons")
-
-    def look_attribution(self) -> None:
-        """Show where the answer comes from."""
-        self.session.put(mode="inspect", look="attribution")
-
-    def look_across(self) -> None:
-        """Show all levels composed."""
-        self.session.put(look="across", mode="inspect")
-
-    def look_heads(self) -> None:
-        """All heads as points and in a table."""
-        self.session.put(mode="inspect", look="heads")
-
-    def next_head(self) -> None:
-        """One head to the right."""
-        self.session.put(selection=step_head(self.session, 1))
-
-    def last_head(self) -> None:
-        """One head to the left."""
-        self.session.put(selection=step_head(self.session, -1))
-
-    def next_layer(self) -> None:
-        """One layer on."""
-        self.session.put(selection=step_layer(self.session, 1))
-
-    def last_layer(self) -> None:
-        """One layer back."""
-        self.session.put(selection=step_layer(self.session, -1))
-
-    def level_in(self) -> None:
-        """To the head last opened at the next coarser level."""
-        self.session.put(selection=step_level(self.session, 1))
-
-    def level_out(self) -> None:
-        """To the head last opened at the next finer level."""
-        self.session.put(selection=step_level(self.session, -1))
-
-    def next_query(self) -> None:
-        """One query on."""
-        self.session.put(selection=step_token(self.session, 1, "query"))
-
-    def last_query(self) -> None:
-        """One query back."""
-        self.session.put(selection=step_token(self.session, -1, "query"))
-
-    def next_key(self) -> None:
-        """One key on."""
-        self.session.put(selection=step_token(self.session, 1, "key"))
-
-    def last_key(self) -> None:
-        """One key back."""
-        self.session.put(selection=step_token(self.session, -1, "key"))
-
-    def strongest(self) -> None:
-        """The key this query looks at most."""
-        self.lanes.files.submit(
-            "strongest",
-            "Reading a row",
-            sources.strongest(self.session.capture, self.session.selection),
-            on_done=self._choose_key,
-            on_error=self.show_error,
-            post=self.lanes.bridge.post,
-        )
-
-    def _choose_key(self, key: int | None) -> None:
-        self.session.select(key=key)
-
-    def show_error(self, error: BaseException) -> None:
-        """What could not be read."""
-        raise NotImplementedError
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-STUDY_FILES = "Study files (*.toml);;All files (*)"
-
-
-class SweepCommands:
-    """Opens studies of many runs, and what their cells left, for a window."""
-
-    window: Window
-    session: Session
-    lanes: Lanes
-    working: Working
-    capturing: Capturing
-    pruning: Pruning
-    sessions: Sessions
-    opened_before: dict[str, str]
-    say: Callable[[str], None]
-    open_path: Callable[[str], None]
-    show_error: Callable[[BaseException], None]
-    _remember: Callable[[str], None]
-    _keep: Callable[..., None]
-
-    def sweep(self) -> None:
-        """Show the page of the study."""
-        self.session.put(mode="sweep")
+    # --- a study of many runs ---------------------------------------------------------------------
 
     def open_sweep_file(self) -> None:
         """Ask for a study file."""
-        file = QFileDialog.FileMode.ExistingFile
-        ask_for(
-            self.window, tr("Open a study file"), file, self._sweep_chosen, tr(STUDY_FILES)
-        )  # fmt: skip
-
-    def _sweep_chosen(self, path: str) -> None:
-        self._remember(path)
-        self.open_path(path)
+        self._ask(tr("Open a study file"), QFileDialog.FileMode.ExistingFile, tr(STUDY_FILES))
 
     def show_sweep(self, found: Sweep, path: str) -> None:
         """Show a study that was opened, by its file or its folder."""
@@ -828,11 +773,7 @@ class SweepCommands:
         assert session.sweep is not None
         words = ["hgviz", "study", "run", session.sweep_file, "-o", session.sweep.path]
         words += ["--again"] if session.sweep.counts["failed"] else []
-        command = shlex.join(words)
-        QGuiApplication.clipboard().setText(command)
-        self.say(tr("Copied: {command}", command=command))
-
-    # --- cells ------------------------------------------------------------------------------------
+        self._copy_command(shlex.join(words))
 
     def choose_cell(self, key: str) -> None:
         """Look at one cell, "" for none."""
@@ -840,18 +781,14 @@ class SweepCommands:
 
     def open_cell(self) -> None:
         """Open what the chosen cell left, on the page that shows it."""
-        from hgviz.gui.runs import models_of, not_there
-
         one = chosen(self.session)
         if one is None or self.session.sweep is None or one.state != "done":
             return
-        sides = models_of(self.session.sweep, one.cell)
+        sides = runs.models_of(self.session.sweep, one.cell)
         gone = [side for side in sides if not Path(side.path).exists()]
-        if gone and one.cell.work not in (
-            "measure",
-            "curve",
-        ):  # these say themselves what they lack
-            self.show_error(not_there(gone[0].name, gone[0].path))
+        # what was measured says itself what it lacks
+        if gone and one.cell.work not in ("measure", "curve"):
+            self.show_error(runs.not_there(gone[0].name, gone[0].path))
             return
         ways = {
             "train": self._open_trained, "score": self._open_scored,
@@ -864,9 +801,7 @@ class SweepCommands:
         self._open_model(one, sides[0], mode="inspect")
 
     def _open_scored(self, one: Standing, sides: list[Model]) -> None:
-        from hgviz.gui.runs import data_of
-
-        model, data = sides[0], data_of(one.cell)
+        model, data = sides[0], runs.data_of(one.cell)
         if model.activation or not Path(data).exists():
             self._open_model(one, model, mode="prune")
         else:
@@ -874,8 +809,6 @@ class SweepCommands:
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
 
     def _open_measured(self, one: Standing, sides: list[Model]) -> None:
-        from hgviz.gui import runs
-
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
         task = _told(self.session.sweep, one)
@@ -910,6 +843,128 @@ class SweepCommands:
         """Have it called by its place, where its folder is named by a key."""
         self.opened_before[model.path] = model.name
 
+    # --- A and B ----------------------------------------------------------------------------------
+
+    def compare_with(self) -> None:
+        """Ask what to put beside the capture at hand."""
+        self.ask_side("")
+
+    def choose_side(self, other: Other, head: HeadId | None = None) -> None:
+        """Have another B; what is asked for first, where the wish lacks it."""
+        if other.kind == "model" and not other.path:
+            self.ask_model(False)
+        elif other.kind == "text" and not other.text:
+            self.ask_side("text")
+        else:
+            self.comparing.choose(other, head)
+
+    def ask_model(self, folder: bool) -> None:
+        """Ask for the checkpoint or the capture that B shall be."""
+        mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
+        one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
+        chosen = self.answered("compare_with", self._beside_chosen)
+        ask_for(self.window, tr(one if folder else other), mode, chosen)
+
+    def report_sides(self) -> None:
+        """Copy the command that writes a report on A and B."""
+        self._copy_command(report_command(self.session))
+
+    def ask_side(self, kind: str) -> None:
+        """Ask what B shall be, of one kind first."""
+        dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
+        dialog.chosen.connect(self.answered("compare_with", self.choose_side))
+        dialog.file_wanted.connect(self.ask_model)
+        dialog.open()
+
+    def _beside_chosen(self, path: str) -> None:
+        self._remember(path)
+        place = Path(path)
+        if place.name == "config.json":
+            path = str(place.parent)
+        self.opened_before[path] = name_of(path)
+        self.comparing.choose(Other("model", path=path))
+
+    # --- help -------------------------------------------------------------------------------------
+
+    def open_example(self, name: str) -> None:
+        """Open one of the examples that come with hgviz: inspect, prune or compare."""
+        if name == "inspect":
+            first = resource(FIRST)
+            self.session.put(mode="inspect")
+            self.open_path(str(first if first.exists() else resource(SAMPLE)))
+            return
+        then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
+        path = str(resource(SOFTMAX))
+        self.session.put(text=sources.text_for(path, self.session.text), second="")
+        self.capturing.start_again(path, then, self.show_error)
+
+    def _compare_classifiers(self) -> None:
+        self.comparing.choose(Other("model", path=str(resource(YMISH))))
+        self.session.put(mode="compare")
+
+    def explain(self) -> None:
+        """What the pane at hand shows, and how to read it."""
+        view = self._pane()
+        topic = view.topic if view is not None else "welcome"
+        if help_pages.find(topic) is None:
+            self.pages()
+        else:
+            Explanation(self.window, topic).open()
+
+    def pages(self) -> None:
+        """All pages of help."""
+        Explanation(self.window, help_pages.topics()[0], listed=True).open()
+
+    def guide(self) -> None:
+        """The guide, which says everything from the start; without it the pages of help."""
+        if help_pages.find(GUIDE) is None:
+            self.pages()
+        else:
+            Explanation(self.window, GUIDE, listed=True).open()
+
+    def log(self) -> None:
+        """Show the folder of the log, or say where it is."""
+        folder = logged.file().parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            shown = QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+        except OSError:
+            shown = False
+        words = "The log is in {folder}" if shown else "Look for the log in {folder}"
+        self.say(tr(words, folder=folder))
+
+    def about(self) -> None:
+        """What this is."""
+        dialogs.About(self.window).open()
+
+    def show_error(self, error: BaseException) -> None:
+        """The dialog with three lines."""
+        act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
+        if isinstance(error, UnreadError):
+            text = Reads.of(error.model).text
+            act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))
+        self._show_error(error, act)
+
+    def _show_error(self, error: BaseException, act: tuple[str, str] | None) -> None:
+        dialog = ErrorDialog(self.window, sources.shown_error(error), act)
+        dialog.asked.connect(self.run)
+        dialog.open()
+
+
+def report_command(session: Session) -> str:
+    """Return the `hgviz compare` command that writes a report on A and B of the session."""
+    a, b, other = session.capture, session.beside, session.other
+    path = other.path if other.kind == "model" else session.checkpoint
+    words = ["hgviz", "compare", session.checkpoint, path, "--data", session.data]
+    if other.activation:
+        words += ["--activation", other.activation]
+    if other.off:
+        words += ["--off", ",".join(map(str, sorted(other.off)))]
+    if a.main.signal is None and a.spec.goal != "ends":
+        words += ["--text", a.main.text]
+    names = (one.spec.name or "model" for one in (a, b))
+    return shlex.join([*words, "-o", f"{'-'.join(names)}.html"])
+
 
 def chosen(session: Session) -> Standing | None:
     """The chosen cell as it stands."""
@@ -919,402 +974,10 @@ def chosen(session: Session) -> Standing | None:
 
 
 def _text(one: Standing) -> Task[str]:
-    from hgviz.gui.runs import text_of
-
     yield Step(0, 1, "reading a text")
-    return text_of(one.cell)
+    return runs.text_of(one.cell)
 
 
 def _told(sweep: Any, one: Standing) -> Task[Study]:
-    from hgviz.gui.runs import united_study
-
     yield Step(0, 1, "reading what was measured")
-    return united_study(sweep, one.cell)
-
-
-# --- commands -------------------------------------------------------------------------------------
-
-
-LOOKING = ("inspect", "follow", "compare")  # pages that show a capture
-
-
-class Commands(
-    Stepping,
-    ExportCommands,
-    PruneCommands,
-    CompareCommands,
-    AttributionCommands,
-    KeepingCommands,
-    SweepCommands,
-    HelpCommands,
-):
-    """Acts on the session for a window: opens, captures, saves, exports, steps."""
-
-    def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
-        self.window, self.session, self.lanes = window, session, lanes
-        self.views: tuple[View, ...] = ()
-        self.at_hand: View | None = None
-        self.sample = str(resource(SAMPLE))
-        self.recent = Recent(session, lanes, self._keep)
-        self.opened_before = Opened(self.recent.add)
-        self.working = Working(session, lanes, self.show_error)
-        self.capturing = Capturing(
-            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time,
-            self.say,
-        )  # fmt: skip
-        self.explaining = Explaining(session, lanes, self.working)
-        self.pruning = Pruning(session, lanes, self.working, self.show_error, self.assign_labels)
-        self.comparing = Comparing(session, lanes, self.working, self.show_error)
-        self.removing = Removing(
-            window, session, lanes, self.working, self.open_path, self.pruning.labels
-        )
-        self.sessions = Sessions(self)
-        self.watching = Watching(session, lanes, self.sees_sweep)
-        self.prompting = Prompting(
-            window, session, self.capturing, self.run, self.answered, self._remember
-        )
-        self._recaptured: tuple[object, object] = (None, None)
-        session.changed.connect(self._heard)
-
-    def run(self, name: str) -> None:
-        """Do an action by its name; where it cannot be done, say why."""
-        self.answer(name, getattr(self, name))
-
-    def answer(self, name: str, act: Callable[..., object], *answers: Any) -> None:
-        """Do what an action asked for answers to, unless it cannot be done any more; say why."""
-        action = next(one for one in ACTIONS if one.name == name)
-        reason = action.why_off(self.session)
-        if reason:
-            self.say(tr(reason))
-        else:
-            act(*answers)
-
-    def answered(
-        self, name: str, act: Callable[..., object], about: Callable[[], object] | None = None
-    ) -> Callable[..., None]:
-        """What takes the answers to what an action asked for: it does it, unless it cannot be done
-        any more, or about, the checkpoint at hand where none is given, is no longer what it was
-        when it was asked; then it says so.
-        """
-        about = about or (lambda: self.session.checkpoint)
-        before = about()
-
-        def take(*answers: Any) -> None:
-            if about() == before:
-                self.answer(name, act, *answers)
-            else:
-                self.say(tr("Something else is open by now: nothing was done"))
-
-        return take
-
-    def run_for(self, view: View, name: str) -> None:
-        """Do what a pane asks for: the pane is at hand meanwhile."""
-        self.at_hand = view
-        self.run(name)
-        self.at_hand = None
-
-    def _heard(self, name: str) -> None:
-        """Heads that were switched off are off in what is looked at next: a text that is captured
-        in a moment is captured again, once."""
-        session = self.session
-        if name not in ("mode", "off", "work") or not session.outdated:
-            return
-        a, before, off = session.capture, self._recaptured, session.off
-        busy = any(one.state in GOING for one in session.work)
-        b_is_off = session.other is not None and session.other.kind == "off"
-        in_file = a.path and a.path != str(resource(FIRST))
-        chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
-        again = before[0] is a.maps and before[1] == off
-        if session.mode in LOOKING and not (busy or chosen or again) and opening.is_quick(a):
-            self._recaptured = a.maps, off
-            self.capturing.start(session.checkpoint)
-
-    def say(self, words: str) -> None:
-        """Say something in the status bar."""
-        self.window.chosen_words.tell(words)
-
-    # --- File -------------------------------------------------------------------------------------
-
-    def open(self) -> None:
-        """Ask for a file and open it."""
-        title = tr("Open a checkpoint, capture, study or session")
-        self._ask(title, QFileDialog.FileMode.ExistingFile)
-
-    def open_folder(self) -> None:
-        """Ask for a folder and open it."""
-        self._ask(tr("Open a checkpoint folder"), QFileDialog.FileMode.Directory)
-
-    def open_sample(self) -> None:
-        """Open the checkpoint that comes with the program."""
-        self.open_path(self.sample)
-
-    def exchange(self) -> None:
-        """Open the checkpoint at hand with another activation in its attention."""
-        from hgviz.gui.dialogs import ExchangeDialog
-
-        name = name_of(self.session.checkpoint)
-        layers = self.session.spec.layers if self.session.spec else ()
-        heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
-        dialog = ExchangeDialog(self.window, name, self.session.activation, heads)
-        dialog.chosen.connect(self.answered("exchange", self._exchange_for))
-        dialog.open()
-
-    def _exchange_for(self, activation: str) -> None:
-        self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
-
-    def open_path(self, path: str) -> None:
-        """Open a checkpoint, a capture, a study or a session, whichever it is; or have the model at
-        hand read an image or a sound, where it reads these."""
-        spec = self.session.model.spec if self.session.model else self.session.spec
-        model, ending = self.session.model, Path(path).suffix.lower()
-        tower = model is not None and model.is_tower and ending in chain(*READABLE.values())
-        if tower or (spec is not None and ending in READABLE.get(spec.modality, ())):
-            self.prompting.capture_ids(path)
-            return
-        title = f"Opening {name_of(path)}"
-        task = opening.look(path)
-        self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
-
-    def _looked(self, found: opening.Found) -> None:
-        if found.checked is not None:
-            self.sessions.show(found.checked)
-        elif found.sweep is not None:
-            self.show_sweep(found.sweep, found.path)
-        elif found.study is not None:
-            self.show_study(found.study)
-        elif found.capture is None:
-            text = opening.text_for(found.path, self.session.text)
-            if text != self.session.text:
-                self.session.put(text=text, second="")
-            self.capturing.start_fresh(found.path, self._not_opened)
-        else:
-            self.show_found(found)
-
-    def show_found(self, found: opening.Found) -> None:
-        """Show a capture that was opened; the model that is open stays if it made it."""
-        capture = found.capture
-        fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
-        if self.session.model is None:
-            fields |= {"checkpoint": "", "activation": ""}
-        if found.selection is not None:
-            fields |= {"selection": found.selection, "opened": found.opened}
-        if found.path != str(resource(FIRST)):
-            self.opened_before[found.path] = name_of(found.path)
-        else:
-            fields["checkpoint"] = self.sample
-        self.session.put(chosen=False, **fields)
-        if not found.facts and capture.complete:
-            self.capturing.measure()
-
-    def show_example(self, head: HeadId, example: Example) -> None:
-        """Open the text of an example, with its query and key chosen in a head."""
-        capture = self.session.capture
-        if capture is None:
-            return  # it went while the example was still on screen
-        if example.text == capture.item:
-            self._show_example(head, example)
-        else:
-            task = opening.look(capture.path, example.text)
-            done = partial(self._show_example_in, head, example)
-            self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
-
-    def _show_example_in(self, head: HeadId, example: Example, found: opening.Found) -> None:
-        self._show_item(found)
-        self._show_example(head, example)
-
-    def _show_example(self, head: HeadId, example: Example) -> None:
-        chosen = {"layer": head.layer, "head": head.head}
-        self.session.select(**chosen, query=example.query, key=example.key)
-
-    def take_habits(self, habits: Habits) -> None:
-        """Keep what was found of all heads: other panes show it, too."""
-        self.session.put(habits=habits)
-
-    def shade(self, metric: str) -> None:
-        """Colour heads by a metric in place of their maps, "" for the maps."""
-        self.session.put(shade=metric)
-
-    def open_item(self, number: int) -> None:
-        """Open another text of the corpus on screen; the newest asked for wins."""
-        if self.session.capture is None:
-            return
-        task = opening.look(self.session.capture.path, number)
-        self.working.start(
-            self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
-        )
-
-    def _show_item(self, found: opening.Found) -> None:
-        """The head at hand stays; so does everything that the text does not change."""
-        self.session.put(capture=found.capture, facts=found.facts)
-        if not found.facts and found.capture.complete:
-            self.capturing.measure()
-
-    def close_window(self) -> None:
-        """Close the window, which is the only one."""
-        self.window.close()
-
-    def quit(self) -> None:
-        """Close the window, and with it the program."""
-        self.window.close()
-
-    # --- Edit, View -------------------------------------------------------------------------------
-
-    def edit_text(self) -> None:
-        """Edit the text, and capture it."""
-        self.prompting.edit()
-
-    def ids(self) -> None:
-        """Ask for a file of ids, and capture what they stand for."""
-        self.prompting.ids()
-
-    def find_text(self) -> None:
-        """Search the texts of the corpus."""
-        self.session.put(mode="inspect")
-        self.show_docks()
-        next(one for one in self.views if isinstance(one, TextsPanel)).search()
-
-    def inspect(self) -> None:
-        """Show the Inspect page."""
-        self.session.put(mode="inspect")
-
-    def follow(self) -> None:
-        """Show the Follow page."""
-        self.session.put(mode="follow")
-
-    def compare(self) -> None:
-        """Show the Compare page."""
-        self.session.put(mode="compare")
-
-    def fit(self) -> None:
-        """Show everything in every pane again."""
-        for view in filter(View.isVisible, self.views):
-            view.fit()
-
-    def next_pane(self) -> None:
-        """Give the keyboard to the next pane."""
-        self._walk(1)
-
-    def last_pane(self) -> None:
-        """Give the keyboard to the pane before."""
-        self._walk(-1)
-
-    def _walk(self, by: int) -> None:
-        panes = [one for one in self.views if one.isVisible()]
-        here = QApplication.focusWidget()
-        at = next(
-            (n for n, one in enumerate(panes) if here and (one is here or one.isAncestorOf(here))),
-            -1 if by > 0 else 0,
-        )
-        order = [panes[(at + by * step) % len(panes)] for step in range(1, len(panes) + 1)]
-        next((one for one in order if one.take_focus()), None)
-
-    def next_text(self) -> None:
-        """The text of the corpus after this one."""
-        self._step_text(1)
-
-    def last_text(self) -> None:
-        """The text of the corpus before this one."""
-        self._step_text(-1)
-
-    def _step_text(self, by: int) -> None:
-        number = step_item(self.session, by)
-        if number is not None:
-            self.open_item(number)
-
-    def tokens(self) -> None:
-        """The tokens that slots are mixed of in place of these, or the slots again."""
-        session, chosen = self.session, replace(self.session.selection, key=None)
-        try:
-            capture = tasks.tokens_or_slots(session.capture)
-        except HgvizError as error:
-            return self.show_error(error)
-        session.put(chosen=False, capture=capture, selection=chosen)
-        if capture.complete:
-            self.capturing.measure()
-
-    def theme(self) -> None:
-        """Light to dark or back, kept for the next start."""
-        self.session.put(dark=not self.session.dark)
-        self._keep(theme="dark" if self.session.dark else "light")
-
-    def full_screen(self) -> None:
-        """The whole screen, or back."""
-        window = self.window
-        window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
-
-    # --- Analyse ----------------------------------------------------------------------------------
-
-    def capture(self) -> None:
-        """Capture the text at hand with the checkpoint at hand."""
-        self.capturing.start(self.session.checkpoint)
-
-    def corpus(self) -> None:
-        """Ask for a file of texts and where to keep it, and capture all of them."""
-        self.prompting.corpus()
-
-    def write(self) -> None:
-        """Ask how much, and let the model go on with the text."""
-        self.prompting.write()
-
-    def stop(self) -> None:
-        """Stop the capture; what is done stays."""
-        self.capturing.stop()
-
-    def drop(self, key: str) -> None:
-        """Stop a job by its key."""
-        stops = dict.fromkeys((MEASURE, CURVE), self.pruning.stop_measuring) | {
-            "capture": self.capturing.stop, BESIDE: self.comparing.stop,
-            REMOVE: self.removing.stop,
-        }  # fmt: skip
-        stops.get(key, partial(self.working.stop, key))()
-
-    # --- errors and files -------------------------------------------------------------------------
-
-    def _ask_for_time(
-        self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
-    ) -> None:
-        """Ask whether a capture that takes long is to begin."""
-        from hgviz.gui.dialogs import LongDialog
-
-        dialog = LongDialog(self.window, estimate)
-        dialog.agreed.connect(go_on)
-        dialog.refused.connect(refused)
-        dialog.open()
-
-    def show_error(self, error: BaseException) -> None:
-        """The dialog with three lines."""
-        from hgviz.gui.dialogs import Reads
-
-        act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
-        if isinstance(error, opening.UnreadError):
-            text = Reads.of(error.model).text
-            act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))
-        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), act))
-
-    def _not_opened(self, error: BaseException) -> None:
-        if isinstance(error, opening.UnreadError):
-            self.show_error(error)
-            return
-        choose = ("open", tr("Choose another file…"))
-        self._show(dialogs.ErrorDialog(self.window, opening.shown_error(error), choose))
-
-    def _show(self, dialog: dialogs.ErrorDialog) -> None:
-        dialog.asked.connect(self.run)
-        dialog.open()
-
-    def _ask(self, title: str, mode: QFileDialog.FileMode) -> None:
-        ask_for(self.window, title, mode, self._path_chosen)
-
-    def _path_chosen(self, path: str) -> None:
-        self._remember(path)
-        self.open_path(path)
-
-    def _remember(self, path: str) -> None:
-        self._keep(folder=str(Path(path).parent))
-
-    def _keep(self, **fields: Any) -> None:
-        """Keep settings; a disk that refuses them is no reason to stop anybody."""
-        try:
-            settings.save(structs.replace(settings.load(), **fields))
-        except OSError as error:
-            self.say(tr("The settings could not be kept: {why}", why=error.strerror))
+    return runs.united_study(sweep, one.cell)

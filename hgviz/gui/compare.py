@@ -40,7 +40,7 @@ from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, label, line
 from hgviz.session import Session
 
 if TYPE_CHECKING:
-    from hgviz.gui.commands import CompareCommands
+    from hgviz.gui.commands import Commands
     from hgviz.gui.jobs import Lanes
     from hgviz.maps import Difference
 
@@ -1336,7 +1336,7 @@ class ComparePage(QWidget):
         """Every view of the page; F6 walks them in this order."""
         return (self.maps, *self.below.views, self.sides)
 
-    def join(self, commands: CompareCommands) -> None:
+    def join(self, commands: Commands) -> None:
         """Have what people do here done."""
         sides = self.sides
         sides.more = commands.opened_before

@@ -1183,7 +1183,6 @@ class ExportCommands:
 
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
-
         view = self._pane()
         others = [one for one in self._visible if one is not view]
         shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
@@ -1222,7 +1221,6 @@ class ExportCommands:
 
     def copy_command(self) -> None:
         """Copy the command that draws the figure of the pane at hand."""
-
         view = self._pane()
         found = view.figure(self.session) if view is not None else None
         if view is None or found is None:
@@ -1233,10 +1231,7 @@ class ExportCommands:
         spec = replace(found, width=width, format=kept.figure_format)
         offer = offer_of(self.session, spec)
         command = command_for(offer.of, spec, file_name(self.session, spec))
-        QGuiApplication.clipboard().setText(command.words)
-        self.say(
-            copied(command) if command.lacks else tr("Copied: {command}", command=command.words)
-        )
+        self._copy_command(command.words, copied(command) if command.lacks else "")
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -1265,8 +1260,11 @@ class ExportCommands:
         kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
         ask_where(self.window, tr("Export figure"), kinds, wish.name, chosen)
 
-    def _export_to(self, wish: Wish, typed: str) -> None:
+    def _copy_command(self, words: str, said: str = "") -> None:
+        QGuiApplication.clipboard().setText(words)
+        self.say(said or tr("Copied: {command}", command=words))
 
+    def _export_to(self, wish: Wish, typed: str) -> None:
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
@@ -1277,7 +1275,6 @@ class ExportCommands:
         )  # fmt: skip
 
     def _exported(self, numbers: bool, path: str) -> None:
-
         self.say(written(path, numbers))
 
     def _keep_figure(self, width: str, form: str) -> None:

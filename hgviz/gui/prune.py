@@ -53,7 +53,7 @@ from hgviz.gui.widgets import (
 from hgviz.study import Curve, Mask, Study
 
 if TYPE_CHECKING:
-    from hgviz.gui.commands import PruneCommands
+    from hgviz.gui.commands import Commands
     from hgviz.session import Session
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -901,7 +901,7 @@ class PrunePage(QWidget):
         """Every view of the page; F6 walks them in this order."""
         return (self.heads, self.live, self.curve, *self.tables.values())
 
-    def join(self, commands: PruneCommands) -> None:
+    def join(self, commands: Commands) -> None:
         """Have what people do here done."""
         pruning = commands.pruning
         for view in (self.heads, self.curve):

@@ -252,7 +252,7 @@ def test_all_texts_of_a_corpus_are_measured_when_asked_and_stay_for_the_next_tex
 def test_examples_open_their_text_and_query(program, corpus, until):
     program.commands.open_path(corpus.path)
     until(lambda: program.session.capture is not None and program.session.facts)
-    program.commands.table()
+    program.commands.run("table")
     assert (program.session.mode, program.session.look) == ("inspect", "heads")
     view = program.inspect.heads
     view.scope.choose("corpus")

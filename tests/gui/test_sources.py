@@ -162,7 +162,7 @@ def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders
     until(lambda: program.session.capture is not None and idle(program))
     assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
     assert not program.session.stale
-    program.commands._exchange_for("tanh")
+    program.commands.choose_a("tanh")
     until(lambda: program.session.activation == "tanh" and idle(program))
     assert program.session.capture.spec.layers[0].activations[0] == "tanh"
     assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
@@ -216,7 +216,7 @@ def test_another_activation_is_named_and_kept_for_the_next_text(program, folders
     program.commands.open_path(path)
     until(lambda: program.session.facts and idle(program))
     assert not program.session.capture.maps[0].signed
-    program.commands._exchange_for("ymish")
+    program.commands.choose_a("ymish")
     until(lambda: program.session.activation and program.session.facts and idle(program))
     program.settle()
     capture = program.session.capture

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 import hgviz
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.commands import Commands
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.window import LETTERS, keys_of, lettered
 
@@ -28,7 +27,7 @@ def test_every_action_is_in_a_menu_and_has_a_command(program):
     menus += program.frame.menus.values()
     shown = [one.objectName() for menu in menus for one in menu.actions() if one.objectName()]
     assert sorted(shown) == sorted(one.name for one in ACTIONS)
-    assert all(callable(getattr(Commands, one.name)) for one in ACTIONS)
+    assert all(callable(program.commands.method(one.name)) for one in ACTIONS)
     words = [menu.text() for menu in program.frame.menuBar().actions()]
     assert [one.replace("&", "") for one in words] == list(MENUS)
     assert len({one[one.index("&") + 1] for one in words}) == len(MENUS)
