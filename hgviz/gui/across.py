@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QToolTip, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.resolution import Composed
@@ -37,7 +37,7 @@ from hgviz.gui.opened import Opened, Opener
 from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import View, plain
-from hgviz.gui.widgets import IconButton, PaneHead, Picker, arrow_of, label
+from hgviz.gui.widgets import IconButton, PaneHead, Picker, arrow_of, hbox, label, vbox
 from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session, step_token
 
@@ -499,9 +499,7 @@ class Choices(QWidget):
         for share in RESIDUAL:
             self.residual.addItem(tr("{share} residual", share=heatmap.share(share)), share)
         self.residual.setCurrentIndex(RESIDUAL.index(0.5))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
+        row = hbox(self, spacing=8)
         for box, name, (meaning, cited), wide in (
             (self.fuse, tr("Heads"), FUSING, 146),
             (self.residual, tr("Residual share"), STAYING, 132),
@@ -583,13 +581,7 @@ class AcrossView(View):
         self.why.setContentsMargins(16, 8, 16, 8)
         self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.why.hide()
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.canvas, 5)
-        column.addWidget(self.why)
-        column.addWidget(self.bars, 2)
+        vbox(self.content, self.head, (self.canvas, 5), self.why, (self.bars, 2))
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)

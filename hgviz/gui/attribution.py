@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
@@ -32,9 +32,11 @@ from hgviz.gui.widgets import (
     Picker,
     Segments,
     Words,
+    hbox,
     label,
     line,
     tip,
+    vbox,
 )
 
 if TYPE_CHECKING:
@@ -466,13 +468,10 @@ class AttributionView(View):
         self.button.clicked.connect(self._press)
         self.button.setMinimumWidth(self.button.sizeHint().width())
         self._asks = label(tr("Answer"), factor=0.92, kind="secondary")
-        controls = QHBoxLayout()
-        controls.setContentsMargins(16, 4, 16, 8)
-        controls.setSpacing(8)
-        controls.addWidget(self._asks)
-        controls.addWidget(self.answer, 1)
-        for one in (self.steps, self.baseline, self.button):
-            controls.addWidget(one)
+        controls = hbox(
+            None, self._asks, (self.answer, 1), self.steps, self.baseline, self.button,
+            margins=(16, 4, 16, 8), spacing=8,
+        )  # fmt: skip
         self.agreement = label()
         self.agreement.setWordWrap(True)
         self.agreement.setTextFormat(Qt.TextFormat.PlainText)
@@ -498,18 +497,10 @@ class AttributionView(View):
         self.complete.setContentsMargins(16, 4, 16, 8)
         self.complete.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addLayout(controls)
-        column.addWidget(line())
-        column.addWidget(self.agreement)
-        column.addWidget(self.bars, 3)
-        column.addWidget(self._line)
-        column.addWidget(self.heads)
-        column.addWidget(self.room, 2)
-        column.addWidget(self.complete)
+        vbox(
+            self.content, self.head, controls, line(), self.agreement, (self.bars, 3), self._line,
+            self.heads, (self.room, 2), self.complete,
+        )  # fmt: skip
         self.start_at(self.bars)
 
     # --- View -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
-from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem, QVBoxLayout
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from hgviz.analysis.slices import By, Ends, Part
 from hgviz.analysis.trial import Trial, Which
@@ -36,7 +36,7 @@ from hgviz.gui.sentences import told
 from hgviz.gui.tables import ENTER, LEFT, RIGHT, ROW_HEIGHT, Index, RowTable, ground
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import View
-from hgviz.gui.widgets import PaneHead, Segments, tip
+from hgviz.gui.widgets import PaneHead, Segments, tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -276,11 +276,7 @@ class ChangedView(View):
         self.table.setModel(self.model)
         self.table.setItemDelegate(ChangePainter(self.table))
         self.table.activated.connect(self._open)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.table, 1)
+        vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
     def request(self, session: Session) -> Task[Changes] | None:
@@ -690,11 +686,7 @@ class SlicesView(View):
         self.head.add(self.which)
         self.model = PartTable(self)
         self.table = SliceTable(self.model)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.table, 1)
+        vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
     def request(self, session: Session) -> Task[Trial] | None:

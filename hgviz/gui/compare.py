@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment
@@ -36,7 +36,7 @@ from hgviz.gui.tables import Table, span
 from hgviz.gui.textrows import LEFT, RIGHT, Bools, Half, Names, RowPair, TextRow, TextRows
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.view import MapsView, View, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, label, line, tip
+from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
 if TYPE_CHECKING:
@@ -435,11 +435,7 @@ class CompareView(MapsView):
         self.least.setFixedHeight(28)
         self._add(2, self.least)
         self._add(2, self.legend)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.trio, 1)
+        vbox(self.content, self.head, (self.trio, 1))
         for one in self.trio.panes:
             one.pointed.connect(self._point)
             one.clicked.connect(self._click)
@@ -718,19 +714,13 @@ class NumbersView(View):
         self.head = PaneHead(tr("This head in numbers"))
         self.head.setFixedHeight(30)
         self.pairs = {name: NumberPair(name) for name in NUMBERS}
-        row = QHBoxLayout()
-        row.setContentsMargins(16 - PAD, 0, 16 - PAD, FOOT)
-        row.setSpacing(GAP - PAD)
+        row = hbox(None, margins=(16 - PAD, 0, 16 - PAD, FOOT), spacing=GAP - PAD)
         for number, one in enumerate(self.pairs.values()):
             if number:
                 row.addWidget(line(vertical=True))
             row.addWidget(one, 1)
             one.told.connect(self._tell)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addLayout(row)
+        vbox(self.content, self.head, row)
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
     def request(self, session: Session) -> Task[Shown] | None:
@@ -1135,17 +1125,8 @@ class TextsView(View):
         named.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.foot = QWidget()
         self.foot.setFixedHeight(40)
-        foot = QHBoxLayout(self.foot)
-        foot.setContentsMargins(16, 0, RIGHT, 6)
-        foot.setSpacing(0)
-        foot.addWidget(named)
-        foot.addWidget(self.words, 1)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.rows, 1)
-        column.addWidget(self.foot)
+        hbox(self.foot, named, (self.words, 1), margins=(16, 0, RIGHT, 6))
+        vbox(self.content, self.head, (self.rows, 1), self.foot)
         self.start_at(self.rows)
 
     # --- View -------------------------------------------------------------------------------------
@@ -1293,12 +1274,8 @@ class Below(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.numbers, self.texts = NumbersView(), TextsView()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
         self._line = line()
-        for pane in (line(), self.numbers, self._line, self.texts):
-            column.addWidget(pane)
+        vbox(self, line(), self.numbers, self._line, self.texts)
 
     @property
     def views(self) -> tuple[NumbersView, TextsView]:
@@ -1324,12 +1301,7 @@ class ComparePage(QWidget):
         self.maps.seat(self.sides.a, self.sides.b)
         self.sides.explained.connect(self.maps.explain)
         self.sides.paired.connect(self.below.setVisible)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.sides)
-        column.addWidget(self.maps, 1)
-        column.addWidget(self.below)
+        vbox(self, self.sides, (self.maps, 1), self.below)
 
     @property
     def views(self) -> tuple[View, ...]:

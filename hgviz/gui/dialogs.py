@@ -50,7 +50,7 @@ from hgviz.gui import theme
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, explained_all, shown
-from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, label, tip
+from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, hbox, label, tip, vbox
 from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.resources import resource
@@ -108,12 +108,8 @@ class Overlay(QWidget):
         self.default = default
         cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(default)
-        row.addWidget(cancel)
         self.body.addSpacing(12)
-        self.body.addLayout(row)
+        self.body.addLayout(hbox(None, 1, default, cancel, spacing=-1))
 
     def finish(self) -> None:
         """Close, and give the keyboard back to where it was."""
@@ -326,15 +322,12 @@ class About(Overlay):
         super().__init__(over)
         sign = QLabel()
         sign.setPixmap(theme.pixmap("hgviz", 64))
-        words = QVBoxLayout()
-        words.setSpacing(4)
-        words.addWidget(label(f"hgviz {hgviz.__version__}", factor=1.55, weight=600))
-        words.addWidget(_wrapped(tr("Looks into transformer attention, at every resolution.")))
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        row.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(words, 1)
-        self.body.addLayout(row)
+        name = label(f"hgviz {hgviz.__version__}", factor=1.55, weight=600)
+        what = _wrapped(tr("Looks into transformer attention, at every resolution."))
+        words = vbox(None, name, what, spacing=4)
+        self.body.addLayout(
+            hbox(None, (sign, 0, Qt.AlignmentFlag.AlignTop), (words, 1), spacing=16)
+        )
         self.body.addSpacing(8)
         versions = f"Python {platform.python_version()}, PySide6 {PySide6.__version__}"
         for line in (
@@ -377,12 +370,7 @@ class Licences(Overlay):
 def _close_row(dialog: Overlay, *others: QWidget) -> None:
     dialog.default = Button(tr("Close"))
     dialog.default.clicked.connect(dialog.finish)
-    row = QHBoxLayout()
-    for one in others:
-        row.addWidget(one)
-    row.addStretch(1)
-    row.addWidget(dialog.default)
-    dialog.body.addLayout(row)
+    dialog.body.addLayout(hbox(None, *others, 1, dialog.default, spacing=-1))
 
 
 def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:
@@ -598,12 +586,8 @@ class LongDialog(Overlay):
         self.closed.connect(self.refused)
         self.default = Button(tr("Cancel"), kind="filled")
         self.default.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.addWidget(self.agree)
-        row.addStretch(1)
-        row.addWidget(self.default)
         self.body.addSpacing(12)
-        self.body.addLayout(row)
+        self.body.addLayout(hbox(None, self.agree, 1, self.default, spacing=-1))
 
     def _agree(self) -> None:
         self.closed.disconnect(self.refused)
@@ -987,11 +971,7 @@ class Preferences(Overlay):
         close.clicked.connect(self.finish)
         back.clicked.connect(self._reset)
         self.default = close
-        row = QHBoxLayout()
-        row.addWidget(back)
-        row.addStretch(1)
-        row.addWidget(close)
-        self.body.addLayout(row)
+        self.body.addLayout(hbox(None, back, 1, close, spacing=-1))
 
     def place(self) -> None:
         """All settings where there is room, else as many, to be scrolled."""

@@ -45,7 +45,7 @@ from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import BAR_AFTER, Busy, Notice
-from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, label
+from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
 from hgviz.palettes import PALETTES, suited
 from hgviz.tasks.attributing import Method
 from hgviz.tasks.charting import activations_of
@@ -945,9 +945,7 @@ class ExportDialog(Overlay):
         found = offers(session, shown)
         first = name_of(shown[0]) if shown else ""
         self.choices = Choices(found, first, session.display, *last)
-        head = QHBoxLayout()
-        head.addWidget(label(tr("Export figure"), factor=1.15, weight=600))
-        head.addStretch(1)
+        head = hbox(None, label(tr("Export figure"), factor=1.15, weight=600), 1, spacing=-1)
         self.help = IconButton("info", tr("What am I looking at?"))
         self.help.clicked.connect(self._explain)
         head.addWidget(self.help)
@@ -957,10 +955,7 @@ class ExportDialog(Overlay):
             note.setWordWrap(True)
             self.body.addWidget(note)
         self.body.addSpacing(4)
-        across = QHBoxLayout()
-        across.setSpacing(24)
-        across.addWidget(self._left())
-        across.addLayout(self._right(), 1)
+        across = hbox(None, self._left(), (self._right(), 1), spacing=24)
         self.body.addLayout(across, 1)
         self.body.addSpacing(8)
         self.body.addLayout(self._bottom())
@@ -1001,10 +996,7 @@ class ExportDialog(Overlay):
         return room
 
     def _right(self) -> QVBoxLayout:
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(label(tr("Preview"), weight=600))
-        head.addStretch(1)
+        head = hbox(None, label(tr("Preview"), weight=600), 1, spacing=8)
         self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
         self.size_.setAccessibleName(tr("Size of the preview"))
         self.size_.chosen.connect(self._sized)
@@ -1017,27 +1009,14 @@ class ExportDialog(Overlay):
         self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
         self.warning = label(kind="warning", factor=0.92)
         self.notes = label(kind="secondary", factor=0.92)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.sign, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self.warning, 1)
+        row = hbox(None, (self.sign, 0, Qt.AlignmentFlag.AlignTop), (self.warning, 1), spacing=8)
         said = QWidget()  # keeps its room, so that the page stays where it is
         said.setMinimumHeight(2 * self.warning.fontMetrics().height())
-        lines = QVBoxLayout(said)
-        lines.setContentsMargins(0, 0, 0, 0)
-        lines.setSpacing(4)
-        lines.addLayout(row)
-        lines.addWidget(self.notes)
-        lines.addStretch(1)
+        vbox(said, row, self.notes, 1, spacing=4)
         for one in (self.warning, self.notes):
             one.setWordWrap(True)
             one.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout()
-        column.setSpacing(8)
-        column.addLayout(head)
-        column.addWidget(self.preview, 1)
-        column.addWidget(self.measures)
-        column.addWidget(said)
+        column = vbox(None, head, (self.preview, 1), self.measures, said, spacing=8)
         self._say_of(None)
         return column
 
@@ -1050,12 +1029,7 @@ class ExportDialog(Overlay):
         self.default.clicked.connect(self._accept)
         cancel = Button(tr("Cancel"))
         cancel.clicked.connect(self.finish)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.copy)
-        row.addWidget(self.told, 1)
-        row.addWidget(self.default)
-        row.addWidget(cancel)
+        row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
         return row
 
     # --- the page ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.core import (
@@ -62,7 +62,7 @@ from hgviz.gui.sentences import (
 from hgviz.gui.sentences import share as in_percent
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, View
-from hgviz.gui.widgets import IconButton, PaneHead, label
+from hgviz.gui.widgets import IconButton, PaneHead, label, vbox
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -1411,11 +1411,7 @@ class FollowView(View):
         self.head.add(self.export)
         self.trail = Trail()
         self.start_at(self.trail)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.trail, 1)
+        vbox(self.content, self.head, (self.trail, 1))
         self.export.clicked.connect(self._export)
         self.trail.picked.connect(self._pick)
         self.trail.head_picked.connect(self._pick_head)

@@ -30,9 +30,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QFrame,
-    QHBoxLayout,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -59,7 +57,7 @@ from hgviz.gui.layouts import (
 )
 from hgviz.gui.sentences import counted, method_explained
 from hgviz.gui.tables import walks
-from hgviz.gui.widgets import label, tip
+from hgviz.gui.widgets import hbox, label, tip, vbox
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -604,17 +602,8 @@ class HeadCard(QFrame):
         self._level = label(factor=0.92, kind="chip")
         self._role = label()
         self._numbers = label(factor=0.92, kind="secondary")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(3)
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self._name)
-        top.addWidget(self._level)
-        top.addStretch(1)
-        column.addLayout(top)
-        column.addWidget(self._role)
-        column.addWidget(self._numbers)
+        top = hbox(None, self._name, self._level, 1, spacing=8)
+        vbox(self, top, self._role, self._numbers, margins=(12, 8, 12, 8), spacing=3)
         self.hide()
 
     def tell(self, session: Session, head: HeadId, small: Thumb | None) -> None:

@@ -23,13 +23,11 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
-    QHBoxLayout,
     QListView,
     QScrollArea,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -46,7 +44,18 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explained, explanation, measured, metric_name
 from hgviz.gui.tables import SORT, SortedTable, walks
 from hgviz.gui.view import View
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Picker, Segments, Words, label, splitter
+from hgviz.gui.widgets import (
+    Button,
+    IconButton,
+    PaneHead,
+    Picker,
+    Segments,
+    Words,
+    hbox,
+    label,
+    splitter,
+    vbox,
+)
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QPersistentModelIndex
@@ -79,10 +88,7 @@ class Deeds(QWidget):
         self.like.setToolTip(tr("Go to the head whose rows are most like this one's"))
         self.like.clicked.connect(self._go)
         self._nearest: HeadId | None = None
-        top = QHBoxLayout()
-        top.setContentsMargins(PAD, 6, PAD - 4, 0)
-        top.addWidget(self.sentence, 1)
-        top.addWidget(self.like)
+        top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
         self.shown = label(factor=0.92, kind="secondary")
         self.shown.setWordWrap(True)
         self.shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -103,13 +109,7 @@ class Deeds(QWidget):
         self.examples.clicked.connect(self._open)
         self.examples.activated.connect(self._open)
         inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 6)
-        column.setSpacing(2)
-        column.addLayout(top)
-        for one in (self.shown, self.title, self.examples):
-            column.addWidget(one)
-        column.addStretch(1)
+        vbox(inside, top, self.shown, self.title, self.examples, 1, margins=(0, 0, 0, 6), spacing=2)
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -117,9 +117,7 @@ class Deeds(QWidget):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         inside.setProperty("kind", "pane")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(area)
+        vbox(self, area, spacing=-1)
         self.setMinimumHeight(96)
 
     def sizeHint(self) -> QSize:
@@ -513,9 +511,7 @@ class HeadsView(View):
             one.setToolTip(said)
             one.setMinimumWidth(90)
             one.currentIndexChanged.connect(self._redraw)
-        bar = QHBoxLayout()
-        bar.setContentsMargins(16, 0, 16, 0)
-        bar.setSpacing(8)
+        bar = hbox(None, margins=(16, 0, 16, 0), spacing=8)
         for said, one in ((tr("Across"), self.across), (tr("Up"), self.up)):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
@@ -524,12 +520,7 @@ class HeadsView(View):
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
-        column = QVBoxLayout(self.plot)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(bar)
-        column.addWidget(self.picture, 1)
-        column.addWidget(self.missing)
+        vbox(self.plot, bar, (self.picture, 1), self.missing, spacing=2)
         self.beside = splitter(Qt.Orientation.Vertical, self.table, self.deeds)
         self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
         self.whole.setSizes([320, 330])
@@ -537,12 +528,7 @@ class HeadsView(View):
         self.note = label(factor=0.85, kind="secondary")
         self.note.setWordWrap(True)
         self.note.setContentsMargins(16, 2, 16, 4)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.whole, 1)
-        column.addWidget(self.note)
+        vbox(self.content, self.head, (self.whole, 1), self.note)
         for part in (self.picture, self.table, self.deeds):
             part.picked.connect(self._pick)
         for part in (self.picture, self.table):

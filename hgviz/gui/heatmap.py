@@ -37,12 +37,10 @@ from PySide6.QtGui import (
     QWheelEvent,
 )
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QSizePolicy,
     QStyle,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -53,7 +51,7 @@ from hgviz.gui.ink import CellCard, Cross, Picture, Pixels, Scene, Sentence
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Compared, Lack, Opened, Opener, There
 from hgviz.gui.tiles import Key, Part, Quality, Readers, Source, Tiles
-from hgviz.gui.widgets import NOTCH, label
+from hgviz.gui.widgets import NOTCH, hbox, label, vbox
 from hgviz.maps import Rule
 from hgviz.maps.pyramid import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.maps.rule import Near
@@ -1204,10 +1202,7 @@ class LackCard(QWidget):
         super().__init__(parent)
         self.what = label(weight=600)
         self.why = label(factor=0.92, kind="secondary")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(2 * INSET, INSET, 2 * INSET, INSET)
-        column.setSpacing(4)
-        column.addStretch(1)
+        column = vbox(self, 1, margins=(2 * INSET, INSET, 2 * INSET, INSET), spacing=4)
         for one in (self.what, self.why):
             one.setWordWrap(True)
             one.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -1496,7 +1491,5 @@ class Trio(QWidget):
 
 def _seat() -> QWidget:
     out = QWidget()
-    row = QHBoxLayout(out)
-    row.setContentsMargins(0, 4, 0, 4)
-    row.setSpacing(8)
+    hbox(out, margins=(0, 4, 0, 4), spacing=8)
     return out

@@ -15,11 +15,11 @@ from PySide6.QtGui import (
     QTextDocument,
     QTextFormat,
 )
-from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QTextBrowser, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from hgviz.gui.dialogs import Overlay
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import Button, label
+from hgviz.gui.widgets import Button, hbox, label
 from hgviz.resources import resource
 
 FIRST = ("welcome", "keys", "files", "sessions")  # pages of the window, before those of panes
@@ -85,16 +85,8 @@ class Explanation(Overlay):
         self.all.clicked.connect(self._unfold)
         self.default = Button(tr("Close"))
         self.default.clicked.connect(self.finish)
-        middle, row = QHBoxLayout(), QHBoxLayout()
-        middle.setSpacing(16)
-        middle.addWidget(self.list)
-        middle.addWidget(self.view, 1)
-        self.body.addLayout(middle, 1)
-        row.addWidget(self.all)
-        row.addWidget(self.said)
-        row.addStretch(1)
-        row.addWidget(self.default)
-        self.body.addLayout(row)
+        self.body.addLayout(hbox(None, self.list, (self.view, 1), spacing=16), 1)
+        self.body.addLayout(hbox(None, self.all, self.said, 1, self.default, spacing=-1))
         self._have_list(listed)
         self.show_topic(topic)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QPoint, QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.heads import HeadFacts, applying
@@ -21,7 +21,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT
 from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.gui.view import View
-from hgviz.gui.widgets import IconButton, PaneHead, Picker, label, tip
+from hgviz.gui.widgets import IconButton, PaneHead, Picker, hbox, label, tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -89,11 +89,7 @@ class MetricBar(QWidget):
         self.picker.addItem(tr(MAPS), "")
         self.picker.activated.connect(self._activated)
         self.ramp = Ramp()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
-        row.addWidget(self.ramp)
-        row.addWidget(self.picker)
+        hbox(self, self.ramp, self.picker, spacing=8)
         self._offered: tuple[tuple[str, str], ...] = (("", tr(MAPS)),)
         self.hide()
 
@@ -239,11 +235,7 @@ class HourglassView(View):
         self.glass = Glass()
         self._card = HeadCard(self.glass.viewport())
         self._picture: Picture | None = None
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.glass, 1)
+        column = vbox(self.content, self.head, (self.glass, 1))
         self.mapless = label(factor=0.92, kind="secondary")
         self.mapless.setWordWrap(True)
         self.mapless.setContentsMargins(16, 4, 16, 8)

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QPixmap,
     QPolygonF,
 )
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from hgviz import palettes
 from hgviz.core import Display, Floats
@@ -28,6 +28,7 @@ from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Along, Box, Label, Marks, Names, Places, Viewport, seen
 from hgviz.gui.language import tr
 from hgviz.gui.tiles import Source, Tiles
+from hgviz.gui.widgets import vbox
 from hgviz.maps import thumb_zoom
 
 # --- picture --------------------------------------------------------------------------------------
@@ -727,9 +728,7 @@ class CellCard(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._label = QLabel()
         self._label.setTextFormat(Qt.TextFormat.RichText)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 8, 14, 10)
-        column.addWidget(self._label)
+        vbox(self, self._label, margins=(14, 8, 14, 10), spacing=-1)
         self.hide()
 
     @property

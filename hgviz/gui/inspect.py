@@ -30,7 +30,7 @@ from hgviz.gui.panels import PANELS, HeadPanel, TextsPanel
 from hgviz.gui.sessions import RecentList
 from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
-from hgviz.gui.widgets import Button, IconButton, Words, label, splitter
+from hgviz.gui.widgets import Button, IconButton, Words, hbox, label, splitter, vbox
 from hgviz.gui.window import SMALLEST
 from hgviz.models.formats.readers import READERS
 from hgviz.session.saved import Layout
@@ -60,9 +60,7 @@ class DockColumn(QScrollArea):
         inside = QWidget()
         inside.setProperty("kind", "pane")
         inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._column = QVBoxLayout(inside)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = vbox(inside)
         self.sections = {panel.title: Section(panel) for panel in panels}
         self.usual = tuple(self.sections)  # the order nobody changed
         for section in self.sections.values():
@@ -145,10 +143,7 @@ class Section(QWidget):
         super().__init__()
         self.head = SectionHead(panel.title)
         self.head.menu_wanted.connect(self._menu)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self._column.addWidget(self.head)
+        self._column = vbox(self, self.head)
         self.take(panel)
 
     def take(self, panel: View) -> None:
@@ -193,10 +188,7 @@ class SectionHead(QFrame):
         self._title, self._from, self._drags = title, QPoint(), False
         self.setProperty("kind", "raised")
         self.setFixedHeight(32)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 10, 0)
-        row.addWidget(label(tr(title), weight=600))
-        row.addStretch(1)
+        row = hbox(self, label(tr(title), weight=600), 1, margins=(16, 0, 10, 0), spacing=-1)
         more = IconButton("more", tr("More for {pane}", pane=tr(title)))
         more.setFixedSize(24, 24)
         more.clicked.connect(self._more)
@@ -241,11 +233,7 @@ class DockTabs(QWidget):
         self.stack = QStackedWidget()
         self._titles: list[str] = []  # of the tabs, in the words of the code
         self._low = self._open = False
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.stack)
+        vbox(self, self.bar, self.stack)
         self.bar.currentChanged.connect(self.stack.setCurrentIndex)
         self.bar.tabBarClicked.connect(self._clicked)
         self._room()
@@ -351,9 +339,7 @@ class InspectPage(QWidget):
         self._side = self.shown_at = "right"  # and where docks that are hidden come back to
         self.tabs.hide()
         self.tabbed.setMinimumSize(240, 160)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.down)
+        vbox(self, self.down, spacing=-1)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are letters
         self._tabbed = self._low = False
         self._rows = 3
@@ -457,9 +443,7 @@ class FollowPage(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.follow = view("follow")()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.follow)
+        vbox(self, self.follow, spacing=-1)
 
     def take_focus(self) -> bool:
         """The letters get the keyboard."""
@@ -540,10 +524,7 @@ class EmptyPage(QWidget):
         right = QWidget()
         right.setLayout(words)
         right.setMaximumWidth(560)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(32, 16, 32, 16)
-        row.addStretch(1)
-        row.addWidget(Ghost())
+        row = hbox(self, 1, Ghost(), margins=(32, 16, 32, 16), spacing=-1)
         row.addSpacing(32)
         row.addWidget(right, 20)
         row.addStretch(1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QDialog, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
 from hgviz.core import Step, Task
 from hgviz.gui import sentences
 from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
 from hgviz.gui.view import View, time_left
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Progress, Words, label, line
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Progress, Words, hbox, label, line, vbox
 from hgviz.session import Session, Work
 
 # --- jobs -----------------------------------------------------------------------------------------
@@ -50,32 +50,19 @@ class CapturingView(View):
         self._list.dropped.connect(self.dropped)
         inside = QWidget()
         inside.setMaximumWidth(420)
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 32, 0, 16)
-        column.setSpacing(10)
-        under, stop = QHBoxLayout(), QHBoxLayout()
-        under.addWidget(self._part)
-        under.addStretch(1)
-        under.addWidget(self._left)
-        stop.setSpacing(16)
-        stop.addWidget(self._stop)
-        stop.addWidget(self._keeps, 1)
-        column.addWidget(self._title)
-        column.addWidget(self._layer)
-        column.addWidget(self._bar)
-        column.addLayout(under)
-        column.addLayout(stop)
+        under = hbox(None, self._part, 1, self._left, spacing=-1)
+        stop = hbox(None, self._stop, (self._keeps, 1), spacing=16)
+        column = vbox(
+            inside, self._title, self._layer, self._bar, under, stop, margins=(0, 32, 0, 16),
+            spacing=10,
+        )  # fmt: skip
         column.addSpacing(10)
         column.addWidget(line())
         column.addSpacing(2)
         column.addWidget(label(tr("Jobs"), weight=600))
         column.addWidget(self._list)
         column.addStretch(1)
-        middle = QHBoxLayout()
-        middle.setContentsMargins(24, 0, 24, 0)
-        middle.addStretch(1)
-        middle.addWidget(inside, 6)
-        middle.addStretch(1)
+        middle = hbox(None, 1, (inside, 6), 1, margins=(24, 0, 24, 0), spacing=-1)
         self._head = PaneHead(tr("Head"))
         foot = label(
             tr("Finished layers can be opened now; the rest appear as they are done."),
@@ -84,13 +71,7 @@ class CapturingView(View):
         )
         foot.setContentsMargins(16, 8, 16, 8)
         foot.setWordWrap(True)
-        outer = QVBoxLayout(self.content)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self._head)
-        outer.addLayout(middle, 1)
-        outer.addWidget(line())
-        outer.addWidget(foot)
+        vbox(self.content, self._head, (middle, 1), line(), foot)
 
     def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
         """The jobs as they are."""
@@ -236,13 +217,10 @@ class JobChip(QWidget):
         self._stop = IconButton("stop", tr("Stop"))
         self._stop.setFixedSize(22, 22)
         self._stop.clicked.connect(self._drop)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(8)
-        row.addWidget(self._title, 1)
-        row.addWidget(self._bar)
-        row.addWidget(self._left)
-        row.addWidget(self._stop)
+        hbox(
+            self, (self._title, 1), self._bar, self._left, self._stop, margins=(8, 0, 8, 0),
+            spacing=8,
+        )  # fmt: skip
         self.setFixedWidth(WIDE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setToolTip(tr("All jobs"))
@@ -290,10 +268,7 @@ class JobsPopup(QDialog):
         self._none = label(tr("Nothing is running."), kind="secondary")
         self.list = JobList(notes=True)
         self.list.dropped.connect(self.dropped)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 12, 16, 12)
-        column.addWidget(self._none)
-        column.addWidget(self.list)
+        vbox(self, self._none, self.list, margins=(16, 12, 16, 12), spacing=-1)
 
     def show_work(self, works: tuple[Work, ...]) -> None:
         """List these jobs, above the chip."""

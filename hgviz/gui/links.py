@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -41,7 +40,17 @@ from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.view import Notice, View
-from hgviz.gui.widgets import Flow, IconButton, PaneHead, Picker, Words, label, line, turns_along
+from hgviz.gui.widgets import (
+    Flow,
+    IconButton,
+    PaneHead,
+    Picker,
+    Words,
+    label,
+    line,
+    turns_along,
+    vbox,
+)
 from hgviz.maps.links import Linking, Links, Side, alike, linked, places_of, sides_of
 from hgviz.session import Session, step_token
 
@@ -1181,14 +1190,9 @@ class LinksView(View):
         self.sentence = Words(factor=0.92, kind="secondary")
         self.sentence.setFixedHeight(26)
         self.sentence.setContentsMargins(16, 0, 16, 0)
-        self._column = QVBoxLayout(self.content)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        for one in (self.head, self.bar, line()):
-            self._column.addWidget(one)
-        self._column.addWidget(self.web, 1)
-        self._column.addWidget(line())
-        self._column.addWidget(self.sentence)
+        self._column = vbox(
+            self.content, self.head, self.bar, line(), (self.web, 1), line(), self.sentence
+        )
         self.start_at(self.web)
 
     # --- View -------------------------------------------------------------------------------------

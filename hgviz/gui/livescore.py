@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
@@ -21,7 +21,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import told
 from hgviz.gui.trials import wanting
 from hgviz.gui.view import View
-from hgviz.gui.widgets import Button, PaneHead, Progress, Words, label, tip
+from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -92,46 +92,17 @@ class LiveView(View):
         self.told = Words(factor=0.92, kind="secondary")
         self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
         self.chart = ChartWidget(tr("How the score grew"))
-        big, near, bar = QHBoxLayout(), QHBoxLayout(), QHBoxLayout()
-        for one in (big, near, bar):
-            one.setSpacing(8)
-        for one in (self.value, self.percent):
-            big.addWidget(one, 0, Qt.AlignmentFlag.AlignBaseline)
-        beside = QVBoxLayout()
-        beside.setSpacing(0)
-        beside.addStretch(1)
-        for said in self.sample:
-            beside.addWidget(said)
-        beside.addStretch(1)
+        low = Qt.AlignmentFlag.AlignBaseline
+        big = hbox(None, (self.value, 0, low), (self.percent, 0, low), spacing=8)
         big.addSpacing(8)
-        big.addLayout(beside, 1)
-        for one in (self.interval, self.early):
-            near.addWidget(one)
-        near.addStretch(1)
-        bar.addWidget(self.progress, 1)
-        bar.addWidget(self.stop)
-        column = QVBoxLayout()
-        column.setSpacing(4)
-        column.addLayout(big)
-        column.addLayout(near)
-        column.addSpacing(4)
-        column.addLayout(grid)
-        column.addLayout(bar)
-        column.addWidget(self.told)
-        column.addStretch(1)
+        big.addLayout(vbox(None, 1, *self.sample, 1), 1)
+        near = hbox(None, self.interval, self.early, 1, spacing=8)
+        bar = hbox(None, (self.progress, 1), self.stop, spacing=8)
         self.side = QWidget()
-        self.side.setLayout(column)
-        column.setContentsMargins(0, 0, 0, 0)
-        row = QHBoxLayout()
-        row.setContentsMargins(16, 0, 16, 8)
-        row.setSpacing(16)
-        row.addWidget(self.side)
-        row.addWidget(self.chart, 1)
-        outer = QVBoxLayout(self.content)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self.head)
-        outer.addLayout(row, 1)
+        column = vbox(self.side, big, near, grid, bar, self.told, 1, spacing=4)
+        column.insertSpacing(2, 4)
+        row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
+        vbox(self.content, self.head, (row, 1))
 
     def request(self, session: Session) -> Task[Trial | None] | None:
         """The trial so far; nothing without data."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Integers, Selection, Step, Task, finish
@@ -23,7 +23,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import Opened, Opener
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, MapsView, View, plain, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, label, tip
+from hgviz.gui.widgets import IconButton, PaneHead, label, tip, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
 
@@ -91,11 +91,7 @@ class MapView(MapsView):
         self.head.add(self.full, self.scale, self.fit_button, self.export)
         for one in (self.role, self.level, self.streams, self.before, self.full):
             one.hide()
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.canvas, 1)
+        vbox(self.content, self.head, (self.canvas, 1))
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)
@@ -590,12 +586,7 @@ class ImageView(View):
         self.sentence.setWordWrap(True)
         self.sentence.setContentsMargins(PAD, 0, PAD, 12)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.canvas, 1)
-        column.addWidget(self.sentence)
+        vbox(self.content, self.head, (self.canvas, 1), self.sentence)
         self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------

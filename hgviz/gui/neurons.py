@@ -19,7 +19,7 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz import palettes
 from hgviz.activations import ACTIVATIONS
@@ -32,7 +32,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import View
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, tip
+from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, tip, vbox
 from hgviz.maps import LazyMap, Mixed
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
@@ -654,14 +654,7 @@ class NeuronView(View):
         self._foot = line()
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for one in (self.head, self.pair, line()):
-            column.addWidget(one)
-        column.addWidget(self.keys, 1)
-        column.addWidget(self._foot)
-        column.addWidget(self.sentence)
+        vbox(self.content, self.head, self.pair, line(), (self.keys, 1), self._foot, self.sentence)
         self.start_at(self.keys)
 
     # --- View -------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
@@ -36,7 +35,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import ends
 from hgviz.gui.sessions import place_of
-from hgviz.gui.widgets import label, line
+from hgviz.gui.widgets import hbox, label, line
 from hgviz.gui.window import FIND
 
 if TYPE_CHECKING:
@@ -244,12 +243,9 @@ class Finder(Overlay):
         self.count = label("", factor=0.92, kind="secondary")
         sign = QLabel()
         sign.setPixmap(theme.pixmap("search", 16, theme.current().secondary))
-        row = QHBoxLayout()
-        row.setContentsMargins(18, 12, 18, 12)
-        row.addWidget(sign)
-        row.addWidget(self.field, 1)
-        row.addWidget(self.count)
-        self.body.addLayout(row)
+        self.body.addLayout(
+            hbox(None, sign, (self.field, 1), self.count, margins=(18, 12, 18, 12), spacing=-1)
+        )
         self.body.addWidget(line())
         self.body.addSpacing(6)
         self._session, self._used = session, used

@@ -43,7 +43,6 @@ from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QAbstractButton,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListView,
@@ -51,7 +50,6 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -63,7 +61,7 @@ from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explanation, measured
 from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
-from hgviz.gui.widgets import Button, Check, Picker, Words, label, tip
+from hgviz.gui.widgets import Button, Check, Picker, Words, hbox, label, tip, vbox
 from hgviz.maps import LazyMap
 from hgviz.session import Session
 
@@ -461,11 +459,9 @@ class HeadPanel(View):
         self.count = label(factor=0.85, kind="secondary")
         self.count.setWordWrap(True)
         self._counted = ""
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(PAD, 10, PAD, 8)
-        column.setSpacing(4)
-        column.addWidget(self.sentence)
-        column.addWidget(self.evidence)
+        column = vbox(
+            self.content, self.sentence, self.evidence, margins=(PAD, 10, PAD, 8), spacing=4
+        )
         column.addSpacing(2)
         column.addLayout(grid)
         column.addWidget(self.count)
@@ -688,16 +684,8 @@ class LooksPanel(View):
         self.where = Words(factor=0.92, kind="secondary")
         self.keys = KeyList()
         self.keys.picked.connect(self._pick)
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.letter)
-        top.addWidget(self.where, 1)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(PANELS_PAD, 8, PANELS_PAD, 8)
-        column.setSpacing(2)
-        column.addLayout(top)
-        column.addWidget(self.keys)
-        column.addStretch(1)
+        top = hbox(None, self.letter, (self.where, 1), spacing=8)
+        vbox(self.content, top, self.keys, 1, margins=(PANELS_PAD, 8, PANELS_PAD, 8), spacing=2)
 
     def request(self, session: Session) -> Task[Looked] | None:
         """The strongest keys, read from one row."""
@@ -956,28 +944,18 @@ class TextsPanel(View):
         self.clear = Button(tr("Clear the search"), kind="link")
         self.clear.clicked.connect(self._clear)
         nothing = QWidget()
-        said = QVBoxLayout(nothing)
-        said.setContentsMargins(16, 8, 16, 8)
-        said.addWidget(self.none)
-        said.addWidget(self.clear, 0, Qt.AlignmentFlag.AlignLeft)
-        said.addStretch(1)
+        vbox(
+            nothing, self.none, (self.clear, 0, Qt.AlignmentFlag.AlignLeft), 1,
+            margins=(16, 8, 16, 8), spacing=-1,
+        )  # fmt: skip
         self.stack = QStackedWidget()
         self.stack.addWidget(self.list)
         self.stack.addWidget(nothing)
         self.stack.setMinimumHeight(LOW)
         self.stack.setMaximumHeight(TEXTS_HIGH)
-        above, heads = QHBoxLayout(), QHBoxLayout()
-        above.setContentsMargins(16, 0, 16, 0)
-        above.addWidget(self.field)
-        heads.setContentsMargins(16, 0, 24, 0)
-        heads.addWidget(self.count, 1)
-        heads.addWidget(self.unit)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 10, 0, 8)
-        column.setSpacing(4)
-        column.addLayout(above)
-        column.addLayout(heads)
-        column.addWidget(self.stack, 1)
+        above = hbox(None, self.field, margins=(16, 0, 16, 0), spacing=-1)
+        heads = hbox(None, (self.count, 1), self.unit, margins=(16, 0, 24, 0), spacing=-1)
+        vbox(self.content, above, heads, (self.stack, 1), margins=(0, 10, 0, 8), spacing=4)
         self.start_at(self.field)
 
     def request(self, session: Session) -> Task[TextList] | None:
@@ -1126,9 +1104,7 @@ class WorthPanel(View):
     def __init__(self) -> None:
         super().__init__()
         self.rows: list[WorthRow] = []
-        self._column = QVBoxLayout(self.content)
-        self._column.setContentsMargins(8, 6, 8, 6)
-        self._column.setSpacing(1)
+        self._column = vbox(self.content, margins=(8, 6, 8, 6), spacing=1)
         self._all = Button(tr("All heads in a table"), "table", kind="link", weight=400)
         self._all.clicked.connect(self._ask_for_table)
         for _ in range(WORTH):

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QStackedLayout,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -46,9 +45,11 @@ from hgviz.gui.widgets import (
     Picker,
     Segments,
     Words,
+    hbox,
     label,
     line,
     tip,
+    vbox,
 )
 from hgviz.study import Curve, Mask, Study
 
@@ -98,19 +99,11 @@ class MaskList(QWidget):
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(self._drop)
         self.list.addAction(action)
-        above = QHBoxLayout()
-        above.setContentsMargins(16, 0, 12, 0)
-        above.addWidget(label(tr("Masks"), weight=600), 1)
-        above.addWidget(self.keep)
-        said = QHBoxLayout()
-        said.setContentsMargins(16, 0, 16, 8)
-        said.addWidget(self.none)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 4)
-        column.setSpacing(2)
-        column.addLayout(above)
-        column.addLayout(said)
-        column.addWidget(self.list)
+        above = hbox(
+            None, (label(tr("Masks"), weight=600), 1), self.keep, margins=(16, 0, 12, 0), spacing=-1
+        )
+        said = hbox(None, self.none, margins=(16, 0, 16, 8), spacing=-1)
+        vbox(self, above, said, self.list, margins=(0, 6, 0, 4), spacing=2)
         self._shown: object = None
         self.show_masks((), frozenset(), None, None)
 
@@ -282,16 +275,7 @@ class HeadsView(View):
         row = QGridLayout(said)
         row.setContentsMargins(16, 4, 16, 8)
         row.addWidget(self.hint)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addLayout(controls)
-        column.addWidget(self.room, 1)
-        column.addWidget(self.bar)
-        column.addWidget(said)
-        column.addWidget(line())
-        column.addWidget(self.masks)
+        vbox(self.content, self.head, controls, (self.room, 1), self.bar, said, line(), self.masks)
         self.start_at(self.wall)
 
     # --- what it shows ----------------------------------------------------------------------------
@@ -745,11 +729,7 @@ class CurveView(View):
         self.axis.allow("heads", True, tip(told("heads")))
         self.axis.setAccessibleName(tr("What is saved"))
         self.head.title.setToolTip(tip(told("allowed")))
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.chart, 1)
+        vbox(self.content, self.head, (self.chart, 1))
         self.start_at(self.chart)
 
     def request(self, session: Session) -> Task[Line] | None:
@@ -892,9 +872,7 @@ class PrunePage(QWidget):
             self.down.setStretchFactor(self.down.indexOf(one), high)
         self.down.setSizes([*HEIGHTS])
         self._wide = 0
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.across)
+        vbox(self, self.across, spacing=-1)
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -17,12 +17,10 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLayout,
     QLineEdit,
     QRadioButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -35,7 +33,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import named
 from hgviz.gui.sources import shown_error
-from hgviz.gui.widgets import Button, Picker, Progress, Words, label
+from hgviz.gui.widgets import Button, Picker, Progress, Words, hbox, label, vbox
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes, Working
@@ -261,13 +259,10 @@ class RemoveDialog(Overlay):
         self.away.clicked.connect(self.finish)
         for one in (self.asking, self.progress_part, self.proof_part, self.told):
             self.body.addWidget(one)
-        row = QHBoxLayout()
-        row.addWidget(self.copy)
-        row.addStretch(1)
-        for button in (self.go, self.stop, self.open_it, self.away):
-            row.addWidget(button)
         self.body.addSpacing(4)
-        self.body.addLayout(row)
+        self.body.addLayout(
+            hbox(None, self.copy, 1, self.go, self.stop, self.open_it, self.away, spacing=-1)
+        )
         self.show_asking()
 
     @property
@@ -364,10 +359,7 @@ class RemoveDialog(Overlay):
 
     def _build_asking(self) -> None:
         wish = self._wish
-        column = QVBoxLayout(self.asking)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(_wrapped(tr(WRITES, name=name_of(wish.checkpoint))))
+        column = vbox(self.asking, _wrapped(tr(WRITES, name=name_of(wish.checkpoint))), spacing=8)
         if wish.empty:
             column.addWidget(_wrapped(empty_words(wish.empty, wish.spec), "warning"))
         grid = QGridLayout()
@@ -395,10 +387,7 @@ class RemoveDialog(Overlay):
         self.folder.textChanged.connect(self._fit)
         choose = Button(tr("Choose…"))
         choose.clicked.connect(self._choose)
-        where = QHBoxLayout()
-        where.setSpacing(8)
-        where.addWidget(self.folder, 1)
-        where.addWidget(choose)
+        where = hbox(None, (self.folder, 1), choose, spacing=8)
         on = name_of(wish.data) if wish.data else tr(REVIEWS)
         data = Words(on, kind="secondary")
         data.setToolTip(wish.data)
@@ -422,25 +411,15 @@ class RemoveDialog(Overlay):
         column.addLayout(grid)
 
     def _build_progress(self) -> None:
-        column = QVBoxLayout(self.progress_part)
-        column.setContentsMargins(0, 8, 0, 0)
-        column.setSpacing(4)
         self.bar = Progress()
         self.note = Words(factor=0.92, kind="secondary")
-        column.addWidget(self.bar)
-        column.addWidget(self.note)
+        vbox(self.progress_part, self.bar, self.note, margins=(0, 8, 0, 0), spacing=4)
 
     def _build_proof(self, proof: Proof) -> None:
-        column = QVBoxLayout(self.proof_part)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        said = QHBoxLayout()
-        said.setSpacing(8)
         sign = QLabel()
         sign.setPixmap(theme.pixmap("check", 16, theme.current().good))
-        said.addWidget(sign, 0, Qt.AlignmentFlag.AlignTop)
-        said.addWidget(_wrapped(agreement(proof), ""), 1)
-        column.addLayout(said)
+        top, said = Qt.AlignmentFlag.AlignTop, _wrapped(agreement(proof), "")
+        column = vbox(self.proof_part, hbox(None, (sign, 0, top), (said, 1), spacing=8), spacing=8)
         if proof.empty:
             column.addWidget(_wrapped(empty_words(proof.empty, proof.spec), "warning"))
         grid = QGridLayout()

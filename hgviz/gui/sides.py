@@ -12,13 +12,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QMenu,
     QPlainTextEdit,
     QSizePolicy,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -45,7 +43,7 @@ from hgviz.gui.runs import trained_as
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.view import View
-from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, label, tip
+from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox
 from hgviz.session import Session
 from hgviz.session.other import Other
 
@@ -587,13 +585,7 @@ class Seat(QWidget):
         self.words = Words(factor=0.92, kind="secondary")
         self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
         self.stop.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(8)
-        row.addWidget(self.letter)
-        row.addWidget(self.choice)
-        row.addWidget(self.words, 1)
-        row.addWidget(self.stop)
+        hbox(self, self.letter, self.choice, (self.words, 1), self.stop, spacing=8)
 
 
 class Sides(View):
@@ -841,10 +833,7 @@ class CompareDialog(Overlay):
         self.body.addWidget(label(tr("Compare with…"), factor=1.15, weight=600))
         self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
         self.kinds.setAccessibleName(tr("What to compare with"))
-        row = QHBoxLayout()
-        row.addWidget(self.kinds)
-        row.addStretch(1)
-        self.body.addLayout(row)
+        self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
         self.said = label(kind="secondary", factor=0.92)
         self.said.setWordWrap(True)
         self.said.setMinimumHeight(2 * self.said.fontMetrics().height())
@@ -892,16 +881,14 @@ class CompareDialog(Overlay):
             if path != now:
                 self.paths.addItem(words, path)
         self.paths.setEnabled(self.paths.count() > 0)
-        row = QHBoxLayout()
+        buttons = QWidget()
+        row = hbox(buttons, spacing=-1)
         for words, folder in (("Another file…", False), ("Another folder…", True)):
             button = Button(tr(words), "open")
             button.setProperty("folder", folder)
             button.clicked.connect(self._ask_file)
             row.addWidget(button)
         row.addStretch(1)
-        buttons = QWidget()
-        row.setContentsMargins(0, 0, 0, 0)
-        buttons.setLayout(row)
         return _column(self.paths, buttons)
 
     def _text(self) -> QWidget:
@@ -961,10 +948,7 @@ class CompareDialog(Overlay):
             grid.addWidget(name, row, 0)
             grid.addWidget(box, row, 1)
         out = QWidget()
-        column = QVBoxLayout(out)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(grid)
-        column.addStretch(1)
+        vbox(out, grid, 1, spacing=-1)
         return out
 
     def _fill_heads(self) -> None:
@@ -1037,10 +1021,5 @@ class CompareDialog(Overlay):
 
 def _column(*widgets: QWidget) -> QWidget:
     out = QWidget()
-    column = QVBoxLayout(out)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(8)
-    for one in widgets:
-        column.addWidget(one)
-    column.addStretch(1)
+    vbox(out, *widgets, 1, spacing=8)
     return out

@@ -14,13 +14,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QScrollArea,
     QSizePolicy,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -41,9 +39,11 @@ from hgviz.gui.widgets import (
     Progress,
     Segments,
     Words,
+    hbox,
     label,
     line,
     splitter,
+    vbox,
 )
 from hgviz.sweep import Standing, State
 from hgviz.tasks.plotting import ORDERS
@@ -96,22 +96,14 @@ class CellView(View):
         self.details.setFont(theme.mono(0.85))
         self.details.setAccessibleName(tr("Details"))
         self.details.setMinimumHeight(80)
-        folded = QHBoxLayout()
-        folded.addWidget(self.fold)
-        folded.addWidget(self.copy_button)
-        folded.addStretch(1)
+        folded = hbox(None, self.fold, self.copy_button, 1, spacing=-1)
         room = QWidget()
         room.setProperty("kind", "pane")
         room.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        inside = QVBoxLayout(room)
-        inside.setContentsMargins(16, 4, 16, 12)
-        inside.setSpacing(8)
-        inside.addWidget(self.place)
-        inside.addLayout(self.grid)
-        inside.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
-        inside.addLayout(folded)
-        inside.addWidget(self.details, 4)
-        inside.addStretch(1)
+        vbox(
+            room, self.place, self.grid, (self.open, 0, Qt.AlignmentFlag.AlignLeft), folded,
+            (self.details, 4), 1, margins=(16, 4, 16, 12), spacing=8,
+        )  # fmt: skip
         scroll = QScrollArea()
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setWidgetResizable(True)
@@ -119,11 +111,7 @@ class CellView(View):
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         scroll.setWidget(room)
         scroll.viewport().setAutoFillBackground(False)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(scroll, 1)
+        vbox(self.content, self.head, (scroll, 1))
         self.details.hide()
 
     def request(self, session: Session) -> Task[Standing] | None:
@@ -238,11 +226,7 @@ class FoundView(View):
         self.head.title.setToolTip(tr(self.means))
         self.chart = ChartWidget(tr(self.title))
         self.chart.pointed.connect(self.pointed)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(self.chart, 1)
+        vbox(self.content, self.head, (self.chart, 1))
         self._found: Found | None = None
         self.start_at(self.chart)
 
@@ -501,21 +485,9 @@ class SummaryView(View):
         self.left.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.trouble = Words(kind="bad")
         self.trouble.hide()
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        row.addWidget(self.counts, 1)
-        row.addWidget(self.left, 1)
-        inside = QVBoxLayout()
-        inside.setContentsMargins(16, 0, 16, 0)
-        inside.setSpacing(6)
-        inside.addWidget(self.bar)
-        inside.addLayout(row)
-        inside.addWidget(self.trouble)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 10)
-        column.setSpacing(6)
-        column.addWidget(self.head)
-        column.addLayout(inside)
+        row = hbox(None, (self.counts, 1), (self.left, 1), spacing=16)
+        inside = vbox(None, self.bar, row, self.trouble, margins=(16, 0, 16, 0), spacing=6)
+        vbox(self.content, self.head, inside, margins=(0, 0, 0, 10), spacing=6)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def request(self, session: Session) -> Task[Sweep] | None:
@@ -609,11 +581,7 @@ class CellsView(View):
         self.table = CellTable()
         self.table.picked.connect(self.picked)
         self.table.entered.connect(self._enter)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(PaneHead(tr(self.title), tr(NOTE)))
-        column.addWidget(self.table, 1)
+        vbox(self.content, PaneHead(tr(self.title), tr(NOTE)), (self.table, 1))
         self.start_at(self.table)
 
     def request(self, session: Session) -> Task[Sweep] | None:
@@ -783,16 +751,9 @@ class SweepPage(QWidget):
         bar = QWidget()
         bar.setProperty("kind", "pane")
         bar.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        inside = QHBoxLayout(bar)
-        inside.setContentsMargins(16, 6, 16, 0)
-        inside.addWidget(self.which)
-        inside.addStretch(1)
+        hbox(bar, self.which, 1, margins=(16, 6, 16, 0), spacing=-1)
         below = QWidget()
-        under = QVBoxLayout(below)
-        under.setContentsMargins(0, 0, 0, 0)
-        under.setSpacing(0)
-        under.addWidget(bar)
-        under.addWidget(self.charts, 1)
+        vbox(below, bar, (self.charts, 1))
         down = splitter(Qt.Orientation.Vertical, self.cells, below)
         for number, pane in enumerate((self.cells, below)):
             pane.setMinimumHeight(LEAST)
@@ -800,12 +761,7 @@ class SweepPage(QWidget):
         self.cell.setFixedWidth(SIDE)
         across = splitter(Qt.Orientation.Horizontal, down, self.cell)
         across.setStretchFactor(0, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.summary)
-        column.addWidget(line())
-        column.addWidget(across, 1)
+        vbox(self, self.summary, line(), (across, 1))
 
     @property
     def views(self) -> tuple[View, ...]:

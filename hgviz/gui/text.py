@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, HeadId, Integers, Selection, Task
@@ -19,7 +19,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.textrows import LEFT, Line, Passage, Strip, Tokens, Wish, passages, segment_ends
 from hgviz.gui.view import View
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, label
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
 from hgviz.session import Session, step_item
 
 NOTE = "the selected {unit}, and what it looks at"
@@ -113,10 +113,7 @@ class TextStrip(View):
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
         self._foot.setFixedHeight(36)
-        row = QHBoxLayout(self._foot)
-        row.setContentsMargins(LEFT, 0, 16, 8)
-        row.setSpacing(8)
-        row.addWidget(self.legend, 1)
+        row = hbox(self._foot, (self.legend, 1), margins=(LEFT, 0, 16, 8), spacing=8)
         self._units = []
         for number, (keys, what) in enumerate(KEYS):
             row.addSpacing(8 if number else 0)
@@ -124,10 +121,7 @@ class TextStrip(View):
             said = label(tr(what), factor=0.92, kind="secondary")
             row.addWidget(said)
             self._units.append(said)
-        column = QVBoxLayout(self.content)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
+        column = vbox(self.content, self.head)
         for strip in self.strips:
             column.addWidget(strip, 1)
         self.strips[1].hide()

@@ -24,13 +24,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
-    QHBoxLayout,
     QLabel,
     QSizePolicy,
     QStackedLayout,
     QStackedWidget,
     QTabBar,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -41,7 +39,7 @@ from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent
-from hgviz.gui.widgets import Button, PaneHead, Segments, Words, arrow_of, label
+from hgviz.gui.widgets import Button, PaneHead, Segments, Words, arrow_of, hbox, label, vbox
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
@@ -77,10 +75,7 @@ class Busy(QWidget):
         self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.button = Button(tr("Stop"), "stop", kind="link")
         self.button.clicked.connect(self._pressed)
-        row = QHBoxLayout(self.told)
-        row.setContentsMargins(12, 1, 4, 1)
-        row.addWidget(self._words, 1)
-        row.addWidget(self.button)
+        hbox(self.told, (self._words, 1), self.button, margins=(12, 1, 4, 1), spacing=-1)
         self.told.hide()
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._appear)
@@ -583,10 +578,7 @@ class Notice(QWidget):
     ) -> None:
         super().__init__()
         self.said = None if bad else ((title, text), actions)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addStretch(1)
+        column = vbox(self, 1, margins=(16, 16, 16, 16), spacing=8)
         for words, factor, weight, kind in (
             (title, 1.15, 600, "bad" if bad else ""),
             (text, 1.0, 400, "secondary"),
@@ -597,8 +589,7 @@ class Notice(QWidget):
                 said.setAlignment(Qt.AlignmentFlag.AlignHCenter)
                 column.addWidget(said)
         if actions:
-            row = QHBoxLayout()
-            row.addStretch(1)
+            row = hbox(None, 1, spacing=-1)
             for number, (action, words) in enumerate(actions):
                 button = Button(words, kind="" if number else "filled")
                 button.setProperty("action", action)
@@ -670,11 +661,7 @@ class Looks(QWidget):
         self.take(first)
         self.offer("image", there=False)
         self.stack.addWidget(capturing)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.stack, 1)
+        vbox(self, self.bar, (self.stack, 1))
         self.bar.currentChanged.connect(self._chosen)
 
     def take(self, *looks: View) -> None:

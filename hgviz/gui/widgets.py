@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QEvent, QMargins, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLayout,
     QPushButton,
     QSizePolicy,
     QSplitter,
@@ -23,14 +24,12 @@ from PySide6.QtWidgets import (
     QStyleOptionComboBox,
     QStylePainter,
     QToolButton,
+    QVBoxLayout,
     QWidget,
 )
 
 from hgviz.gui import theme
 from hgviz.gui.language import tr
-
-if TYPE_CHECKING:
-    pass
 
 # --- widgets --------------------------------------------------------------------------------------
 
@@ -208,9 +207,7 @@ class Segments(QFrame):
         self.setProperty("kind", "segments")
         self.setFixedHeight(28)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
+        row = hbox(self)
         self._group = QButtonGroup(self)
         self._icons = [icon for _, _, icon in choices]
         self.names = [name for name, _, _ in choices]
@@ -321,13 +318,9 @@ class PaneHead(QWidget):
     def __init__(self, title: str, note: str = "") -> None:
         super().__init__()
         self.setFixedHeight(36)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(16, 0, 16, 0)
-        self._row.setSpacing(8)
         self.title = label(title, factor=1.08, weight=600)
         self.note = Words(note, factor=0.92, kind="secondary")
-        self._row.addWidget(self.title)
-        self._row.addWidget(self.note, 1)
+        self._row = hbox(self, self.title, (self.note, 1), margins=(16, 0, 16, 0), spacing=8)
 
     def add(self, *widgets: QWidget) -> None:
         """Put controls at the right, in this order."""
@@ -390,6 +383,40 @@ class Progress(QWidget):
         painter.drawRoundedRect(
             QRectF(0, 0, max(self.width() * part, self.height()), self.height()), round_, round_
         )
+
+
+def vbox(
+    parent: QWidget | None, *items: Any, margins: Sequence[int] = (0, 0, 0, 0), spacing: int = 0
+) -> QVBoxLayout:
+    """Items from top to bottom in a widget, or, without a parent, within another layout.
+
+    An item is a widget or a layout, a tuple of one with its stretch and alignment, or a number:
+    an empty stretch. spacing: px between items, -1 for that of the style.
+    """
+    return _fill(QVBoxLayout(), parent, items, margins, spacing)
+
+
+def hbox(
+    parent: QWidget | None, *items: Any, margins: Sequence[int] = (0, 0, 0, 0), spacing: int = 0
+) -> QHBoxLayout:
+    """Items from left to right, as vbox has them from top to bottom."""
+    return _fill(QHBoxLayout(), parent, items, margins, spacing)
+
+
+def _fill(
+    box: Any, parent: QWidget | None, items: Sequence[Any], margins: Sequence[int], spacing: int
+) -> Any:
+    if parent is not None:
+        parent.setLayout(box)
+    box.setContentsMargins(*margins)
+    box.setSpacing(spacing)
+    for item in items:
+        if isinstance(item, int):
+            box.addStretch(item)
+            continue
+        part, *room = item if isinstance(item, tuple) else (item,)
+        (box.addLayout if isinstance(part, QLayout) else box.addWidget)(part, *room)
+    return box
 
 
 def splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:

@@ -25,21 +25,30 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLineEdit,
     QMainWindow,
     QMenu,
     QPlainTextEdit,
     QSizePolicy,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS, Action
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, StatusLine, Words, line, tip
+from hgviz.gui.widgets import (
+    Button,
+    IconButton,
+    PaneHead,
+    Segments,
+    StatusLine,
+    Words,
+    hbox,
+    line,
+    tip,
+    vbox,
+)
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -158,11 +167,7 @@ class Window(QMainWindow):
         self.pages.addWidget(_blank())
         self._pages: dict[str, QWidget] = {}  # by mode
         middle = QWidget()
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.toolbar)
-        column.addWidget(self.pages, 1)
+        vbox(middle, self.toolbar, (self.pages, 1))
         self.setCentralWidget(middle)
         self.chosen_words = StatusLine(factor=0.92, kind="secondary")
         self.made_words = Words(factor=0.92, kind="secondary")
@@ -285,9 +290,7 @@ class Toolbar(QFrame):
         self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
         keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        inside = QHBoxLayout(self.finder)
-        inside.setContentsMargins(0, 0, 10, 0)
-        inside.addWidget(keys)
+        hbox(self.finder, keys, margins=(0, 0, 10, 0), spacing=-1)
         self.theme = IconButton("moon", tr("Dark theme"))
         self.theme.setProperty("action", "theme")
         self.theme.clicked.connect(self._clicked)
@@ -296,13 +299,8 @@ class Toolbar(QFrame):
         grid = QGridLayout(self)
         grid.setContentsMargins(12, 0, 12, 0)
         grid.setHorizontalSpacing(8)
-        left, right = QHBoxLayout(), QHBoxLayout()
-        for side, widgets in ((left, (self.open, self.models)), (right, (self.finder, self.theme))):
-            side.setSpacing(8)
-            for one in widgets:
-                side.addWidget(one)
-        left.addStretch(1)
-        right.insertStretch(0, 1)
+        left = hbox(None, self.open, self.models, 1, spacing=8)
+        right = hbox(None, 1, self.finder, self.theme, spacing=8)
         grid.addLayout(left, 0, 0)
         grid.addWidget(self.modes, 0, 1)
         grid.addLayout(right, 0, 2)
@@ -344,14 +342,9 @@ class Chooser(Button):
         self.size_words = Words("", factor=0.92, kind="secondary")
         self.arrow = IconButton("chevron", tr("Opened before"))
         self.arrow.setFixedSize(16, 16)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(34, 0, 8, 0)
-        row.setSpacing(6)
         for one in (self.name, self.size_words):
             one.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        row.addWidget(self.name)
-        row.addWidget(self.size_words)
-        row.addStretch(1)
+        row = hbox(self, self.name, self.size_words, 1, margins=(34, 0, 8, 0), spacing=6)
         row.addWidget(self.arrow)
         for one in (self.name, self.size_words, self.arrow):
             one.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -427,9 +420,5 @@ def _pane(title: str) -> QWidget:
     out = QWidget()
     out.setProperty("kind", "pane")
     out.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-    column = QVBoxLayout(out)
-    column.setContentsMargins(0, 0, 0, 0)
-    if title:
-        column.addWidget(PaneHead(tr(title)))
-    column.addStretch(1)
+    vbox(out, *([PaneHead(tr(title))] if title else ()), 1, spacing=-1)
     return out
