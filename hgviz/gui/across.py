@@ -28,7 +28,7 @@ from hgviz.core import Capture, Floats, HeadId, Off, Selection, Step, Task, fini
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
-from hgviz.gui.grid import Along, Names
+from hgviz.gui.grid import Along, Names, Viewport
 from hgviz.gui.grid import Words as Texts
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, Scene
@@ -116,8 +116,6 @@ class Alone(Opener):
 
     def __init__(self, tiles: Tiles) -> None:
         super().__init__(tiles)
-        from hgviz.gui.grid import Viewport
-
         self.view = Viewport.fitted((1, 1), (512, 512))
 
     def beside(self, opened: Opened) -> Task[list[Opened]]:

@@ -19,7 +19,7 @@ from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.grid import Words as Texts
 from hgviz.gui.headgrid import ConductanceWall
-from hgviz.gui.jobs import GOING
+from hgviz.gui.jobs import GOING, Lanes, Working
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Cited, explanation
@@ -40,7 +40,6 @@ from hgviz.gui.widgets import (
 )
 
 if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes, Working
     from hgviz.models.model import Model
     from hgviz.session import Session, Work
 

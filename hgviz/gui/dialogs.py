@@ -43,7 +43,7 @@ from shiboken6 import isValid
 import hgviz
 from hgviz import settings
 from hgviz.activations import ACTIVATIONS, SIX
-from hgviz.core import HgvizError
+from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.gui import theme
@@ -58,7 +58,6 @@ from hgviz.session.saved import SUFFIX
 from hgviz.settings import Settings
 
 if TYPE_CHECKING:
-    from hgviz.core import ModelSpec
     from hgviz.models.model import Model
     from hgviz.tasks import Estimate
 

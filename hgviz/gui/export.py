@@ -44,7 +44,7 @@ from hgviz.gui.dialogs import MARGIN, Overlay, ask_where
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
-from hgviz.gui.view import BAR_AFTER, Busy, Notice
+from hgviz.gui.view import BAR_AFTER, Busy, Notice, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
 from hgviz.palettes import PALETTES, suited
 from hgviz.tasks.attributing import Method
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from hgviz.figures import Kind, Panel, Spec
     from hgviz.figures.preview import Preview
     from hgviz.gui.jobs import Lanes, Working
-    from hgviz.gui.view import View
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.session import Session

@@ -40,7 +40,7 @@ from hgviz.analysis.importance import METHODS, Method, importance
 from hgviz.core import HeadId, Integers, ModelSpec, Off, Step, Task
 from hgviz.examples import EACH
 from hgviz.gui import ink, sentences, theme
-from hgviz.gui.atlas import Atlas
+from hgviz.gui.atlas import Atlas, Thumb
 from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import (
@@ -61,7 +61,6 @@ from hgviz.gui.widgets import hbox, label, tip, vbox
 from hgviz.study import Study
 
 if TYPE_CHECKING:
-    from hgviz.gui.atlas import Thumb
     from hgviz.session import Session
 
 # --- strokes --------------------------------------------------------------------------------------

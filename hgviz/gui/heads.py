@@ -13,6 +13,7 @@ from PySide6.QtCore import (
     QEvent,
     QModelIndex,
     QObject,
+    QPersistentModelIndex,
     QRect,
     QSignalBlocker,
     QSize,
@@ -58,8 +59,6 @@ from hgviz.gui.widgets import (
 )
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QPersistentModelIndex
-
     Index = QModelIndex | QPersistentModelIndex
     from hgviz.session import Session
 

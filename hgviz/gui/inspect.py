@@ -31,7 +31,7 @@ from hgviz.gui.sessions import RecentList
 from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
 from hgviz.gui.widgets import Button, IconButton, Words, hbox, label, splitter, vbox
-from hgviz.gui.window import SMALLEST
+from hgviz.gui.window import SMALLEST, Window
 from hgviz.models.formats.readers import READERS
 from hgviz.session.saved import Layout
 from hgviz.settings import Settings
@@ -39,7 +39,6 @@ from hgviz.settings import Settings
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.gui.heads import HeadsView
-    from hgviz.gui.window import Window
 
 # --- docks ----------------------------------------------------------------------------------------
 

@@ -6,17 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from hgviz.core import Step, Task
 from hgviz.gui.language import tr
-from hgviz.jobs import Runner
+from hgviz.jobs import Job, Runner
 from hgviz.session import Session, Work
-
-if TYPE_CHECKING:
-    from hgviz.jobs import Job
 
 # --- bridge ---------------------------------------------------------------------------------------
 

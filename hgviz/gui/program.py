@@ -22,14 +22,18 @@ from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
 from hgviz.gui.application import application
 from hgviz.gui.commands import Commands
+from hgviz.gui.commands import chosen as chosen_run
 from hgviz.gui.grid import signed
+from hgviz.gui.headgrid import place_noun
 from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, Laying
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
+from hgviz.gui.runs import line_of, trained_as
 from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted, with_sign
 from hgviz.gui.sessions import RecentMenu, Recovery, last
+from hgviz.gui.sides import Told, sides_of
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
 from hgviz.gui.window import Window
@@ -39,7 +43,6 @@ from hgviz.session import Session
 if TYPE_CHECKING:
     from hgviz.gui.compare import ComparePage, Reader
     from hgviz.gui.prune import PrunePage
-    from hgviz.gui.sides import Told
     from hgviz.gui.studies import SweepPage
     from hgviz.gui.widgets import StatusLine, Words
     from hgviz.study import Study
@@ -106,11 +109,8 @@ class Status(QObject):
         if session.mode == "prune" and session.spec is not None:
             return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
-            from hgviz.gui.commands import chosen as chosen_cell
-            from hgviz.gui.runs import line_of
-
-            one = chosen_cell(session)
-            self._left.say(line_of(one) if one is not None else "")
+            run = chosen_run(session)
+            self._left.say(line_of(run) if run is not None else "")
             return
         if session.capture is None:
             if session.model:
@@ -139,7 +139,6 @@ class Status(QObject):
     def _compared(self) -> Task[str]:
         """The same cell of A and B; reads a row of each."""
         from hgviz.gui.compare import Reader
-        from hgviz.gui.sides import sides_of
 
         self._reader = self._reader or Reader()
         session = self._session
@@ -268,13 +267,8 @@ def both_words(session: Session) -> str:
 
 def study_words(study: Study) -> str:
     """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
-    from hgviz.gui.headgrid import place_noun
-
-    of = tr(
-        "{model} on {data}",
-        model=study.spec.name or tr("a model"),
-        data=study.data or tr("some data"),
-    )
+    name, data = study.spec.name or tr("a model"), study.data or tr("some data")
+    of = tr("{model} on {data}", model=name, data=data)
     rows = counted(len(study.wanted), place_noun(study.asked, study.spec))
     return DOT.join((tr("Study {name}", name=name_of(study.path)), f"{of}, {rows}"))
 
@@ -299,6 +293,11 @@ def _exact(value: float) -> str:
 
 
 LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not begin with
+# the fields of the session that the title says, and those that change what can be done
+OF_TITLE = {"capture", "spec", "model", "checkpoint", "activation", "study", "sweep", "mode"}
+OF_STATE = OF_TITLE | {
+    "work", "selection", "off", "history", "trial", "beside", "recent", "cell", "facts", "score",
+}  # fmt: skip
 LONG = 1000  # ms: shorter jobs are not shown in the status bar
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
 
@@ -484,40 +483,12 @@ class Program:
             if self.session.look != "map":
                 self.complete()
             self.inspect.tabbed.show_look(self.session.look)
-        if name in (
-            "capture",
-            "spec",
-            "model",
-            "mode",
-            "work",
-            "selection",
-            "checkpoint",
-            "activation",
-            "off",
-            "history",
-            "trial",
-            "study",
-            "beside",
-            "recent",
-            "sweep",
-            "cell",
-            "facts",
-            "score",
-        ):
+        if name in OF_STATE:
             self._show_state()
         if name in ("recent", "gone"):
             self.recent.fill()
             self.empty.recent.show_files(self.session.recent, self.session.gone)
-        if name in (
-            "capture",
-            "spec",
-            "model",
-            "checkpoint",
-            "activation",
-            "study",
-            "sweep",
-            "mode",
-        ):
+        if name in OF_TITLE:
             self._show_model()
 
     def _show_state(self) -> None:
@@ -575,8 +546,6 @@ class Program:
         spec, sweep = self.session.spec, self.session.sweep
         name = spec.name if spec else tr("No model")
         if sweep is not None:
-            from hgviz.gui.runs import trained_as
-
             name = trained_as(sweep, self.session.checkpoint) or name
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):

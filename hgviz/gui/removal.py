@@ -28,7 +28,7 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
 from hgviz.gui import theme
 from hgviz.gui.dialogs import Overlay, ask_for
-from hgviz.gui.jobs import GOING
+from hgviz.gui.jobs import GOING, Lanes, Working
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import named
@@ -36,7 +36,6 @@ from hgviz.gui.sources import shown_error
 from hgviz.gui.widgets import Button, Picker, Progress, Words, hbox, label, vbox
 
 if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes, Working
     from hgviz.models.surgery.compensation import Compensation
     from hgviz.models.surgery.proof import Form, Proof
     from hgviz.session import Session

@@ -23,7 +23,7 @@ from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task, finish
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
-from hgviz.gui.jobs import GOING, within
+from hgviz.gui.jobs import GOING, Lanes, Working, within
 from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
 from hgviz.gui.sentences import counted, percent
@@ -35,7 +35,7 @@ from hgviz.gui.window import MODES
 from hgviz.models.formats.cache import is_there
 from hgviz.palettes import PALETTES
 from hgviz.resources import resource
-from hgviz.session import saved
+from hgviz.session import Mode, Session, saved
 from hgviz.session.other import Other
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
 from hgviz.study import Mask, Study
@@ -43,8 +43,6 @@ from hgviz.study import Mask, Study
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from hgviz.gui.jobs import Lanes, Working
-    from hgviz.session import Mode, Session
 
 # --- closing --------------------------------------------------------------------------------------
 

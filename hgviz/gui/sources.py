@@ -36,14 +36,17 @@ from hgviz.gui.dialogs import (
     READ,
     READABLE,
     TEXTS,
+    Reads,
+    TextDialog,
     WriteDialog,
     Writing,
     ask_for,
     ask_where,
 )
 from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words, layer_words
-from hgviz.gui.jobs import OnError, Working
+from hgviz.gui.jobs import Lanes, OnError, Working
 from hgviz.gui.language import tr
+from hgviz.gui.runs import trained_as
 from hgviz.gui.samples import (
     CHOSEN,
     CLASSIFIERS,
@@ -57,7 +60,7 @@ from hgviz.gui.samples import (
 from hgviz.gui.sentences import counted
 from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.resources import resource
-from hgviz.session import Session, clearest, places, saved
+from hgviz.session import Session, clearest, places, saved, strongest_key
 from hgviz.session.saved import (
     Beside,
     Chosen,
@@ -72,7 +75,6 @@ from hgviz.session.saved import (
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.gui.jobs import Lanes
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.study import Mask, Study
@@ -481,8 +483,6 @@ def whether(path: str) -> Task[str]:
 
 def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
     """The key that the chosen query looks at most."""
-    from hgviz.session import strongest_key
-
     yield Step(0, 1, "reading a row")
     return strongest_key(capture, chosen)
 
@@ -735,8 +735,6 @@ class Capturing:
 
     def _opened(self, wish: Wish) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
-        from hgviz.gui.runs import trained_as
-
         if wish.path != self.session.checkpoint:
             named = trained_as(self.session.sweep, wish.path) or name_of(wish.path)
             self._opened_before[wish.path] = named
@@ -875,8 +873,6 @@ class Prompting:
 
     def edit(self) -> None:
         """Edit the text, or both; a model that reads none is asked for ids."""
-        from hgviz.gui.dialogs import Reads, TextDialog
-
         session, spec = self.session, self._spec
         other = spec is not None and spec.modality != "text"
         if other or not Reads.of(session.model).text:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -27,7 +27,7 @@ from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import runs, theme
 from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Entry, Plot, Points
-from hgviz.gui.commands import chosen
+from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.runs import COUNTS, MEANS, STATES, called, share
 from hgviz.gui.tables import SORT, SortedTable
@@ -45,19 +45,15 @@ from hgviz.gui.widgets import (
     splitter,
     vbox,
 )
-from hgviz.sweep import Standing, State
+from hgviz.sweep import Standing, State, Sweep
 from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QObject
-
     from hgviz.figures.content.charts import Line
     from hgviz.figures.content.laboratory import Plot as Curves
     from hgviz.figures.content.laboratory import Plots
     from hgviz.figures.content.seeds import Mark, Seeds
-    from hgviz.gui.commands import Commands
     from hgviz.session import Session
-    from hgviz.sweep import Sweep
 
 # --- cell -----------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
 from hgviz.gui.headgrid import place_noun
-from hgviz.gui.jobs import GOING
+from hgviz.gui.jobs import GOING, Lanes, OnError, Working
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
@@ -32,7 +32,6 @@ from hgviz.session import Session, undoing
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes, OnError, Working
     from hgviz.jobs import Job
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model

@@ -11,14 +11,13 @@ from hgviz.analysis.heads import METRICS
 from hgviz.core import HeadId
 from hgviz.gui import sentences
 from hgviz.gui import tiles as mosaic
-from hgviz.gui.grid import rule_of, seen
+from hgviz.gui.grid import Viewport, rule_of, seen
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import metric_name
 from hgviz.gui.tables import Table, _number, span
 
 if TYPE_CHECKING:
     from hgviz.gui.atlas import Thumb
-    from hgviz.gui.grid import Viewport
     from hgviz.gui.opened import Opened
     from hgviz.gui.textrows import Line, Passage
     from hgviz.gui.tiles import Tiles

@@ -36,7 +36,7 @@ from hgviz import palettes
 from hgviz.core import HgvizError, Selection, Step, Task, finish
 from hgviz.gui import log, theme
 from hgviz.gui.actions import reads_text
-from hgviz.gui.jobs import GOING
+from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent
 from hgviz.gui.widgets import Button, PaneHead, Segments, Words, arrow_of, hbox, label, vbox
@@ -44,7 +44,6 @@ from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
-    from hgviz.gui.jobs import Lanes
 
     pass
 

@@ -12,7 +12,7 @@ from numpy import array_equal
 from psygnal import Signal
 
 from hgviz.analysis.texts import first_written, goes_on, texts_of
-from hgviz.analysis.trial import History
+from hgviz.analysis.trial import History, Trial
 from hgviz.core import (
     Capture,
     Display,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Question
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.analysis.trial import Trial
     from hgviz.models.model import Model
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study
