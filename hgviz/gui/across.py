@@ -37,7 +37,7 @@ from hgviz.gui.opened import Opened, Opener
 from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import View, plain
-from hgviz.gui.widgets import IconButton, PaneHead, Picker, arrow_of, hbox, label, vbox
+from hgviz.gui.widgets import PaneHead, Picker, arrow_of, hbox, keeps_key, label, vbox
 from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session, step_token
 
@@ -329,7 +329,7 @@ class Bars(QWidget):
                     painter.rotate(90)
                     text = metrics.elidedText(label.text, Qt.TextElideMode.ElideRight, WORDS - 8)
                     box = QRectF(0, -metrics.height() / 2, WORDS, metrics.height())
-                    painter.drawText(box, ink.TO_LEFT, text)
+                    painter.drawText(box, theme.TO_LEFT, text)
                 painter.restore()
 
     def _own(self) -> int | None:
@@ -347,11 +347,11 @@ class Bars(QWidget):
         painter.setFont(theme.font(ink.AXIS, 600))
         painter.setPen(now.secondary)
         beside = QRectF(16, box.top(), LEFT - 24, 16)
-        painter.drawText(beside, ink.TO_RIGHT, tr(NAMES[name]))
+        painter.drawText(beside, theme.TO_RIGHT, tr(NAMES[name]))
         painter.setFont(theme.font(ink.AXIS))
         under = QRectF(16, box.top() + 16, LEFT - 24, 16)
         top = amount(most, self.across) if self.across else ""
-        painter.drawText(under, ink.TO_RIGHT, tr("to {amount}", amount=top))
+        painter.drawText(under, theme.TO_RIGHT, tr("to {amount}", amount=top))
         signed = bool((values < 0).any())
         zero = box.center().y() if signed else box.bottom()
         high = box.height() / (2 if signed else 1)
@@ -571,11 +571,9 @@ class AcrossView(View):
         self.head = PaneHead(tr("All maps"))
         self.choices = Choices()
         self.choices.changed.connect(self.refresh)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(self._export)
+        self.export = self.export_button()
         self.head.add(self.choices, self.export)
-        self.why = label(factor=0.92, kind="secondary")
-        self.why.setWordWrap(True)
+        self.why = label(factor=0.92, kind="secondary", wrap=True)
         self.why.setContentsMargins(16, 8, 16, 8)
         self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.why.hide()
@@ -687,9 +685,6 @@ class AcrossView(View):
         if capture.query_prompt(chosen.layer) is not capture.main or chosen.query is None:
             return capture.main.last
         return min(chosen.query, len(capture.main) - 1)
-
-    def _export(self) -> None:
-        self.asked.emit("export")
 
     # --- showing ----------------------------------------------------------------------------------
 
@@ -811,8 +806,7 @@ class AcrossView(View):
         """On the map and its bars the arrows go where they point; Esc lets go of the key."""
         if isinstance(event, QKeyEvent) and self.session is not None:
             arrow = arrow_of(event)
-            if event.type() == QEvent.Type.ShortcutOverride and arrow is not None:
-                event.accept()
+            if keeps_key(event, arrow_of):
                 return True
             if event.type() == QEvent.Type.KeyPress and arrow is not None:
                 self._choose(step_token(self.session, *arrow))

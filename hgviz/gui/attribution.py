@@ -27,7 +27,6 @@ from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import View, time_left
 from hgviz.gui.widgets import (
     Button,
-    IconButton,
     PaneHead,
     Picker,
     Segments,
@@ -253,12 +252,12 @@ class BarRows(KeyList):
             painter.setClipping(False)
             painter.setFont(theme.font(0.85, 600))
             painter.setPen(now.secondary)
-            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), ink.TO_LEFT, tr("Key"))
+            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), theme.TO_LEFT, tr("Key"))
             for (x, across), (title, *_) in zip(places, TITLES, strict=True):
                 said = painter.fontMetrics().elidedText(
                     tr(title), Qt.TextElideMode.ElideRight, int(across) - 12
                 )
-                painter.drawText(QRectF(x + 4, 0, across - 8, HEAD), ink.TO_LEFT, said)
+                painter.drawText(QRectF(x + 4, 0, across - 8, HEAD), theme.TO_LEFT, said)
             painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
@@ -276,7 +275,7 @@ class BarRows(KeyList):
         said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, room)
         painter.setFont(font)
         painter.setPen(now.mark_text if chosen else now.text)
-        painter.drawText(QRectF(PAD, box.top(), room, HIGH), ink.TO_LEFT, said)
+        painter.drawText(QRectF(PAD, box.top(), room, HIGH), theme.TO_LEFT, said)
         x = max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
         if room - x > 24:
             painter.setFont(theme.font(0.85))
@@ -284,7 +283,7 @@ class BarRows(KeyList):
             place_said = painter.fontMetrics().elidedText(
                 where(self.names, column), Qt.TextElideMode.ElideRight, int(room - x)
             )
-            painter.drawText(QRectF(PAD + x, box.top(), room - x, HIGH), ink.TO_LEFT, place_said)
+            painter.drawText(QRectF(PAD + x, box.top(), room - x, HIGH), theme.TO_LEFT, place_said)
         for (left, wide), values, most in zip(places, self._values, self._most, strict=True):
             area = QRectF(left + 4, box.top(), wide - 8, HIGH)
             if values is None:
@@ -331,7 +330,7 @@ def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: boo
         painter.fillRect(QRectF(track.left(), track.top(), part * track.width(), 10), now.secondary)
     painter.setFont(theme.font(0.92))
     painter.setPen(now.text)
-    painter.drawText(area, ink.TO_RIGHT, number(value))
+    painter.drawText(area, theme.TO_RIGHT, number(value))
 
 
 # --- telling --------------------------------------------------------------------------------------
@@ -442,8 +441,7 @@ class AttributionView(View):
         self.rows.setAccessibleName(tr("Whose attention is compared"))
         self.rows.chosen.connect(self._again)
         self.head.add_beside_title(self.level)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add(self.rows, self.export)
         self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
         for one, said, long in (
@@ -471,8 +469,7 @@ class AttributionView(View):
             None, self._asks, (self.answer, 1), self.steps, self.baseline, self.button,
             margins=(16, 4, 16, 8), spacing=8,
         )  # fmt: skip
-        self.agreement = label()
-        self.agreement.setWordWrap(True)
+        self.agreement = label(wrap=True)
         self.agreement.setTextFormat(Qt.TextFormat.PlainText)
         self.agreement.setContentsMargins(16, 4, 16, 8)
         self.agreement.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -491,8 +488,7 @@ class AttributionView(View):
         self.heads.setContentsMargins(16, 6, 16, 2)
         self.wall.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
         self._line = line()
-        self.complete = label(factor=0.92, kind="secondary")
-        self.complete.setWordWrap(True)
+        self.complete = label(factor=0.92, kind="secondary", wrap=True)
         self.complete.setContentsMargins(16, 4, 16, 8)
         self.complete.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))

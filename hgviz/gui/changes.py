@@ -33,10 +33,10 @@ from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import share_words
 from hgviz.gui.sentences import told
-from hgviz.gui.tables import ENTER, LEFT, RIGHT, ROW_HEIGHT, Index, RowTable, ground
+from hgviz.gui.tables import ROW_HEIGHT, Index, RowTable, ground
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import View
-from hgviz.gui.widgets import PaneHead, Segments, tip, vbox
+from hgviz.gui.widgets import RETURN_KEYS, PaneHead, Segments, tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -352,7 +352,7 @@ class ChangedTable(RowTable):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space and Enter open the row."""
-        if event.key() in (Qt.Key.Key_Space, *ENTER) and self.currentIndex().isValid():
+        if event.key() in (Qt.Key.Key_Space, *RETURN_KEYS) and self.currentIndex().isValid():
             self.activated.emit(self.currentIndex())
         else:
             super().keyPressEvent(event)
@@ -389,7 +389,7 @@ class ChangePainter(QStyledItemDelegate):
             said = painter.fontMetrics().elidedText(
                 said, Qt.TextElideMode.ElideRight, inner.width()
             )
-            painter.drawText(inner, RIGHT if index.column() == 5 else LEFT, said)
+            painter.drawText(inner, theme.TO_RIGHT if index.column() == 5 else theme.TO_LEFT, said)
         painter.restore()
 
     def _text(self, painter: QPainter, box: QRect, row: Change, ends: bool, chosen: bool) -> None:
@@ -399,10 +399,14 @@ class ChangePainter(QStyledItemDelegate):
         said = cell_words(row, 0)
         way = Qt.TextElideMode.ElideLeft if ends else Qt.TextElideMode.ElideMiddle
         if not ends:
-            painter.drawText(box, LEFT, painter.fontMetrics().elidedText(said, way, box.width()))
+            painter.drawText(
+                box, theme.TO_LEFT, painter.fontMetrics().elidedText(said, way, box.width())
+            )
             return
         room = box.adjusted(0, 0, -12, 0)
-        painter.drawText(room, RIGHT, painter.fontMetrics().elidedText(said, way, room.width()))
+        painter.drawText(
+            room, theme.TO_RIGHT, painter.fontMetrics().elidedText(said, way, room.width())
+        )
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.mark if chosen else now.edge)
         painter.drawRoundedRect(QRectF(box.right() - 8, box.center().y() - 7, 8, 15), 2, 2)
@@ -416,10 +420,12 @@ class ChangePainter(QStyledItemDelegate):
         painter.setPen(now.good if right else now.bad)
         metrics = painter.fontMetrics()
         said = metrics.elidedText(said, Qt.TextElideMode.ElideRight, max(0, room))
-        painter.drawText(box, LEFT, said)
+        painter.drawText(box, theme.TO_LEFT, said)
         painter.setFont(small)
         painter.setPen(now.secondary)
-        painter.drawText(box.adjusted(metrics.horizontalAdvance(said) + 8, 0, 0, 0), LEFT, word)
+        painter.drawText(
+            box.adjusted(metrics.horizontalAdvance(said) + 8, 0, 0, 0), theme.TO_LEFT, word
+        )
 
     def _bar(self, painter: QPainter, box: QRect, row: Change, most: float) -> None:
         """The number with its sign, and as a bar before it."""
@@ -427,7 +433,7 @@ class ChangePainter(QStyledItemDelegate):
         said = cell_words(row, 4)
         painter.setFont(theme.font(0.85))
         painter.setPen(now.text)
-        painter.drawText(box, RIGHT, said)
+        painter.drawText(box, theme.TO_RIGHT, said)
         room = box.width() - painter.fontMetrics().horizontalAdvance("+00.00") - 6
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.bad if row.more > 0 else now.good)
@@ -570,7 +576,7 @@ class PartTable(QAbstractTableModel):
             return tip(told(CHANGES_WORTH[section])) if CHANGES_WORTH[section] else None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             middle = Qt.AlignmentFlag.AlignCenter
-            return middle if section == PICTURE else RIGHT if section else LEFT
+            return middle if section == PICTURE else theme.TO_RIGHT if section else theme.TO_LEFT
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -789,7 +795,7 @@ class SlicePainter(QStyledItemDelegate):
             if column == 0 and not every:
                 painter.setPen(now.secondary)
                 kind = tr(BY[row.part.by])
-                painter.drawText(inner, LEFT, kind)
+                painter.drawText(inner, theme.TO_LEFT, kind)
                 inner.setLeft(inner.left() + painter.fontMetrics().horizontalAdvance(kind) + 8)
                 painter.setPen(now.text)
             if column == 5:
@@ -798,7 +804,7 @@ class SlicePainter(QStyledItemDelegate):
             said = painter.fontMetrics().elidedText(
                 said, Qt.TextElideMode.ElideRight, inner.width()
             )
-            painter.drawText(inner, RIGHT if column else LEFT, said)
+            painter.drawText(inner, theme.TO_RIGHT if column else theme.TO_LEFT, said)
         if every:
             painter.setPen(QPen(now.line, 1))
             painter.drawLine(box.bottomLeft(), box.bottomRight())

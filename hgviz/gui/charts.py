@@ -28,6 +28,7 @@ from hgviz.gui import theme
 from hgviz.gui.ink import CellCard, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.theme import faint
+from hgviz.gui.widgets import RETURN_KEYS, keeps_key
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, even_ticks
 
 # --- plots ----------------------------------------------------------------------------------------
@@ -750,7 +751,6 @@ ARROWS = {
 }  # fmt: skip
 PAGES = {Qt.Key.Key_PageUp: 5, Qt.Key.Key_PageDown: -5}
 ENDS = (Qt.Key.Key_Home, Qt.Key.Key_End)
-RETURNS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 ZOOMS = {Qt.Key.Key_Plus: 1 / STEP, Qt.Key.Key_Equal: 1 / STEP, Qt.Key.Key_Minus: STEP}
 
 
@@ -786,8 +786,7 @@ class Legend(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """A mark and its words, one after the other."""
         scatter, now = graphics().graphicsItems.ScatterPlotItem, theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setFont(theme.font(SMALL, 500))
             for entry, place in zip(self.entries, self.places(self.width()), strict=True):
                 shape, factor = SHAPES[entry.shape % len(SHAPES)]
@@ -1178,15 +1177,10 @@ class ChartWidget(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Its keys are its own while it has the keyboard, not those of the window."""
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() == QEvent.Type.ShortcutOverride
-            and event.key() not in RETURNS
-            and self._action(event) is not None
-        ):
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, self._own) or super().event(event)
+
+    def _own(self, event: QKeyEvent) -> bool:
+        return event.key() not in RETURN_KEYS and self._action(event) is not None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move the slider by arrows; + and − zoom, Shift and arrows move, 0 shows all; Return opens
@@ -1217,7 +1211,7 @@ class ChartWidget(QWidget):
             return None
         if key == Qt.Key.Key_0:
             return self.reset
-        if key in RETURNS:
+        if key in RETURN_KEYS:
             return self.entered.emit
         if slider is not None and key in ENDS:
             return partial(self._slide, 0 if key == Qt.Key.Key_Home else slider.home)

@@ -236,8 +236,7 @@ class NumberPair(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Its name, and a line for either side."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             if self.hasFocus():
                 focus_ring(painter, QRectF(self.rect()))
             font = theme.font(0.92, 500)
@@ -248,7 +247,7 @@ class NumberPair(QWidget):
             said = QFontMetricsF(font).elidedText(
                 tr(NUMBERS[self.name].label), Qt.TextElideMode.ElideRight, room
             )
-            painter.drawText(QRectF(0, 0, room, TITLE - 2), NUMBERPAIR_LEFT, said)
+            painter.drawText(QRectF(0, 0, room, TITLE - 2), theme.TO_LEFT, said)
             for number, (letter, one) in enumerate(self._sides):
                 self._line(painter, letter, one, TITLE + number * ROW)
 
@@ -258,16 +257,14 @@ class NumberPair(QWidget):
         left, right = LETTER + 5.0, width - VALUE - 5.0
         painter.setFont(theme.font(0.85))
         painter.setPen(now.secondary)
-        painter.drawText(QRectF(0, top, LETTER, ROW), NUMBERPAIR_LEFT, letter)
+        painter.drawText(QRectF(0, top, LETTER, ROW), theme.TO_LEFT, letter)
         if side.head is None:
             said = tr("no such head")
-            painter.drawText(QRectF(LETTER, top, width - LETTER, ROW), NUMBERPAIR_LEFT, said)
+            painter.drawText(QRectF(LETTER, top, width - LETTER, ROW), theme.TO_LEFT, said)
             return
         painter.setFont(theme.font(0.92, 600))
         painter.setPen(now.text)
-        painter.drawText(
-            QRectF(width - VALUE, top, VALUE, ROW), NUMBERPAIR_RIGHT, self.spoken(side)
-        )
+        painter.drawText(QRectF(width - VALUE, top, VALUE, ROW), theme.TO_RIGHT, self.spoken(side))
 
         def x(value: float) -> float:
             if high - low < ALIKE:
@@ -284,10 +281,6 @@ class NumberPair(QWidget):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(now.mark)
             painter.drawEllipse(QPointF(x(mine), middle), 4.5, 4.5)
-
-
-NUMBERPAIR_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-NUMBERPAIR_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -423,8 +416,7 @@ class CompareView(MapsView):
         self.scale.chosen.connect(self._choose_scale)
         self.fit_button = IconButton("fit", tr("Fit the maps (F)"))
         self.fit_button.clicked.connect(self.fit)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level)
         self.head.add(self.way, self.scale, self.fit_button, self.export)
         self.least = label("A − B", factor=0.92, weight=600, kind="side")
@@ -1117,9 +1109,8 @@ class TextsView(View):
         self.rows.pointed.connect(self._point)
         self.rows.queried.connect(self._query)
         self.rows.keyed.connect(self._key)
-        self.words = label(factor=0.92, kind="secondary")
-        self.words.setWordWrap(True)
-        self.words.setAlignment(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+        self.words = label(factor=0.92, kind="secondary", wrap=True)
+        self.words.setAlignment(theme.TO_LEFT)
         named = label(tr("In words"), factor=0.92, weight=600)
         named.setFixedWidth(LEFT - 16)
         named.setAlignment(Qt.AlignmentFlag.AlignVCenter)

@@ -50,7 +50,18 @@ from hgviz.gui import theme
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, explained_all, shown
-from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, hbox, label, tip, vbox
+from hgviz.gui.widgets import (
+    RETURN_KEYS,
+    Button,
+    Check,
+    Picker,
+    Segments,
+    Words,
+    hbox,
+    label,
+    tip,
+    vbox,
+)
 from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.resources import resource
@@ -65,7 +76,6 @@ if TYPE_CHECKING:
 
 
 MARGIN = 24  # px of scrim that always shows around a card
-RETURN = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class Overlay(QWidget):
@@ -185,7 +195,7 @@ class Overlay(QWidget):
         """Escape closes, Return presses the default button."""
         if event.key() == Qt.Key.Key_Escape:
             self.finish()
-        elif event.key() in RETURN:
+        elif event.key() in RETURN_KEYS:
             here = QApplication.focusWidget()
             button = here if isinstance(here, QAbstractButton) else self.default
             if button is not None and button.isEnabled():
@@ -225,7 +235,7 @@ class Overlay(QWidget):
 def ctrl_return(event: QKeyEvent) -> bool:
     """Whether Ctrl+Return was pressed: Ctrl by itself has its own modifier, too, and is not."""
     held = event.modifiers() & Qt.KeyboardModifier.ControlModifier
-    return event.key() in RETURN and bool(held)
+    return event.key() in RETURN_KEYS and bool(held)
 
 
 # --- dialogs --------------------------------------------------------------------------------------
@@ -373,8 +383,7 @@ def _close_row(dialog: Overlay, *others: QWidget) -> None:
 
 
 def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:
-    out = label(words, factor=factor, weight=weight, kind=kind)
-    out.setWordWrap(True)
+    out = label(words, factor=factor, weight=weight, kind=kind, wrap=True)
     out.setMinimumWidth(QFontMetrics(out.font()).averageCharWidth() * 20)
     return out
 
@@ -786,8 +795,7 @@ class WriteDialog(Overlay):
 
 
 def _note_label(words: str, kind: str = "secondary") -> QLabel:
-    out = label(words, kind=kind, factor=0.92)
-    out.setWordWrap(True)
+    out = label(words, kind=kind, factor=0.92, wrap=True)
     return out
 
 
@@ -827,8 +835,7 @@ class MeasureDialog(Overlay):
         super().__init__(over)
         self.body.addWidget(label(tr("Measure what every head is worth"), factor=1.15, weight=600))
         for words in (HOW, NO_GRADIENTS) if states else (HOW,):
-            said = label(tr(words), kind="secondary")
-            said.setWordWrap(True)
+            said = label(tr(words), kind="secondary", wrap=True)
             self.body.addWidget(said)
         grid = QGridLayout()
         grid.setColumnStretch(0, 1)
@@ -995,8 +1002,7 @@ class Preferences(Overlay):
             self._grid.addWidget(shown, row, 0)
             self._grid.addWidget(control, row, 1)
         if description:
-            said = label(description, factor=0.92, kind="secondary")
-            said.setWordWrap(True)
+            said = label(description, factor=0.92, kind="secondary", wrap=True)
             indent = 22 if isinstance(control, Check) else 0
             said.setContentsMargins(indent, 0, 0, 4)
             column = 0 if isinstance(control, Check) else 1

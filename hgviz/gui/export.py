@@ -614,8 +614,7 @@ class PreviewPane(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The ground, and blue around it where it has the keyboard."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             here = self.room.hasFocus()
             painter.setPen(QPen(now.press if here else now.line, 1))
             painter.setBrush(now.window)
@@ -870,8 +869,7 @@ class Choices(QWidget):
         self._row += 1
 
     def _note(self, kind: str = "secondary") -> QLabel:
-        out = label(kind=kind, factor=0.92)
-        out.setWordWrap(True)
+        out = label(kind=kind, factor=0.92, wrap=True)
         out.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(out, self._row, 1)
         self._row += 1
@@ -950,8 +948,7 @@ class ExportDialog(Overlay):
         head.addWidget(self.help)
         self.body.addLayout(head)
         if said:
-            note = label(said, kind="secondary")
-            note.setWordWrap(True)
+            note = label(said, kind="secondary", wrap=True)
             self.body.addWidget(note)
         self.body.addSpacing(4)
         across = hbox(None, self._left(), (self._right(), 1), spacing=24)

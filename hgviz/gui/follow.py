@@ -62,7 +62,7 @@ from hgviz.gui.sentences import (
 from hgviz.gui.sentences import share as in_percent
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, View
-from hgviz.gui.widgets import IconButton, PaneHead, label, vbox
+from hgviz.gui.widgets import PaneHead, keeps_key, label, vbox
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -662,7 +662,6 @@ def _in_word(prompt: Prompt, spans: np.ndarray, token: int) -> str:
 # --- strips ---------------------------------------------------------------------------------------
 
 
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 SMALL = 40  # px: the thumbnail of a stage
 LARGEST = 16  # px: the largest letters
 
@@ -784,7 +783,12 @@ class StripPen:
         return QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, max(0, room))
 
     def write(
-        self, box: QRectF, said: str, font: QFont, colour: QColor, side: Qt.AlignmentFlag = LEFT
+        self,
+        box: QRectF,
+        said: str,
+        font: QFont,
+        colour: QColor,
+        side: Qt.AlignmentFlag = theme.TO_LEFT,
     ) -> None:
         """Write a text into a box."""
         self.painter.setFont(font)
@@ -845,7 +849,6 @@ MARGIN = 16
 ARC = 56.0  # px: the highest arc
 LOW = 18.0  # px: the highest where a title stands above
 
-Right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 Middle = Qt.AlignmentFlag.AlignCenter
 
 
@@ -999,7 +1002,7 @@ class Pen(StripPen):
             (top + 20, look.role, quiet, self.theme.secondary),
         ):
             box = QRectF(right - room, y, room, 18)
-            self.write(box, self.elided(said, font, room), font, colour, Right)
+            self.write(box, self.elided(said, font, room), font, colour, theme.TO_RIGHT)
 
     def _thumb(self, look: Look, box: QRectF) -> None:
         assert look.small is not None
@@ -1150,7 +1153,7 @@ class Pen(StripPen):
         self.painter.setFont(quiet)
         self.painter.setPen(self.theme.secondary)
         box = QRectF(left, strip.bottom + 12, room, high + 2)
-        self.painter.drawText(box, Qt.TextFlag.TextWordWrap | LEFT, said)
+        self.painter.drawText(box, Qt.TextFlag.TextWordWrap | theme.TO_LEFT, said)
         y = box.bottom() + 6
         self._key(self._expected(left, y), y)
 
@@ -1188,6 +1191,9 @@ class Pen(StripPen):
 
 
 # --- walk -----------------------------------------------------------------------------------------
+
+
+WALKS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}  # by key: how many letters on
 
 
 class Trail(QAbstractScrollArea):
@@ -1254,35 +1260,15 @@ class Trail(QAbstractScrollArea):
 
     def event(self, event: QEvent) -> bool:
         """Keep the keys of this page from the window's shortcuts."""
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() == QEvent.Type.ShortcutOverride
-            and event.key() in self._keys()
-            and not event.modifiers()
-        ):
-            event.accept()
-            return True
-        return super().event(event)
+        own = keeps_key(event, lambda key: key.key() in WALKS and not key.modifiers())
+        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Follow the letter before or after by the arrows."""
-        act = self._keys().get(event.key())
-        if act is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+        if event.key() not in WALKS or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
         else:
-            act()
-
-    def _keys(self) -> dict[int, Callable[[], None]]:
-        return {
-            Qt.Key.Key_Left: self._back,
-            Qt.Key.Key_Right: self._forth,
-        }
-
-    def _back(self) -> None:
-        self._walk(-1)
-
-    def _forth(self) -> None:
-        self._walk(1)
+            self._walk(WALKS[Qt.Key(event.key())])
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose a letter, or the head a stage shows."""
@@ -1372,8 +1358,7 @@ class Trail(QAbstractScrollArea):
             pixels = QPixmap(size.toSize())
             pixels.setDevicePixelRatio(ratio)
             pixels.fill(theme.current().pane)
-            painter = QPainter(pixels)
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter = theme.smooth_painter(pixels)
             Pen(painter, story).paint()
             painter.end()
             self._picture = (id(story), ratio, pixels)
@@ -1407,12 +1392,11 @@ class FollowView(View):
         self.head = PaneHead(tr(self.title))
         self._letter = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self._letter)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.export = self.export_button()
         self.head.add(self.export)
         self.trail = Trail()
         self.start_at(self.trail)
         vbox(self.content, self.head, (self.trail, 1))
-        self.export.clicked.connect(self._export)
         self.trail.picked.connect(self._pick)
         self.trail.head_picked.connect(self._pick_head)
 
@@ -1467,9 +1451,6 @@ class FollowView(View):
         return of_story(self.trail.story) if self.trail.story is not None else None
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _export(self) -> None:
-        self.asked.emit("export")
 
     def _pick(self, token: int) -> None:
         if self.session is not None:

@@ -56,8 +56,8 @@ from hgviz.gui.layouts import (
     lay,
 )
 from hgviz.gui.sentences import counted, method_explained
-from hgviz.gui.tables import walks
-from hgviz.gui.widgets import hbox, label, tip, vbox
+from hgviz.gui.tables import is_own
+from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, tip, vbox
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Brush:
         high = QFontMetricsF(font).height()
         y = layout.top - high - 5
         quiet = theme.font(0.85, 600)
-        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        left = theme.TO_LEFT
         above, under_all = self.scene.ends()
         under = max((one.top + one.height for one in layout.labels), default=0)
         self._write(QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, self.theme.secondary, left)
@@ -269,7 +269,7 @@ class Brush:
             middle = row.top + row.height / 2
             right = self.layout.edge(middle) - 7
             box = QRectF(right - 40, middle - 10, 40, 20)
-            side = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            side = theme.TO_RIGHT
             self._write(box, str(row.layer), font, colour, side)
             if self.scene.spec.layers[row.layer].role == "cross" and row.height >= 30:
                 under, quiet = box.translated(0, 13), self.theme.secondary
@@ -278,7 +278,7 @@ class Brush:
     def _label(self, label: Label) -> None:
         """The name of a level, kept in view while any of its rows is."""
         now = self.theme
-        left = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        left = theme.TO_LEFT
         x, name = MARGIN, theme.font(1.08, 600)
         y = self._pinned(label)
         high = QFontMetricsF(name).height()
@@ -964,13 +964,8 @@ class HeadWall(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Keep the arrows from the window's shortcuts; tell of the cell under the pointer."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            plain = not event.modifiers() & ~(
-                Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
-            )
-            if plain and (event.key() in STEPS or event.key() in (*ENDS, *ACTS)):
-                event.accept()
-                return True
+        if keeps_key(event, lambda key: is_plain(key) and key.key() in (*STEPS, *ENDS, *ACTS)):
+            return True
         if isinstance(event, QHelpEvent):
             head = self._at(QPointF(event.pos()))
             if head is None:
@@ -1054,8 +1049,7 @@ class HeadWall(QWidget):
         """Groups, then the cells that have to be drawn."""
         if self.wall is None:
             return
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             self._groups(painter, self.wall)
             asked = event.region()
             for row in self.wall.rows:
@@ -1100,9 +1094,7 @@ class HeadWall(QWidget):
         painter.setFont(theme.font(0.92, 600 if chosen else 400))
         painter.setPen(now.text)
         box = QRectF(first - 44, middle - 10, 34, 20)
-        painter.drawText(
-            box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, str(row.layer)
-        )
+        painter.drawText(box, theme.TO_RIGHT, str(row.layer))
         if row.way in ("down", "up"):
             x, sign = first - 52, 1 if row.way == "down" else -1
             wide, narrow = middle - 4 * sign, middle + 4 * sign
@@ -1181,8 +1173,6 @@ class HeadWall(QWidget):
 
 STOPS = 41
 HIGH, BAR_NARROW = 44, 520  # px
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class ShadeBar(QWidget):
@@ -1223,8 +1213,7 @@ class ShadeBar(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw it."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setFont(theme.font(0.92))
             measure = painter.fontMetrics().horizontalAdvance
             ends = tr("harmful"), tr("needed"), tr("switched off")
@@ -1234,8 +1223,8 @@ class ShadeBar(QWidget):
             bar = QRectF(16 + before + 10, 3, 0, 14)
             bar.setRight(max(bar.left() + 60, min(bar.left() + 300, right - after - 10)))
             painter.setPen(now.secondary)
-            painter.drawText(QRectF(16, 0, before + 4, 20), LEFT, ends[0])
-            painter.drawText(QRectF(bar.right() + 10, 0, after + 4, 20), LEFT, ends[1])
+            painter.drawText(QRectF(16, 0, before + 4, 20), theme.TO_LEFT, ends[0])
+            painter.drawText(QRectF(bar.right() + 10, 0, after + 4, 20), theme.TO_LEFT, ends[1])
             self._bar(painter, bar)
             if legend:
                 box = QRectF(bar.right() + after + 34, 2, 20, 16)
@@ -1246,7 +1235,7 @@ class ShadeBar(QWidget):
                 painter.drawRoundedRect(box, 4, 4)
                 painter.setPen(now.secondary)
                 painter.setFont(theme.font(0.92))
-                painter.drawText(QRectF(box.right() + 8, 0, off + 4, 20), LEFT, ends[2])
+                painter.drawText(QRectF(box.right() + 8, 0, off + 4, 20), theme.TO_LEFT, ends[2])
             self._numbers(painter, bar)
 
     def _bar(self, painter: QPainter, bar: QRectF) -> None:
@@ -1267,7 +1256,9 @@ class ShadeBar(QWidget):
         painter.setFont(theme.font(0.85))
         painter.setPen(now.secondary)
         if not one.label:
-            painter.drawText(QRectF(bar.left(), 22, bar.width(), 18), LEFT, tr("not measured yet"))
+            painter.drawText(
+                QRectF(bar.left(), 22, bar.width(), 18), theme.TO_LEFT, tr("not measured yet")
+            )
             return
         end = 0.0
         for part in (-1.0, 0.0, 1.0):
@@ -1275,16 +1266,16 @@ class ShadeBar(QWidget):
             painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + 4))
             said = written(part * one.limit)
             wide = painter.fontMetrics().horizontalAdvance(said)
-            painter.drawText(QRectF(x - wide / 2 - 2, 22, wide + 4, 18), LEFT, said)
+            painter.drawText(QRectF(x - wide / 2 - 2, 22, wide + 4, 18), theme.TO_LEFT, said)
             end = x + wide / 2
         if self.width() <= BAR_NARROW:
             end, top = 4.0, 39
         else:
             top = 22
         room = self.width() - 12 - end - 12
-        painter.drawText(QRectF(16, top + 17, self.width() - 28, 18), LEFT, one.part)
+        painter.drawText(QRectF(16, top + 17, self.width() - 28, 18), theme.TO_LEFT, one.part)
         said = painter.fontMetrics().elidedText(one.unit, Qt.TextElideMode.ElideRight, round(room))
-        painter.drawText(QRectF(end + 12, top, room, 18), LEFT, said)
+        painter.drawText(QRectF(end + 12, top, room, 18), theme.TO_LEFT, said)
 
 
 # --- wall -----------------------------------------------------------------------------------------
@@ -1374,7 +1365,7 @@ class ConductanceWall(QWidget):
         now = theme.current()
         painter.setPen(now.secondary)
         name = QRectF(PAD, box.top(), NAME - 6, box.height())
-        painter.drawText(name, ink.TO_RIGHT, str(layer))
+        painter.drawText(name, theme.TO_RIGHT, str(layer))
         layers, area = self.found.layers, QRectF(right + 12, box.top(), 0, box.height())
         area.setRight(min(self.width() - PAD, area.left() + WALL_BAR))
         if layers is None or layer not in layers or area.width() < 60:
@@ -1388,7 +1379,7 @@ class ConductanceWall(QWidget):
         painter.fillRect(QRectF(left, area.top() + 4, long, area.height() - 8), colour)
         painter.fillRect(QRectF(round(middle), area.top(), 1, area.height()), now.edge)
         painter.setPen(now.text)
-        painter.drawText(area, ink.TO_RIGHT, sentences.with_sign(value, 2))
+        painter.drawText(area, theme.TO_RIGHT, sentences.with_sign(value, 2))
 
     def head_at(self, place: QPointF) -> HeadId | None:
         """The head under a point."""
@@ -1422,8 +1413,7 @@ class ConductanceWall(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """What a head conducts, under the pointer; arrows are its own while it has the keyboard."""
-        if walks(event):
-            event.accept()
+        if keeps_key(event, is_own):
             return True
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)

@@ -43,16 +43,16 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartWidget, Entry, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explained, explanation, measured, metric_name
-from hgviz.gui.tables import SORT, SortedTable, walks
+from hgviz.gui.tables import SORT, SortedTable, is_own
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
     Button,
-    IconButton,
     PaneHead,
     Picker,
     Segments,
     Words,
     hbox,
+    keeps_key,
     label,
     splitter,
     vbox,
@@ -70,8 +70,6 @@ SHARE, TEXT = 44, 56  # px: the share at the right, the number of the text at th
 CONTEXT = 24  # characters on either side
 LOOKS = "{query} looks at {key}, share {share}"
 LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Deeds(QWidget):
@@ -88,8 +86,7 @@ class Deeds(QWidget):
         self.like.clicked.connect(self._go)
         self._nearest: HeadId | None = None
         top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
-        self.shown = label(factor=0.92, kind="secondary")
-        self.shown.setWordWrap(True)
+        self.shown = label(factor=0.92, kind="secondary", wrap=True)
         self.shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.shown.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
@@ -157,10 +154,7 @@ class Examples(QListView):
 
     def event(self, event: QEvent) -> bool:
         """Keep the arrows."""
-        if walks(event):
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, is_own) or super().event(event)
 
 
 class Rows(QAbstractListModel):
@@ -219,11 +213,11 @@ class RowPainter(QStyledItemDelegate):
         painter.setFont(theme.font(0.85))
         painter.setPen(now.secondary)
         if model.many:
-            painter.drawText(box, LEFT, tr("text {n:,}", n=one.text + 1))
+            painter.drawText(box, theme.TO_LEFT, tr("text {n:,}", n=one.text + 1))
             box.setLeft(box.left() + TEXT)
         painter.setFont(theme.font(0.92, 600))
         painter.setPen(now.text)
-        painter.drawText(box, RIGHT, sentences.weight(one.share))
+        painter.drawText(box, theme.TO_RIGHT, sentences.weight(one.share))
         box.setRight(box.right() - SHARE)
         arrow = 22
         half = (box.width() - arrow) // 2
@@ -257,8 +251,10 @@ def _quote(painter: QPainter, box: QRect, passage: Passage) -> None:
     painter.setPen(now.secondary)
     first = metrics.elidedText(before, Qt.TextElideMode.ElideLeft, max(0, side - 3))
     last = metrics.elidedText(after, Qt.TextElideMode.ElideRight, max(0, side - 3))
-    painter.drawText(QRect(box.left(), box.top(), side - 3, box.height()), RIGHT, first)
-    painter.drawText(QRect(chip.right() + 4, box.top(), side - 3, box.height()), LEFT, last)
+    painter.drawText(QRect(box.left(), box.top(), side - 3, box.height()), theme.TO_RIGHT, first)
+    painter.drawText(
+        QRect(chip.right() + 4, box.top(), side - 3, box.height()), theme.TO_LEFT, last
+    )
 
 
 # --- table ----------------------------------------------------------------------------------------
@@ -287,7 +283,6 @@ MEANT = {  # of FIXED: what it means, its formula
     ),
 }  # fmt: skip
 WIDEST = 200  # px
-TABLE_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class HeadsTable(SortedTable):
@@ -373,7 +368,7 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return self._meant(section)
         if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(section):
-            return TABLE_RIGHT
+            return theme.TO_RIGHT
         return None
 
     def _meant(self, section: int) -> str | None:
@@ -398,7 +393,7 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return tr(facts.evidence)
         if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(column):
-            return TABLE_RIGHT
+            return theme.TO_RIGHT
         if role == Qt.ItemDataRole.FontRole and column == 0:
             return theme.font(weight=600)
         return None
@@ -501,8 +496,7 @@ class HeadsView(View):
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also find kernels of distance and the heads most like each other"))
         self.more.clicked.connect(self._deepen)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add(self.more, self.scope, self.parts, self.export)
         self.across, self.up = Picker(), Picker()
         for one, said in ((self.across, tr("What is across")), (self.up, tr("What is up"))):
@@ -524,8 +518,7 @@ class HeadsView(View):
         self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
         self.whole.setSizes([320, 330])
         self.beside.setSizes([180, 170])
-        self.note = label(factor=0.85, kind="secondary")
-        self.note.setWordWrap(True)
+        self.note = label(factor=0.85, kind="secondary", wrap=True)
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
         for part in (self.picture, self.table, self.deeds):

@@ -21,7 +21,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT
 from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.gui.view import View
-from hgviz.gui.widgets import IconButton, PaneHead, Picker, hbox, label, tip, vbox
+from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -228,7 +228,7 @@ class HourglassView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.export = self.export_button()
         self.shade = MetricBar()
         self.shade.chosen.connect(self.shaded)
         self.head.add(self.shade, self.export)
@@ -236,12 +236,10 @@ class HourglassView(View):
         self._card = HeadCard(self.glass.viewport())
         self._picture: Picture | None = None
         column = vbox(self.content, self.head, (self.glass, 1))
-        self.mapless = label(factor=0.92, kind="secondary")
-        self.mapless.setWordWrap(True)
+        self.mapless = label(factor=0.92, kind="secondary", wrap=True)
         self.mapless.setContentsMargins(16, 4, 16, 8)
         self.mapless.hide()
         column.addWidget(self.mapless)
-        self.export.clicked.connect(self._export)
         self.glass.picked.connect(self._pick)
         self.glass.hovered.connect(self._hover)
         self.glass.asked_menu.connect(self._menu)
@@ -364,9 +362,6 @@ class HourglassView(View):
             self.session.opened if captured else {},
             hover.head_id if hover is not None else None,
         )
-
-    def _export(self) -> None:
-        self.asked.emit("export")
 
     def _pick(self, head: HeadId) -> None:
         if self.session is not None:

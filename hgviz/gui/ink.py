@@ -193,8 +193,6 @@ APART = 6  # px between two values beneath a bar
 AXIS = 0.85
 BAR = 13  # width of a colour bar
 SHADOW = 8  # px that a shadow reaches
-TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-TO_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 def axes(
@@ -232,7 +230,7 @@ def axes(
     for label in down.labels:
         text = lettered(label, wide - 16)
         box = QRectF(rect.left() - wide + 6, rect.top() + label.middle - line / 2, wide - 16, line)
-        painter.drawText(box, TO_RIGHT, text)
+        painter.drawText(box, theme.TO_RIGHT, text)
     for label in across.labels:
         text = lettered(label, high - 12)
         painter.save()
@@ -242,7 +240,7 @@ def axes(
         else:
             painter.rotate(-90)
             box = QRectF(0, -line / 2, high - 6, line)
-            painter.drawText(box, TO_LEFT, text)
+            painter.drawText(box, theme.TO_LEFT, text)
         painter.restore()
 
 
@@ -256,8 +254,7 @@ def _hatching(rgba: int, ratio: float) -> QBrush:
     size = round(HATCH * ratio)
     tile = QPixmap(16 * size, 16 * size)  # many at once: filling with a small tile is slow
     tile.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(tile)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter = theme.smooth_painter(tile)
     painter.setPen(QPen(QColor.fromRgba(rgba), ratio))
     long = 16 * size
     for shift in range(-long, long + 1, size):
@@ -332,7 +329,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> Non
         )
         painter.drawText(
             QRectF(rect.right() + TICK + 3, top, 60, metrics.height()),
-            Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter,
+            theme.TO_LEFT,
             palettes.written(value, scene.signed),
         )
     painter.setFont(theme.font(AXIS, 600))
@@ -442,8 +439,7 @@ def _shadow(
     out.setDevicePixelRatio(ratio)
     out.fill(Qt.GlobalColor.transparent)
     rect, strength = QRectF(SHADOW, SHADOW, width, height), 0.45 if dark else 0.16
-    with QPainter(out) as painter:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    with theme.smooth_painter(out) as painter:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         for step in range(1, SHADOW + 1):
             alpha = strength * (1 - step / (SHADOW + 1)) ** 2
@@ -772,8 +768,7 @@ class CellCard(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card; its shadow lies within its own edge."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setPen(QPen(now.edge, 1))
             painter.setBrush(now.raised if now.dark else now.pane)
             painter.drawRoundedRect(

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from PySide6.QtCore import QByteArray, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QMouseEvent, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import (
     QApplication,
     QFrame,
@@ -556,8 +556,7 @@ class Ghost(QWidget):
                     x = self.width() / 2 - half + 7 + head * (side + 6)
                     blanks.append(QRectF(x, top + 7 + layer * (side + 6), side, side))
             y += 16
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setPen(QPen(now.edge, 1))
             painter.setBrush(now.raised)
             painter.drawPolygon(QPolygonF([*left, *reversed(right)]))

@@ -46,6 +46,7 @@ from hgviz.gui.widgets import (
     PaneHead,
     Picker,
     Words,
+    keeps_key,
     label,
     line,
     turns_along,
@@ -525,8 +526,6 @@ ALL = 0.6  # of that, where all queries have links
 TAGGED = 8  # heads at most that have their number on a link
 MOST = 4000  # links that are painted, the strongest
 STEP = 3.0  # px between strands that end at one key
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 CENTRE = Qt.AlignmentFlag.AlignCenter
 
 
@@ -702,7 +701,9 @@ class Brush:
         metrics = painter.fontMetrics()
         if 2 * len(text) * self.letter > room and metrics.horizontalAdvance(text) > room:
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
-        painter.drawText(box.adjusted(4, 0, -4, 0), RIGHT if side == 0 else LEFT, text)
+        painter.drawText(
+            box.adjusted(4, 0, -4, 0), theme.TO_RIGHT if side == 0 else theme.TO_LEFT, text
+        )
 
     # --- numbers ----------------------------------------------------------------------------------
 
@@ -724,7 +725,7 @@ class Brush:
                     )
                     row = plan.box(1, place)
                     box = QRectF(plan.numbers, row.top(), COLUMN - 6, row.height())
-                    painter.drawText(box, RIGHT, said)
+                    painter.drawText(box, theme.TO_RIGHT, said)
         self._into()
 
     def _pointed(self) -> Links | None:
@@ -774,12 +775,12 @@ class Brush:
             box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
             if side == 0:
                 box = QRectF(high - 64, 0, 60, HEAD)
-            painter.drawText(box, LEFT if side else RIGHT, title)
+            painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
         if plan.numbers is not None:
             strand = self.scene.strands[0]
             name = tr("{head} off", head=strand.name) if strand.off else strand.name
             box = QRectF(plan.numbers, 0, COLUMN - 6, HEAD)
-            painter.drawText(box, RIGHT, name)
+            painter.drawText(box, theme.TO_RIGHT, name)
             x = box.right() - painter.fontMetrics().horizontalAdvance(name) - 19
             for colour in (strand.above, strand.below):
                 painter.setPen(QPen(colour, 4))
@@ -1090,12 +1091,9 @@ class Web(QAbstractScrollArea):
 
     def event(self, event: QEvent) -> bool:
         """Arrows are taken before they are the menu's."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            taken = self._step_of(event) is not None or event.key() == Qt.Key.Key_Escape
-            event.setAccepted(taken)
-            if taken:
-                return True
-        return super().event(event)
+        escape = Qt.Key.Key_Escape
+        own = keeps_key(event, lambda key: key.key() == escape or self._step_of(key) is not None)
+        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down move the query, with Shift they add to it; left and right the key."""
@@ -1175,8 +1173,7 @@ class LinksView(View):
         self.before.hide()
         self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(self._ask_export)
+        self.export = self.export_button()
         self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export)
         self.bar, self.web = Bar(), Web()
@@ -1466,6 +1463,3 @@ class LinksView(View):
                 hover=None,
                 selection=replace_dataclass(self.session.selection, query=None, key=None),
             )
-
-    def _ask_export(self) -> None:
-        self.asked.emit("export")

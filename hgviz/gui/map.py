@@ -15,7 +15,7 @@ from hgviz.core import Capture, Floats, HeadId, Integers, Selection, Step, Task,
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap as sayings
-from hgviz.gui import ink, sentences, theme, values
+from hgviz.gui import sentences, theme, values
 from hgviz.gui.grid import banded, rule_of, seen
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, Scene
@@ -23,7 +23,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import Opened, Opener
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, MapsView, View, plain, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, label, tip, vbox
+from hgviz.gui.widgets import IconButton, PaneHead, keeps_key, label, tip, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
 
@@ -85,8 +85,7 @@ class MapView(MapsView):
         self.scale.chosen.connect(self._choose_scale)
         self.fit_button = IconButton("fit", tr("Fit the map (F)"))
         self.fit_button.clicked.connect(self.fit)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level, self.streams, self.before)
         self.head.add(self.full, self.scale, self.fit_button, self.export)
         for one in (self.role, self.level, self.streams, self.before, self.full):
@@ -522,7 +521,7 @@ class ImageCanvas(QWidget):
         painter.setPen(now.secondary)
         for value, y in zip(shown.limits[::-1], (bar.top(), bar.bottom()), strict=True):
             place = QRectF(bar.right() + 6, y - 10, NUMBERS - 6, 20)
-            painter.drawText(place, ink.TO_LEFT, palettes.written(float(value), shown.signed))
+            painter.drawText(place, theme.TO_LEFT, palettes.written(float(value), shown.signed))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say which patch is under the pointer."""
@@ -540,11 +539,7 @@ class ImageCanvas(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """Arrows are its own while it has the keyboard, not the window's."""
-        shortcut = event.type() == QEvent.Type.ShortcutOverride
-        if isinstance(event, QKeyEvent) and shortcut and _step_of(event) is not None:
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, _step_of) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows go from patch to patch."""
@@ -575,15 +570,13 @@ class ImageView(View):
         super().__init__(parent)
         self.found: Overlay | None = None
         self.head = PaneHead(tr("Head"))
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add(self.export)
         self.canvas = ImageCanvas()
         self.canvas.picked.connect(self._pick)
         self.canvas.pointed.connect(self._point)
         self.canvas.stepped.connect(self._step)
-        self.sentence = label(kind="secondary")
-        self.sentence.setWordWrap(True)
+        self.sentence = label(kind="secondary", wrap=True)
         self.sentence.setContentsMargins(PAD, 0, PAD, 12)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         vbox(self.content, self.head, (self.canvas, 1), self.sentence)

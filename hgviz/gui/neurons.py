@@ -337,18 +337,18 @@ class KeyTable(KeyList):
         now = theme.current()
         painter.setFont(theme.font(0.85, 600))
         painter.setPen(now.secondary)
-        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), ink.TO_LEFT, tr("Key"))
+        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), theme.TO_LEFT, tr("Key"))
         left, wide = room.strip
         if wide:
             said = painter.fontMetrics().elidedText(
                 tr("Element by element"), Qt.TextElideMode.ElideRight, int(wide)
             )
-            painter.drawText(QRectF(left, 0, wide, HEAD), ink.TO_LEFT, said)
+            painter.drawText(QRectF(left, 0, wide, HEAD), theme.TO_LEFT, said)
         for stage, (x, across) in zip(self.found.anatomy.stages, room.columns, strict=True):
             said = painter.fontMetrics().elidedText(
                 tr(stage.title), Qt.TextElideMode.ElideRight, int(across) - 2
             )
-            painter.drawText(QRectF(x, 0, across - 4, HEAD), ink.TO_RIGHT, said)
+            painter.drawText(QRectF(x, 0, across - 4, HEAD), theme.TO_RIGHT, said)
         painter.fillRect(QRectF(0, HEAD - 1, self.viewport().width(), 1), now.line)
 
     def _strips(self, painter: QPainter, room: Room, shown: Integers, top: int) -> None:
@@ -383,7 +383,7 @@ class KeyTable(KeyList):
                 self._missing(painter, area)
             else:
                 painter.setPen(now.text if one.seen[column] else now.secondary)
-                painter.drawText(area, ink.TO_RIGHT, number(value))
+                painter.drawText(area, theme.TO_RIGHT, number(value))
 
     def _key(self, painter: QPainter, room: Room, column: int, box: QRectF) -> None:
         assert self.found is not None
@@ -393,7 +393,7 @@ class KeyTable(KeyList):
         painter.setPen(now.mark_text if column == self.chosen else now.text)
         most = room.key - 12
         said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, most)
-        painter.drawText(QRectF(PAD, box.top(), most, HIGH), ink.TO_LEFT, said)
+        painter.drawText(QRectF(PAD, box.top(), most, HIGH), theme.TO_LEFT, said)
         x = PAD + max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
         font = theme.font(0.85)
         rest = PAD + room.key - 8 - x
@@ -403,7 +403,7 @@ class KeyTable(KeyList):
             where(names, column), Qt.TextElideMode.ElideRight, rest
         )
         if rest > 20:
-            painter.drawText(QRectF(x, box.top(), rest, HIGH), ink.TO_LEFT, place)
+            painter.drawText(QRectF(x, box.top(), rest, HIGH), theme.TO_LEFT, place)
 
     def _missing(self, painter: QPainter, area: QRectF) -> None:
         """A number that there is none of: masked, or not among the largest."""
@@ -423,7 +423,7 @@ class KeyTable(KeyList):
         long = bar.width() * abs(value) / most
         painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), colour)
         painter.setPen(now.text if value else now.secondary)
-        painter.drawText(area, ink.TO_RIGHT, number(value))
+        painter.drawText(area, theme.TO_RIGHT, number(value))
 
     # --- what people do ---------------------------------------------------------------------------
 
@@ -534,7 +534,7 @@ class Pair(QWidget):
                 painter.setFont(theme.font(0.92))
                 painter.setPen(now.secondary)
                 name = QRectF(PAIR_PAD, box.top(), LEFT - 8, box.height())
-                painter.drawText(name, ink.TO_LEFT, lane.name)
+                painter.drawText(name, theme.TO_LEFT, lane.name)
                 if not lane.bars:
                     cells(painter, box, lane.values, lane.limit)
                     continue
@@ -542,7 +542,7 @@ class Pair(QWidget):
                 painter.setFont(theme.font(weight=600))
                 painter.setPen(now.text)
                 sum_ = QRectF(box.right() + 8, box.top(), RIGHT - 8, box.height())
-                painter.drawText(sum_, ink.TO_LEFT, f"Σ {number(float(lane.values.sum()))}")
+                painter.drawText(sum_, theme.TO_LEFT, f"Σ {number(float(lane.values.sum()))}")
 
     def event(self, event: QEvent) -> bool:
         """What an element is, under the pointer."""
@@ -640,14 +640,12 @@ class NeuronView(View):
         self.copy_button = IconButton("copy", tr("Copy every number as a table"))
         self.copy_button.clicked.connect(self.copy_table)
         self.head.add_beside_title(self.level)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add(self.order, self.copy_button, self.export)
         self.pair, self.keys = Pair(), KeyTable()
         self.keys.picked.connect(self._pick)
         self.keys.pointed.connect(self._point)
-        self.sentence = label(kind="secondary")
-        self.sentence.setWordWrap(True)
+        self.sentence = label(kind="secondary", wrap=True)
         self.sentence.setMargin(0)
         self.sentence.setContentsMargins(16, 6, 16, 8)
         self.sentence.setMinimumHeight(2 * self.sentence.fontMetrics().height() + 14)

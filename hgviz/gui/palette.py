@@ -35,7 +35,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import ends
 from hgviz.gui.sessions import place_of
-from hgviz.gui.widgets import hbox, label, line
+from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line
 from hgviz.gui.window import FIND
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Finder(Overlay):
             if step is not None:
                 self._move(step)
                 return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if event.key() in RETURN_KEYS:
                 self._take(self.list.currentIndex())
                 return True
         return super().eventFilter(watched, event)

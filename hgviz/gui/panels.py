@@ -61,7 +61,18 @@ from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explanation, measured
 from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
-from hgviz.gui.widgets import Button, Check, Picker, Words, hbox, label, tip, vbox
+from hgviz.gui.widgets import (
+    RETURN_KEYS,
+    Button,
+    Check,
+    Picker,
+    Words,
+    hbox,
+    keeps_key,
+    label,
+    tip,
+    vbox,
+)
 from hgviz.maps import LazyMap
 from hgviz.session import Session
 
@@ -73,8 +84,6 @@ NARROW = 420  # px
 LABEL = 76  # px that a label has at most
 SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
 TOLD = 600  # characters of a text in its tooltip
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LABELLED = re.compile(r'label:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
 
 Index = QModelIndex | QPersistentModelIndex
@@ -228,15 +237,19 @@ class RowPainter(QStyledItemDelegate):
         wide = QFontMetrics(theme.font(0.85)).horizontalAdvance(f"{len(model.items):,}")
         painter.setFont(theme.font(0.85, 600 if row.open else 400))
         painter.setPen(now.mark_text if row.open else now.secondary)
-        painter.drawText(QRect(line.left(), line.top(), wide, high), RIGHT, f"{row.place:,}")
+        painter.drawText(
+            QRect(line.left(), line.top(), wide, high), theme.TO_RIGHT, f"{row.place:,}"
+        )
         painter.setFont(theme.font(0.92))
         painter.setPen(now.text if row.open else now.secondary)
         start = line.left() + wide + 10
         if two:
             told = sentences.counted(row.item.tokens, model.unit)
-            painter.drawText(QRect(start, under.top(), under.right() - start, high), LEFT, told)
+            painter.drawText(
+                QRect(start, under.top(), under.right() - start, high), theme.TO_LEFT, told
+            )
         else:
-            painter.drawText(line, RIGHT, f"{row.item.tokens:,}")
+            painter.drawText(line, theme.TO_RIGHT, f"{row.item.tokens:,}")
         end = under.right() - (0 if two else tokens_width(model) + 10)
         if row.item.label:
             left = self._label(painter, under, end, row)
@@ -273,7 +286,7 @@ class RowPainter(QStyledItemDelegate):
                 continue
             said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, end - x)
             painter.setFont(font)
-            painter.drawText(QRect(x, box.top(), end - x, box.height()), LEFT, said)
+            painter.drawText(QRect(x, box.top(), end - x, box.height()), theme.TO_LEFT, said)
             x += metrics.horizontalAdvance(text)
 
 
@@ -451,13 +464,12 @@ class HeadPanel(View):
         for row, name in enumerate(HEADS_SHOWN):
             named, ticks, value = Words(), Ticks(), label(weight=600)
             value.setFixedWidth(VALUE)
-            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            value.setAlignment(theme.TO_RIGHT)
             ticks.told.connect(self._explain_number)
             self.lines[name] = (named, ticks, value)
             for column, one in enumerate((named, ticks, value)):
                 grid.addWidget(one, row, column)
-        self.count = label(factor=0.85, kind="secondary")
-        self.count.setWordWrap(True)
+        self.count = label(factor=0.85, kind="secondary", wrap=True)
         self._counted = ""
         column = vbox(
             self.content, self.sentence, self.evidence, margins=(PAD, 10, PAD, 8), spacing=4
@@ -571,8 +583,7 @@ class Ticks(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the ticks, darker where there are many."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             middle = self.height() / 2
             painter.setPen(QPen(now.edge, 1))
             painter.drawLine(QPointF(6, middle), QPointF(self.width() - 6, middle))
@@ -637,8 +648,6 @@ HIGH = 20  # px: a row
 STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 TAKE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 GLYPH, WORD, PANELS_VALUE = 28, 108, 44  # px: the columns beside the bar
-PANELS_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-PANELS_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True, slots=True)
@@ -745,15 +754,8 @@ class KeyList(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """With the keyboard here, Up and Down walk this list, not the keys of the map."""
-        if (
-            event.type() == QEvent.Type.ShortcutOverride
-            and isinstance(event, QKeyEvent)
-            and event.key() in (*STEPS, *TAKE)
-            and not event.modifiers()
-        ):
-            event.accept()
-            return True
-        return super().event(event)
+        own = keeps_key(event, lambda key: key.key() in (*STEPS, *TAKE) and not key.modifiers())
+        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and Down go through the rows, Enter or Space chooses the key of one."""
@@ -788,8 +790,7 @@ class KeyList(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw every row."""
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             most = max((abs(one.weight) for one in self.keys), default=1.0)
             whole = 1.0 if most <= 1.0 else most
             for row, key in enumerate(self.keys):
@@ -808,14 +809,14 @@ class KeyList(QWidget):
             glyph = QFontMetricsF(mono).elidedText(key.glyph, Qt.TextElideMode.ElideRight, room)
             painter.setFont(mono)
             painter.setPen(now.text)
-            painter.drawText(area.adjusted(2, 0, 0, 0), PANELS_LEFT, glyph)
+            painter.drawText(area.adjusted(2, 0, 0, 0), theme.TO_LEFT, glyph)
             x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
         self._word(painter, area.adjusted(x, 0, 0, 0), key, GLYPH + WORD - x - 4)
         value = QRectF(area.right() - PANELS_VALUE, area.top(), PANELS_VALUE, area.height())
         painter.setFont(theme.font(weight=600))
         painter.setPen(now.text)
         said = sentences.with_sign(key.weight, 2) if self.signed else sentences.weight(key.weight)
-        painter.drawText(value, PANELS_RIGHT, said)
+        painter.drawText(value, theme.TO_RIGHT, said)
         left = GLYPH + WORD
         bar = QRectF(left, area.center().y() - 5, max(20.0, value.left() - left - 4), 10)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -840,7 +841,7 @@ class KeyList(QWidget):
             said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, end - x))
             painter.setFont(font)
             painter.setPen(colour)
-            painter.drawText(QRectF(x, area.y(), room, area.height()), PANELS_LEFT, said)
+            painter.drawText(QRectF(x, area.y(), room, area.height()), theme.TO_LEFT, said)
             x += metrics.horizontalAdvance(said)
 
 
@@ -901,7 +902,6 @@ def _key(
 
 
 TEXTS_HIGH, LOW = 207, 2 * ROW  # px: of the list, and where there is little room
-ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 TextList = tuple[tuple[Item, ...], int, str]
 
@@ -1001,7 +1001,7 @@ class TextsPanel(View):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows lead into the list, Enter opens, Escape clears."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in ENTER:
+            if event.key() in RETURN_KEYS:
                 first = self.model.index(0) if watched is self.field else self.list.currentIndex()
                 self._take(first)
                 return True
@@ -1199,8 +1199,7 @@ class WorthRow(QAbstractButton):
         if self.worth is None:
             return
         now, facts = theme.current(), self.worth.facts
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setPen(Qt.PenStyle.NoPen)
             if self._chosen or self.underMouse():
                 painter.setBrush(now.mark_tint if self._chosen else now.hover)
@@ -1216,7 +1215,7 @@ class WorthRow(QAbstractButton):
             x = box.right() + 12
             bold = theme.font(weight=600)
             name = str(facts.head)
-            side = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            side = theme.TO_LEFT
             painter.setFont(bold)
             painter.setPen(now.mark_text if self._chosen else now.text)
             painter.drawText(QRectF(x, 2, 90, 20), side, name)
@@ -1229,7 +1228,7 @@ class WorthRow(QAbstractButton):
             painter.drawText(QRectF(x, 22, room, 18), side, role)
             painter.setFont(bold)
             painter.setPen(now.text)
-            right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            right = theme.TO_RIGHT
             painter.drawText(
                 QRectF(self.width() - WORTH_VALUE - 8, 22, WORTH_VALUE, 18),
                 right,

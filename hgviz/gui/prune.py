@@ -225,7 +225,7 @@ class HeadsView(View):
         self.undo = IconButton("undo", tr("Undo (Ctrl+Z)"))
         self.redo = IconButton("redo", tr("Redo (Ctrl+Shift+Z)"))
         self.clear = IconButton("eye", tr("Switch all heads on (Ctrl+Shift+A)"))
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        self.export = self.export_button()
         for button, action in (
             (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on"),
             (self.export, "export"),
@@ -719,8 +719,7 @@ class CurveView(View):
         self.head = PaneHead(tr(self.title), tr(NOTE))
         self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
         self.axis.chosen.connect(self._again)
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(lambda: self.asked.emit("export"))
+        self.export = self.export_button()
         self.head.add(self.axis, self.export)
         self.line: Line | None = None
         self.chart = ChartWidget(tr(self.title))

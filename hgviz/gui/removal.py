@@ -425,7 +425,7 @@ class RemoveDialog(Overlay):
         grid.setHorizontalSpacing(24)
         grid.setVerticalSpacing(6)
         grid.setColumnStretch(3, 1)
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        right = theme.TO_RIGHT
         for row, cells in enumerate(proof_rows(proof)):
             for place, words in enumerate(cells):
                 head = row == 0 or place == 0
@@ -549,6 +549,5 @@ def empty_words(layers: tuple[int, ...], spec: ModelSpec) -> str:
 
 
 def _wrapped(words: str, kind: str = "secondary") -> QLabel:
-    out = label(words, kind=kind, factor=0.92 if kind else 1.0)
-    out.setWordWrap(True)
+    out = label(words, kind=kind, factor=0.92 if kind else 1.0, wrap=True)
     return out

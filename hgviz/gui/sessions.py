@@ -88,8 +88,7 @@ class ClosingDialog(Overlay):
         super().__init__(over)
         self.body.addWidget(label(tr("Something would be lost"), factor=1.15, weight=600))
         for words in lost:
-            said = label(words)
-            said.setWordWrap(True)
+            said = label(words, wrap=True)
             self.body.addWidget(said)
         self.body.addSpacing(12)
         row = QHBoxLayout()

@@ -34,7 +34,6 @@ from hgviz.gui.tables import SORT, SortedTable
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
     Button,
-    IconButton,
     PaneHead,
     Progress,
     Segments,
@@ -216,8 +215,7 @@ class FoundView(View):
         super().__init__()
         self._draws = draws
         self.head = PaneHead(tr(self.title))
-        self.export = IconButton("export", tr("Export figure… (Ctrl+E)"))
-        self.export.clicked.connect(self._export)
+        self.export = self.export_button()
         self.head.add(self.export)
         self.head.title.setToolTip(tr(self.means))
         self.chart = ChartWidget(tr(self.title))
@@ -275,9 +273,6 @@ class FoundView(View):
             return None
         names, *rows = self._found.content.rows()
         return [[tr(str(one)) for one in names], *([_plain(one) for one in row] for row in rows)]
-
-    def _export(self) -> None:
-        self.asked.emit("export")
 
 
 class ReachedView(FoundView):
@@ -478,7 +473,7 @@ class SummaryView(View):
         self.counts = Words(factor=0.92, weight=500)
         self.counts.setToolTip(tr(MEANS["State"]))
         self.left = Words(factor=0.92, kind="secondary")
-        self.left.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.left.setAlignment(theme.TO_RIGHT)
         self.trouble = Words(kind="bad")
         self.trouble.hide()
         row = hbox(None, (self.counts, 1), (self.left, 1), spacing=16)

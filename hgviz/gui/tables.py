@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,7 @@ from hgviz.core import Integers
 from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
+from hgviz.gui.widgets import RETURN_KEYS, keeps_key
 
 if TYPE_CHECKING:
     pass
@@ -50,11 +52,9 @@ ROW = 28  # px
 ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 
 
-def walks(event: QEvent) -> bool:
-    """Whether a list keeps an arrow for its rows, which the window would take for the text."""
-    if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
-        return False
-    return event.key() in ARROWS and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+def is_own(event: QKeyEvent, keys: Collection[int] = ARROWS) -> bool:
+    """Whether a key that walks a list, and means the text elsewhere, is pressed alone."""
+    return event.key() in keys and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
 
 
 class SortedTable(QTableView):
@@ -89,7 +89,7 @@ class SortedTable(QTableView):
         self.verticalHeader().setMinimumSectionSize(ROW)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setDefaultAlignment(theme.TO_LEFT)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.selectionModel().currentRowChanged.connect(self._moved)
         self.activated.connect(self._entered)
@@ -117,10 +117,7 @@ class SortedTable(QTableView):
 
     def event(self, event: QEvent) -> bool:
         """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
-        if walks(event):
-            event.accept()
-            return True
-        return super().event(event)
+        return keeps_key(event, is_own) or super().event(event)
 
     def _moved(self, now: Index, before: Index) -> None:
         if now.isValid() and not self._quiet:
@@ -134,12 +131,9 @@ class SortedTable(QTableView):
 
 
 ROW_HEIGHT = 30  # px
-LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 KEYS = (
     Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home,
-    Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Space, *ENTER,
+    Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Space, *RETURN_KEYS,
 )  # fmt: skip
 
 Index = QModelIndex | QPersistentModelIndex
@@ -211,12 +205,7 @@ class RowTable(QTableView):
 
     def event(self, event: QEvent) -> bool:
         """Keep the keys that walk and act here from the window's shortcuts."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
-            if plain and event.key() in KEYS:
-                event.accept()
-                return True
-        return super().event(event)
+        return keeps_key(event, lambda key: is_own(key, KEYS)) or super().event(event)
 
 
 def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
@@ -320,11 +309,9 @@ class KeyList(QAbstractScrollArea):
 
     def event(self, event: QEvent) -> bool:
         """With the keyboard here, the arrows walk this list, not the menu's keys."""
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            walks = event.key() in ARROW_STEPS | PAGES and not event.modifiers()
-            event.setAccepted(walks)
-            return walks or super().event(event)
-        return super().event(event)
+        own = {**ARROW_STEPS, **PAGES}
+        plain = keeps_key(event, lambda key: key.key() in own and not key.modifiers())
+        return plain or super().event(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show that keys act here."""

@@ -512,7 +512,7 @@ def draw(
         painter.setFont(theme.font(0.92, weight))
         painter.setPen(colour)
         box = QRectF(x, top, end - x, height)
-        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.drawText(box, theme.TO_LEFT, text)
 
 
 def null_box(top: int, height: int) -> QRectF:
@@ -1242,7 +1242,7 @@ class TextRows(QWidget):
         room = LEFT - 16 - 8
         said = QFontMetricsF(font).elidedText(row.name, Qt.TextElideMode.ElideRight, room)
         box = QRectF(16, band.top(), room, band.height())
-        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, said)
+        painter.drawText(box, theme.TO_LEFT, said)
 
     def _row(self, painter: QPainter, row: TextRow, band: QRectF, first: int, last: int) -> None:
         now, ratio = theme.current(), self.devicePixelRatioF()
@@ -1251,7 +1251,7 @@ class TextRows(QWidget):
             ink.unseen(painter, span, ratio)
             painter.setFont(theme.font(0.92))
             painter.setPen(now.secondary)
-            painter.drawText(span.adjusted(10, 0, 0, 0), _MIDDLE, row.told)
+            painter.drawText(span.adjusted(10, 0, 0, 0), theme.TO_LEFT, row.told)
             return
         colours = self._colours(row, first, last)
         inks = palettes.readable(colours) if colours is not None else None
@@ -1424,9 +1424,6 @@ class TextRows(QWidget):
         """Lay out again."""
         self._lay_out()
         self.update()
-
-
-_MIDDLE = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
 
 
 def _alike(one: RowPair, other: RowPair) -> bool:

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QFontInfo,
     QGuiApplication,
     QIcon,
+    QPaintDevice,
     QPainter,
     QPalette,
     QPixmap,
@@ -181,6 +182,8 @@ def sheet(theme: Theme) -> str:
 # --- theme ----------------------------------------------------------------------------------------
 
 
+TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter  # where words stand in a box
+TO_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 SMALLEST = 11  # px: nothing is set smaller
 BODY = 13  # px: the size the design is drawn at, and the least the body has
 MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "Liberation Mono")
@@ -414,3 +417,10 @@ def wants_dark(choice: str) -> bool:
     if choice == "auto":
         return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
     return choice == "dark"
+
+
+def smooth_painter(device: QPaintDevice) -> QPainter:
+    """A painter whose lines and round shapes have smooth edges."""
+    painter = QPainter(device)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    return painter

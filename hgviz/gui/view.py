@@ -39,7 +39,18 @@ from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent
-from hgviz.gui.widgets import Button, PaneHead, Segments, Words, arrow_of, hbox, label, vbox
+from hgviz.gui.widgets import (
+    Button,
+    IconButton,
+    PaneHead,
+    Segments,
+    Words,
+    arrow_of,
+    hbox,
+    keeps_key,
+    label,
+    vbox,
+)
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
@@ -335,6 +346,12 @@ class View(QWidget):
             if pointed and "hover" in self.needs:
                 self.settle()
             put_on_clipboard(self.grab(), self.as_text())
+
+    def export_button(self) -> IconButton:
+        """Return a button that asks for the figure of this pane as a file."""
+        button = IconButton("export", tr("Export figure… (Ctrl+E)"))
+        button.clicked.connect(lambda: self.asked.emit("export"))
+        return button
 
     def start_at(self, widget: QWidget) -> None:
         """Name what gets the keyboard first. No focus proxy: what stands before it, such as the
@@ -734,8 +751,7 @@ class MapsView(View):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """On a map the arrows go where they point: the query runs down, the key across."""
         if isinstance(event, QKeyEvent):
-            if event.type() == QEvent.Type.ShortcutOverride and arrow_of(event) is not None:
-                event.accept()
+            if keeps_key(event, arrow_of):
                 return True
             if event.type() == QEvent.Type.KeyPress and self._press(event):
                 return True

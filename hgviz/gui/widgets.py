@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from PySide6.QtCore import QEvent, QMargins, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -35,6 +42,7 @@ from hgviz.gui.language import tr
 
 
 GAP = 5  # px between an icon and its words
+RETURN_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
 
 
@@ -112,9 +120,12 @@ def tip(words: str) -> str:
     return TextQt.convertFromPlainText(words) if TextQt.mightBeRichText(words) else words
 
 
-def label(text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = "") -> QLabel:
+def label(
+    text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = "", wrap: bool = False
+) -> QLabel:
     """A label that takes the room its text needs. kind: secondary, chip, key, mark, warning."""
     out = QLabel(text)
+    out.setWordWrap(wrap)
     out.setFont(theme.font(factor, weight))
     out.setTextFormat(Qt.TextFormat.PlainText)
     if kind:
@@ -370,8 +381,7 @@ class Progress(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the track and the part that is done."""
         now = theme.current()
-        with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        with theme.smooth_painter(self) as painter:
             painter.setPen(Qt.PenStyle.NoPen)
             self._bar(painter, now.hover, 1.0)
             if self._part > 0:
@@ -442,6 +452,21 @@ def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
     """A step of the query or the key, where the key pressed is an arrow alone."""
     plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
     return None if plain else ARROWS.get(Qt.Key(event.key()))
+
+
+def is_plain(event: QKeyEvent) -> bool:
+    """Whether a key is pressed alone or with Shift, on whichever part of the keyboard."""
+    shift, keypad = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.KeypadModifier
+    return not event.modifiers() & ~(shift | keypad)
+
+
+def keeps_key(event: QEvent, wanted: Callable[[QKeyEvent], object]) -> bool:
+    """Whether a widget keeps a key that it wants, which the window takes for a shortcut else."""
+    shortcut = event.type() == QEvent.Type.ShortcutOverride
+    if isinstance(event, QKeyEvent) and shortcut and wanted(event):
+        event.accept()
+        return True
+    return False
 
 
 def turns_along(event: QWheelEvent) -> float:

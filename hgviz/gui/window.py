@@ -45,6 +45,8 @@ from hgviz.gui.widgets import (
     StatusLine,
     Words,
     hbox,
+    is_plain,
+    keeps_key,
     line,
     tip,
     vbox,
@@ -171,7 +173,7 @@ class Window(QMainWindow):
         self.setCentralWidget(middle)
         self.chosen_words = StatusLine(factor=0.92, kind="secondary")
         self.made_words = Words(factor=0.92, kind="secondary")
-        self.made_words.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.made_words.setAlignment(theme.TO_RIGHT)
         bar = self.statusBar()
         bar.setFixedHeight(26)
         bar.setSizeGripEnabled(False)
@@ -228,15 +230,7 @@ class Window(QMainWindow):
 
     def event(self, event: QEvent) -> bool:
         """Keep plain keys for the field that has the keyboard."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            plain = not event.modifiers() & ~(
-                Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
-            )
-            function_key = Qt.Key.Key_F1 <= event.key() <= Qt.Key.Key_F35
-            if plain and not function_key and isinstance(QApplication.focusWidget(), TYPING):
-                event.accept()
-                return True
-        return super().event(event)
+        return keeps_key(event, _is_typed) or super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Say once when the first frame is painted: that is, when this round of events is over."""
@@ -270,6 +264,13 @@ class Window(QMainWindow):
         self.dropped.emit(paths)
 
 
+def _is_typed(event: QKeyEvent) -> bool:
+    """Whether a key types into the field that has the keyboard."""
+    function_key = Qt.Key.Key_F1 <= event.key() <= Qt.Key.Key_F35
+    typing = isinstance(QApplication.focusWidget(), TYPING)
+    return is_plain(event) and not function_key and typing
+
+
 class Toolbar(QFrame):
     """44 px: Open, the checkpoint, the modes in the middle, the search field, the theme."""
 
@@ -288,7 +289,7 @@ class Toolbar(QFrame):
         self.finder = self._button("find", tr(FIND), "search", kind="find")
         self.finder.setFont(theme.font())
         self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
-        keys.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        keys.setAlignment(theme.TO_RIGHT)
         keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         hbox(self.finder, keys, margins=(0, 0, 10, 0), spacing=-1)
         self.theme = IconButton("moon", tr("Dark theme"))
