@@ -12,14 +12,15 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.analysis.heads import HeadFacts, applying
+from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
-from hgviz.gui import sentences, theme, values
+from hgviz.gui import sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
 from hgviz.gui.headgrid import Glass, HeadCard, Scene
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT
 from hgviz.gui.sentences import explained, measured, metric_name
+from hgviz.gui.tables import Table
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
 
@@ -289,7 +290,7 @@ class HourglassView(View):
     def as_table(self) -> list[list[str]] | None:
         """One row for each head, with the numbers of its card and of its colour."""
         thumbs = self._picture.thumbs if self._picture is not None else {}
-        return values.of_heads(self.session, thumbs) if self.session is not None else None
+        return head_table(self.session, thumbs) if self.session is not None else None
 
     export_wanted = Signal()  # the map of the head that is chosen
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
@@ -425,6 +426,29 @@ class HourglassView(View):
             self.export_wanted.emit()
         elif what == "copy":
             QApplication.clipboard().setPixmap(self.grab())
+
+
+def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
+    """Every head of a model: its level, what it does, and the numbers on its card and of its
+    colour."""
+    spec = session.spec
+    if spec is None:
+        return None
+    unit = session.capture.main.unit if session.capture is not None else "letter"
+    facts = session.habits.facts if session.habits is not None else session.facts
+    shade = [session.shade] if session.shade in METRICS else []
+    metrics = dict.fromkeys(("focus", "entropy", *shade))
+    out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]
+    for head in spec.heads:
+        known, small = facts.get(head), thumbs.get(head)
+        numbers = dict(known.metrics) if known is not None else {}
+        if small is not None:
+            numbers.setdefault("focus", small.focus)
+        role = tr(known.role) if known is not None else "" if small else tr("not captured yet")
+        values = (numbers.get(one, np.nan) for one in metrics)
+        cells = ("" if np.isnan(value) else repr(float(value)) for value in values)
+        out.append([str(head), sentences.ends(spec, head.layer), role, *cells])
+    return out
 
 
 def _pictures(

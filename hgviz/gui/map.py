@@ -15,12 +15,14 @@ from hgviz.core import Capture, Floats, HeadId, Integers, Selection, Step, Task,
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap as sayings
-from hgviz.gui import sentences, theme, values
-from hgviz.gui.grid import banded, rule_of, seen
+from hgviz.gui import sentences, theme
+from hgviz.gui import tiles as tiling
+from hgviz.gui.grid import Viewport, banded, rule_of, seen
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, Scene
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Opened, Opener
+from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, MapsView, View, plain, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, keeps_key, label, tip, vbox
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 # --- map ------------------------------------------------------------------------------------------
 
 
+CELL = ("Query", "Query token", "Key", "Key token", "Weight")  # columns of a table of values
 LEAST_ROLE = 48  # px of a chip: less than this says nothing
 CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
@@ -194,8 +197,8 @@ class MapView(MapsView):
             return None
         query, found = session.selection.query, None
         if query is not None:
-            found = values.of_row(opened, opened.grid.capture.row(opened.head.layer, query))
-        return found or values.of_cells(opened, self.tiles, view)
+            found = row_table(opened, opened.grid.capture.row(opened.head.layer, query))
+        return found or cell_table(opened, self.tiles, view)
 
     @property
     def zoomed(self) -> bool:
@@ -367,6 +370,43 @@ class MapView(MapsView):
     def _show_whole(self, whole: bool) -> None:
         self._whole = whole
         self.refresh()
+
+
+def row_table(opened: Opened, row: int) -> Table | None:
+    """The weights of one row of a whole map on every key that it sees; None until it was read."""
+    weights = opened.rows.get(row)
+    if weights is None:
+        return None
+    queries, keys = opened.grid.queries, opened.grid.keys
+    cells = np.arange(len(weights))
+    rule = rule_of(opened.grid.capture, opened.head)
+    there = seen(rule, np.array([[row, row + 1]]), np.stack([cells, cells + 1], axis=1))[0]
+    query = str(row), queries.glyph(row)
+    return [
+        [tr(one) for one in CELL],
+        *(
+            [*query, str(at), keys.glyph(at), str(weights[at])]
+            for at in np.flatnonzero(there).tolist()
+        ),
+    ]
+
+
+def cell_table(opened: Opened, tiles: Tiles, view: Viewport) -> Table:
+    """The cells on screen; several that share a pixel are 0:4, with their largest weight."""
+    values = tiling.compose(tiles, opened.source, view)
+    hidden = tiling.unseen(opened.source, view)
+    rows, columns = tiling.ranges(view.down), tiling.ranges(view.across)
+    out, grid = [[tr(one) for one in CELL]], opened.grid
+    for i in range(len(rows)):
+        for j in range(len(columns)):
+            first = grid.whole(int(rows[i, 0]), int(columns[j, 0]))
+            last = grid.whole(int(rows[i, 1]) - 1, int(columns[j, 1]) - 1)
+            if hidden[i, j] or first is None or np.isnan(values[i, j]):
+                continue
+            query, key = (span(*one) for one in zip(first, last or first, strict=True))
+            glyphs = grid.queries.glyph(first[0]), grid.keys.glyph(first[1])
+            out.append([query, glyphs[0], key, glyphs[1], str(values[i, j])])
+    return out
 
 
 def _one(cell: int) -> Integers:

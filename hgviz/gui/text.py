@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -14,9 +14,10 @@ from PySide6.QtWidgets import QWidget
 from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, HeadId, Integers, Selection, Task
 from hgviz.figures.spec import Spec
-from hgviz.gui import sentences, values
+from hgviz.gui import sentences
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
+from hgviz.gui.tables import Table
 from hgviz.gui.textrows import LEFT, Line, Passage, Strip, Tokens, Wish, passages, segment_ends
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
@@ -209,7 +210,7 @@ class TextStrip(View):
 
     def as_table(self) -> list[list[str]] | None:
         """One row for each token, with its weight in every row of the strip."""
-        return values.of_passages(self._shown.passages) if self._shown is not None else None
+        return passage_table(self._shown.passages) if self._shown is not None else None
 
     def show_legend(self, there: bool) -> None:
         """Show or hide the legend, for which a low strip has no room."""
@@ -338,6 +339,35 @@ class TextStrip(View):
 def _shown(capture: Capture, wish: Wish) -> Task[Shown]:
     found = yield from passages(capture, wish)
     return Shown(capture, found, wish.display, segment_ends(capture))
+
+
+def passage_table(passages: Sequence[Passage]) -> Table:
+    """One row for each token of each text, with the weight of the cell that it is in, level by
+    level."""
+    heads = [
+        (passage, line)
+        for passage in passages
+        for line in passage.lines
+        if line.weights is not None
+    ]
+    names = [
+        " ".join(filter(None, (line.level, tr("head {head}", head=line.head)))) for _, line in heads
+    ]
+    out = [[tr("Text"), tr("Position"), tr("Token"), *names]]
+    for number, passage in enumerate(passages, 1):
+        for token in range(len(passage.prompt)):
+            weights = (_weight(line, token) if of is passage else "" for of, line in heads)
+            name = sentences.name(passage.prompt, token)
+            out.append([str(number), str(token), name, *weights])
+    return out
+
+
+def _weight(line: Line, token: int) -> str:
+    """What the cell that a token is in gets; "" where the query does not see it."""
+    cell = line.cell(token)
+    if cell is None or line.weights is None or (line.seen is not None and not line.seen[cell]):
+        return ""
+    return str(line.weights[cell])
 
 
 def _told(passage: Passage) -> str:
