@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
 from hgviz.errors import LabelError
-from hgviz.gui import dialogs, runs, sources, trials
+from hgviz.gui import dialogs, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
 from hgviz.gui.actions import ACTIONS
@@ -32,7 +32,6 @@ from hgviz.gui.jobs import GOING, Lanes, Working
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.removal import REMOVE, Removing
-from hgviz.gui.runs import Model, Watching
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.sessions import (
     IDS,
@@ -47,6 +46,7 @@ from hgviz.gui.sessions import (
 )
 from hgviz.gui.sides import BESIDE, CompareDialog, Comparing
 from hgviz.gui.sources import Capturing, Prompting, UnreadError
+from hgviz.gui.studyruns import Model, Watching
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.resources import resource
@@ -784,11 +784,11 @@ class Commands(ExportCommands):
         one = chosen(self.session)
         if one is None or self.session.sweep is None or one.state != "done":
             return
-        sides = runs.models_of(self.session.sweep, one.cell)
+        sides = studyruns.models_of(self.session.sweep, one.cell)
         gone = [side for side in sides if not Path(side.path).exists()]
         # what was measured says itself what it lacks
         if gone and one.cell.work not in ("measure", "curve"):
-            self.show_error(runs.not_there(gone[0].name, gone[0].path))
+            self.show_error(studyruns.not_there(gone[0].name, gone[0].path))
             return
         ways = {
             "train": self._open_trained, "score": self._open_scored,
@@ -801,7 +801,7 @@ class Commands(ExportCommands):
         self._open_model(one, sides[0], mode="inspect")
 
     def _open_scored(self, one: Standing, sides: list[Model]) -> None:
-        model, data = sides[0], runs.data_of(one.cell)
+        model, data = sides[0], studyruns.data_of(one.cell)
         if model.activation or not Path(data).exists():
             self._open_model(one, model, mode="prune")
         else:
@@ -812,7 +812,7 @@ class Commands(ExportCommands):
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
         task = _told(self.session.sweep, one)
-        title = tr("Opening {name}", name=runs.where(one.cell))
+        title = tr("Opening {name}", name=studyruns.where(one.cell))
         self.working.start(self.lanes.files, "open", title, task, self._united)
 
     def _united(self, study: Study) -> None:
@@ -975,9 +975,9 @@ def chosen(session: Session) -> Standing | None:
 
 def _text(one: Standing) -> Task[str]:
     yield Step(0, 1, "reading a text")
-    return runs.text_of(one.cell)
+    return studyruns.text_of(one.cell)
 
 
 def _told(sweep: Any, one: Standing) -> Task[Study]:
     yield Step(0, 1, "reading what was measured")
-    return runs.united_study(sweep, one.cell)
+    return studyruns.united_study(sweep, one.cell)

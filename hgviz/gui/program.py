@@ -29,11 +29,11 @@ from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, Laying
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
-from hgviz.gui.runs import line_of, trained_as
 from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted, with_sign
 from hgviz.gui.sessions import RecentMenu, Recovery, last
 from hgviz.gui.sides import Told, sides_of
+from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
 from hgviz.gui.window import Window

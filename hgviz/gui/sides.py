@@ -39,9 +39,9 @@ from hgviz.gui import sentences, sources, theme
 from hgviz.gui.dialogs import LARGEST, Overlay, Reads, ctrl_return
 from hgviz.gui.jobs import GOING, Lanes, OnError, Working
 from hgviz.gui.language import tr
-from hgviz.gui.runs import trained_as
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted, named, percent
+from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox
 from hgviz.session import Session, Work

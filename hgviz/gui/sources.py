@@ -46,7 +46,6 @@ from hgviz.gui.dialogs import (
 from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words, layer_words
 from hgviz.gui.jobs import Lanes, OnError, Working
 from hgviz.gui.language import tr
-from hgviz.gui.runs import trained_as
 from hgviz.gui.samples import (
     CHOSEN,
     CLASSIFIERS,
@@ -58,6 +57,7 @@ from hgviz.gui.samples import (
     name_of,
 )
 from hgviz.gui.sentences import counted
+from hgviz.gui.studyruns import trained_as
 from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.resources import resource
 from hgviz.session import Session, clearest, places, saved, strongest_key

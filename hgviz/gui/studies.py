@@ -25,11 +25,11 @@ from PySide6.QtWidgets import (
 from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
-from hgviz.gui import runs, theme
+from hgviz.gui import studyruns, theme
 from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Entry, Plot, Points
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
-from hgviz.gui.runs import COUNTS, MEANS, STATES, called, share
+from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
 from hgviz.gui.tables import SORT, SortedTable
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
@@ -117,8 +117,8 @@ class CellView(View):
     def draw(self, result: Standing) -> None:
         """Say all of it."""
         cell = result.cell
-        self.place.setText(runs.name(cell))
-        rows = runs.facts(result)
+        self.place.setText(studyruns.name(cell))
+        rows = studyruns.facts(result)
         while len(self._facts) < len(rows):
             self._add_row()
         for number, (name, words) in enumerate(self._facts):
@@ -127,8 +127,8 @@ class CellView(View):
             words.setText(said[1])
             for one in (name, words):
                 one.setVisible(number < len(rows))
-                one.setToolTip(runs.explained(said[0], cell.work))
-        self.open.setText(tr(runs.OPENS.get(cell.work, "Open")))
+                one.setToolTip(studyruns.explained(said[0], cell.work))
+        self.open.setText(tr(studyruns.OPENS.get(cell.work, "Open")))
         self.open.setVisible(result.state not in ("failed", "blocked"))
         self.open.setEnabled(result.state == "done")
         self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
@@ -144,15 +144,15 @@ class CellView(View):
         one = chosen(self.session) if self.session is not None else None
         if one is None:
             return ""
-        rows = [f"{tr(name)}: {words}" for name, words in runs.facts(one)]
-        return "\n".join([runs.name(one.cell), *rows])
+        rows = [f"{tr(name)}: {words}" for name, words in studyruns.facts(one)]
+        return "\n".join([studyruns.name(one.cell), *rows])
 
     def as_table(self) -> list[list[str]] | None:
         """What is known of it, a fact a row."""
         one = chosen(self.session) if self.session is not None else None
         if one is None:
             return None
-        rows = zip(runs.VALUES, runs.values(one), strict=True)
+        rows = zip(studyruns.VALUES, studyruns.values(one), strict=True)
         return [[tr("Fact"), tr("Value")], *([tr(name), said] for name, said in rows if said)]
 
     def _add_row(self) -> None:
@@ -627,8 +627,8 @@ class CellTable(SortedTable):
 
     def table(self) -> list[list[str]]:
         """The values of all cells in the order that is shown, the names of columns first."""
-        rows = (runs.values(self.rows.standings[at]) for at in self.order)
-        return [[*map(tr, runs.VALUES)], *rows]
+        rows = (studyruns.values(self.rows.standings[at]) for at in self.order)
+        return [[*map(tr, studyruns.VALUES)], *rows]
 
     def _walked(self, number: int) -> None:
         self.picked.emit(self.rows.standings[number].cell.key)
@@ -671,7 +671,7 @@ class Rows(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.ToolTipRole:
-            return runs.explained(COLUMNS[section])
+            return studyruns.explained(COLUMNS[section])
         return tr(COLUMNS[section]) if role == Qt.ItemDataRole.DisplayRole else None
 
     def data(self, index: Any, role: int = 0) -> Any:
@@ -703,18 +703,18 @@ class Rows(QAbstractTableModel):
 def _word(one: Standing, column: int) -> str:
     place, name = one.cell.place, COLUMNS[column]
     if name in ("Data", "Model", "Activation", "Seed"):
-        return runs.called(place.get(name.lower(), ""))
+        return studyruns.called(place.get(name.lower(), ""))
     if name == "Kind":
-        return runs.kind(one.cell.work)
+        return studyruns.kind(one.cell.work)
     if name == "Method":
-        return runs.sub(one.cell)
+        return studyruns.sub(one.cell)
     if name == "State":
-        return runs.stands(one)
+        return studyruns.stands(one)
     if name == "Found":
-        return runs.value(one)
+        return studyruns.value(one)
     if name == "Took":
-        return runs.seconds(one.seconds)
-    return one.host if name == "On" else runs.why(one)
+        return studyruns.seconds(one.seconds)
+    return one.host if name == "On" else studyruns.why(one)
 
 
 # --- page -----------------------------------------------------------------------------------------

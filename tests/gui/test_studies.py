@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import finish
-from hgviz.gui import runs, sources
+from hgviz.gui import sources, studyruns
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.help import find
 from hgviz.gui.samples import FIRST
@@ -131,8 +131,8 @@ def show(program, folder):
 @pytest.fixture
 def impatient(monkeypatch):
     """Looks follow each other at once."""
-    monkeypatch.setattr(runs, "OFTEN", 0.02)
-    monkeypatch.setattr(runs, "SELDOM", 0.02)
+    monkeypatch.setattr(studyruns, "OFTEN", 0.02)
+    monkeypatch.setattr(studyruns, "SELDOM", 0.02)
 
 
 def key_of(session, work, **place):
@@ -232,8 +232,8 @@ def test_the_command_that_runs_the_study_is_copied(studied):
 
 def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient, monkeypatch):
     looks = []
-    look = runs.tasks.sweep_at
-    monkeypatch.setattr(runs.tasks, "sweep_at",
+    look = studyruns.tasks.sweep_at
+    monkeypatch.setattr(studyruns.tasks, "sweep_at",
                         lambda *given: looks.append(1) or look(*given))  # fmt: skip
     studied.session.put(mode="inspect")
     until(lambda: not studied.lanes.watch.jobs)
@@ -341,8 +341,8 @@ def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studi
     trained = replace(capture.spec, name=one.key)
     assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"
     kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
-    assert runs.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
-    assert runs.trained_as(None, one.key) == ""
+    assert studyruns.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
+    assert studyruns.trained_as(None, one.key) == ""
 
 
 def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):
@@ -358,17 +358,17 @@ def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_
 
 def test_what_cells_found_is_said_in_words():
     by = {one.work: Standing(one, "done", found_by(one), seconds=75.0) for one in planned()}
-    assert runs.value(by["score"]).startswith("accuracy 84.0")
-    assert runs.value(by["measure"]) == "4 heads on 8 examples"
-    assert "to 50.0" in runs.value(by["curve"])
-    assert runs.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
-    assert ("Took", "75 s") in runs.facts(by["train"])
+    assert studyruns.value(by["score"]).startswith("accuracy 84.0")
+    assert studyruns.value(by["measure"]) == "4 heads on 8 examples"
+    assert "to 50.0" in studyruns.value(by["curve"])
+    assert studyruns.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
+    assert ("Took", "75 s") in studyruns.facts(by["train"])
 
 
 @pytest.mark.parametrize("found", [{}, {"metric": 3}, {"curves": []}, {"answers": None}])
 def test_results_of_another_version_are_shown_without_what_they_lack(found):
     for one in planned():
-        assert runs.value(Standing(one, "done", found)) == ""
+        assert studyruns.value(Standing(one, "done", found)) == ""
 
 
 # --- the page of a study as tables, and what its facts are ----------------------------------------
