@@ -7,12 +7,11 @@ from string import Template
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
     QHelpEvent,
-    QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -36,13 +35,13 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import Opened, Opener
 from hgviz.gui.sentences import Cited, explanation
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import View, plain
-from hgviz.gui.widgets import PaneHead, Picker, arrow_of, hbox, keeps_key, label, vbox
+from hgviz.gui.view import MapsView, plain
+from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
 from hgviz.recipe import FUSES, Fuse, Recipe
-from hgviz.session import Session, step_token
+from hgviz.session import Session
 
 if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes
+    pass
 
 # --- composed -------------------------------------------------------------------------------------
 
@@ -544,7 +543,7 @@ ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the n
 NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
 
 
-class AcrossView(View):
+class AcrossView(MapsView):
     """All maps of a capture as one, for any choice of how; the answer looked at in detail."""
 
     name, title = "across", "Across levels"
@@ -560,7 +559,6 @@ class AcrossView(View):
         self._across: Across | None = None
         self._names: tuple[Names, Names] | None = None
         self._texts: tuple[Capture, Texts] | None = None
-        self._pointed: tuple[int, int] | None = None
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._kept.opener)
@@ -587,16 +585,6 @@ class AcrossView(View):
         self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
-
-    def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen, and read tiles off the GUI thread."""
-        super().bind(session, lanes)
-        self._supply.start(lanes, self.show_error)
-
-    def unbind(self) -> None:
-        """Stop listening and reading."""
-        super().unbind()
-        self._supply.stop()
 
     def request(self, session: Session) -> Task[Across] | None:
         """Compose the row of the answer, then all of them."""
@@ -652,15 +640,6 @@ class AcrossView(View):
     def as_table(self) -> list[list[str]] | None:
         """The answer looked at, token by token, as the bars have it."""
         return self.bars.table() if self._across is not None and self.bars.lanes else None
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether some of the map is off the pane."""
-        return self.canvas.view is not None and not self.canvas.view.whole
-
-    def fit(self) -> None:
-        """The whole map."""
-        self.canvas.fit()
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""
@@ -797,25 +776,12 @@ class AcrossView(View):
         inside = column >= before if of_main else column < before
         return row, (column - before * of_main) if inside else None
 
-    def _choose(self, selection: Selection) -> None:
-        assert self.session is not None
-        self._pointed = None
-        self.session.put(hover=None, selection=selection)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """On the map and its bars the arrows go where they point; Esc lets go of the key."""
-        if isinstance(event, QKeyEvent) and self.session is not None:
-            arrow = arrow_of(event)
-            if keeps_key(event, arrow_of):
-                return True
-            if event.type() == QEvent.Type.KeyPress and arrow is not None:
-                self._choose(step_token(self.session, *arrow))
-                return True
-            escape = event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
-            if escape and self.session.selection.key is not None:
-                self._choose(replace(self.session.selection, key=None))
-                return True
-        return super().eventFilter(watched, event)
+    def _escape(self, session: Session) -> bool:
+        """Let go of the key."""
+        if session.selection.key is None:
+            return False
+        self._choose(replace(session.selection, key=None))
+        return True
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where it is narrow or low the map comes first."""

@@ -28,6 +28,7 @@ from hgviz.gui import theme
 from hgviz.gui.ink import CellCard, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.theme import faint
+from hgviz.gui.view import View
 from hgviz.gui.widgets import RETURN_KEYS, keeps_key
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, even_ticks
 
@@ -1230,3 +1231,18 @@ class ChartWidget(QWidget):
         super().focusOutEvent(event)
         self._go(None)
         self._annotate()
+
+
+class ChartView(View):
+    """A view of one chart."""
+
+    chart: ChartWidget
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether only a part of a plot is on screen."""
+        return self.chart.zoomed
+
+    def fit(self) -> None:
+        """Show all of every plot."""
+        self.chart.reset()

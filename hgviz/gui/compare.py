@@ -26,7 +26,7 @@ from hgviz.gui import textrows as rowpair
 from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Names as Names_grid
 from hgviz.gui.grid import Viewport, seen
-from hgviz.gui.heatmap import QUICK, Feed, Trio
+from hgviz.gui.heatmap import QUICK, PairSupply, Trio
 from hgviz.gui.ink import Cross, Scene, faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Compared, Comparer
@@ -398,9 +398,9 @@ class CompareView(MapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.tiles = Tiles()
-        self.trio = Trio(self.tiles)
+        self.canvas = self.trio = Trio(self.tiles)
         self._comparer = Comparer(self.tiles)
-        self._feed = Feed(self.tiles, self.trio.panes)
+        self._supply = PairSupply(self.tiles, self.trio.panes)
         self._compared: Compared | None = None
         self._build()
 
@@ -433,9 +433,9 @@ class CompareView(MapsView):
             one.clicked.connect(self._click)
             one.installEventFilter(self)
         self.trio.moved.connect(self._fetch)
-        self._feed.outgrown.connect(self._present)
-        self._feed.added_up.connect(self._present)
-        self._feed.came.connect(self._say_share)
+        self._supply.outgrown.connect(self._present)
+        self._supply.added_up.connect(self._present)
+        self._supply.came.connect(self._say_share)
         self.start_at(self.trio.panes[0])
 
     def seat(self, a: QWidget, b: QWidget) -> None:
@@ -457,13 +457,11 @@ class CompareView(MapsView):
     def bind(self, session: Session, lanes: Lanes) -> None:
         """Listen, and show the scale in use."""
         super().bind(session, lanes)
-        self._feed.start(lanes, self.show_error)
         self.scale.choose(session.display.scale)
 
     def unbind(self) -> None:
         """Stop listening and reading."""
         super().unbind()
-        self._feed.stop()
         self.trio.blink(False)
 
     def request(self, session: Session) -> Task[Compared] | None:
@@ -498,7 +496,7 @@ class CompareView(MapsView):
             self._present()
         elif name in ("capture", "beside"):
             self._pointed = self._compared = None
-            self._feed.forget()
+            self._supply.forget()
 
     def figure(self, session: Session) -> Spec | None:
         """The same maps on paper."""
@@ -510,15 +508,6 @@ class CompareView(MapsView):
         """The weights of the cells on screen, of A, B and A − B."""
         compared, view = self._compared, self.trio.view
         return of_maps(compared, self.tiles, view) if compared and view else None
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether some of the map is off the pane."""
-        return self.trio.view is not None and not self.trio.view.whole
-
-    def fit(self) -> None:
-        """The whole maps."""
-        self.trio.fit()
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""
@@ -536,7 +525,7 @@ class CompareView(MapsView):
     def _fetch(self) -> None:
         """Have the tiles read that the screen lacks."""
         if self._compared is not None and self.isVisible():
-            self._feed.want(self._compared)
+            self._supply.want(self._compared)
             self._say_share()
 
     def _present(self) -> None:

@@ -40,11 +40,10 @@ from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import sentences, theme
-from hgviz.gui.charts import Axis, Chart, ChartWidget, Entry, Plot, Points
+from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Entry, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Cited, explained, explanation, measured, metric_name
 from hgviz.gui.tables import SORT, SortedTable, is_own
-from hgviz.gui.view import View
 from hgviz.gui.widgets import (
     Button,
     PaneHead,
@@ -462,7 +461,7 @@ class Known:
         return self.whole and scope == self.scope and self.capture.maps is capture.maps
 
 
-class HeadsView(View):
+class HeadsView(ChartView):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
     name: ClassVar[str] = "heads"
@@ -508,7 +507,7 @@ class HeadsView(View):
         for said, one in ((tr("Across"), self.across), (tr("Up"), self.up)):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
-        self.picture = ChartWidget(tr("Heads over two metrics"))
+        self.picture = self.chart = ChartWidget(tr("Heads over two metrics"))
         self.table, self.deeds = HeadsTable(), Deeds()
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
@@ -588,15 +587,6 @@ class HeadsView(View):
             return None
         metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
         return Spec("profile", session.selection, metrics=metrics)
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether only a part of the points is on screen."""
-        return self.picture.zoomed
-
-    def fit(self) -> None:
-        """Show all points."""
-        self.picture.reset()
 
     def as_text(self) -> str:
         """The table, in full."""

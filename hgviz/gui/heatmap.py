@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -771,20 +771,21 @@ QUICK = 2  # zooms up to which is computed ahead; above, only what is stored is 
 AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen what is stored
 
 
-class Supply(QObject):
-    """Keeps a canvas in tiles. None of it waits: what comes is shown when it is there."""
+class TileSupply(QObject):
+    """Keeps canvases in tiles. None of it waits: what comes is shown when it is there."""
 
     outgrown = Signal()  # weights are larger than the colours allowed for
     came = Signal()  # more was read
     added_up = Signal()  # what the rows add up to is known
+    _came: Callable[[list[Part]], None]  # parts of tiles were read
+    _look_ahead: Callable[[], None]  # nobody moved for a while: read what may be seen next
 
-    def __init__(self, canvas: Canvas, opener: Opener) -> None:
-        super().__init__(canvas)
-        self._canvas, self._opener = canvas, opener
-        self._opened: Opened | None = None
+    def __init__(self, cache: Tiles, parent: QObject) -> None:
+        super().__init__(parent)
+        self.cache = cache
+        self._opened: Any = None
         self._screen: tuple[object, ...] = ()  # what was asked for last,
         self._ahead = False  # and whether more than that
-        self._left: Source | None = None  # what came of it was not painted any more
         self._lanes: Lanes | None = None
         self._readers: Readers | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST)
@@ -793,7 +794,7 @@ class Supply(QObject):
     def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
         """Read off the GUI thread from now on."""
         self._lanes, self._on_error = lanes, on_error
-        self._readers = Readers(self._canvas.cache, lanes.bridge.post, self._came, on_error)
+        self._readers = Readers(self.cache, lanes.bridge.post, self._came, on_error)
 
     def stop(self) -> None:
         """Wait for what is being read; nothing comes any more."""
@@ -803,6 +804,35 @@ class Supply(QObject):
             for lane in (self._lanes.map, self._lanes.files):
                 lane.cancel(self._key)
         self._readers, self._opened = None, None
+
+    @property
+    def _key(self) -> str:
+        return f"supply {id(self)}"
+
+    def _add_up(self, opened: Opened | Compared) -> None:
+        assert self._lanes is not None
+        self._lanes.files.submit(
+            self._key, "Map", opened.add_up(), on_done=self._added_up,
+            on_error=self._on_error, post=self._lanes.bridge.post,
+        )  # fmt: skip
+
+    def _added_up(self, result: None) -> None:
+        self.added_up.emit()
+
+    def _saw(self, opened: Opened | Compared, parts: list[Part]) -> None:
+        """Say so where a tile that came has larger weights than were known."""
+        larger = [opened.saw(self.cache, one.key) for one in parts]  # every one of them
+        if any(larger):
+            self.outgrown.emit()
+
+
+class Supply(TileSupply):
+    """Keeps the canvas of one head in tiles."""
+
+    def __init__(self, canvas: Canvas, opener: Opener) -> None:
+        super().__init__(canvas.cache, canvas)
+        self._canvas, self._opener = canvas, opener
+        self._left: Source | None = None  # what came of it was not painted any more
 
     def want(self, opened: Opened, hurry: bool = False) -> None:
         """Have the tiles read that the screen lacks; whatever was on order is forgotten.
@@ -818,10 +848,7 @@ class Supply(QObject):
                 self._canvas.compose(afresh=True)  # come back to before another one was shown
             self._lanes.files.cancel(self._key)
             if opened.unfinished:
-                self._lanes.files.submit(
-                    self._key, "Map", opened.add_up(), on_done=self._added_up,
-                    on_error=self._on_error, post=self._lanes.bridge.post,
-                )  # fmt: skip
+                self._add_up(opened)
         view = self._canvas.view
         screen = () if view is None else (hurry, *tiles.screen(opened.source, view))
         if screen != self._screen or self._ahead:
@@ -832,7 +859,7 @@ class Supply(QObject):
     @property
     def at_hand(self) -> bool:
         """Whether what is read in a moment is there: all of a screen, or what is stored of it."""
-        cache, view = self._canvas.cache, self._canvas.view
+        cache, view = self.cache, self._canvas.view
         if self._opened is None or view is None:
             return False
         lacking = cache.lacking(self._opened.source, view)
@@ -840,16 +867,12 @@ class Supply(QObject):
             return not lacking
         return next(cache.sketches(lacking), None) is None
 
-    @property
-    def _key(self) -> str:
-        return f"supply {id(self)}"
-
     def _read(self, beside: list[Opened], hurry: bool = False) -> None:
         """What is on screen first, then around it, then the same part of other heads; in a hurry
         what is on screen alone.
         """
         self._ahead = bool(beside)
-        cache, view = self._canvas.cache, self._canvas.view
+        cache, view = self.cache, self._canvas.view
         if self._readers is None or self._opened is None or view is None:
             return
         source = self._opened.source
@@ -888,55 +911,26 @@ class Supply(QObject):
             self._left = scene.source
         self.came.emit()
         if opened is not None:
-            larger = [opened.saw(self._canvas.cache, one.key) for one in parts]  # every one of them
-            if any(larger):
-                self.outgrown.emit()
-
-    def _added_up(self, result: None) -> None:
-        self.added_up.emit()
+            self._saw(opened, parts)
 
 
 # --- feed -----------------------------------------------------------------------------------------
 
 
-class Feed(QObject):
+class PairSupply(TileSupply):
     """Keeps three canvases in tiles: A and B first, for of these A − B is made where they are."""
 
-    outgrown = Signal()  # weights are larger than the colours allowed for
-    came = Signal()  # more was read
-    added_up = Signal()  # what the rows add up to is known
-
     def __init__(self, cache: Tiles, canvases: Sequence[Canvas]) -> None:
-        super().__init__(canvases[0])
-        self.cache, self._canvases = cache, canvases
-        self._compared: Compared | None = None
-        self._screen: tuple[object, ...] = ()
-        self._ahead = False
+        super().__init__(cache, canvases[0])
+        self._canvases = canvases
         self._adding = False  # or added up
-        self._lanes: Lanes | None = None
-        self._readers: Readers | None = None
-        self._rest = QTimer(self, singleShot=True, interval=REST)
-        self._rest.timeout.connect(self._look_ahead)
-
-    def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
-        """Read off the GUI thread from now on."""
-        self._lanes, self._on_error = lanes, on_error
-        self._readers = Readers(self.cache, lanes.bridge.post, self._came, on_error)
-
-    def stop(self) -> None:
-        """Wait for what is being read; nothing comes any more."""
-        self._rest.stop()
-        if self._readers is not None and self._lanes is not None:
-            self._readers.close()
-            self._lanes.files.cancel(self._key)
-        self._readers, self._compared = None, None
 
     def want(self, compared: Compared) -> None:
         """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
         if self._readers is None or self._lanes is None:
             return
-        if compared is not self._compared:
-            self._compared, self._screen = compared, ()
+        if compared is not self._opened:
+            self._opened, self._screen = compared, ()
             self._lanes.files.cancel(self._key)
             self._adding = compared.masses is not None
         view = self._canvases[0].view
@@ -946,39 +940,32 @@ class Feed(QObject):
         if screen != self._screen or self._ahead:
             self._screen = screen
             self._read(ahead=False)
-        self._add_up()
+        self._add_up_exact()
         self._rest.start()
 
-    def _add_up(self) -> None:
+    def _add_up_exact(self) -> None:
         """Once the screen is exact: sums take as long as the whole difference."""
-        if self._adding or self._compared is None or self._lanes is None:
+        if self._adding or self._opened is None or self._lanes is None:
             return
-        if all(one.quality == "exact" for one in self._canvases[: len(self._compared.shown)]):
+        if all(one.quality == "exact" for one in self._canvases[: len(self._opened.shown)]):
             self._adding = True
-            self._lanes.files.submit(
-                self._key, "Compare", self._compared.add_up(), on_done=self._summed,
-                on_error=self._on_error, post=self._lanes.bridge.post,
-            )  # fmt: skip
+            self._add_up(self._opened)
 
     def forget(self) -> None:
         """Nothing is compared any more."""
-        self._compared, self._screen = None, ()
+        self._opened, self._screen = None, ()
         self._rest.stop()
         if self._readers is not None and self._lanes is not None:
             self._readers.want(iter(()))
             self._lanes.files.cancel(self._key)
 
-    @property
-    def _key(self) -> str:
-        return f"feed {id(self)}"
-
     def _read(self, ahead: bool) -> None:
         """What is on screen first; ahead: then what lies around it."""
         self._ahead = ahead
         view = self._canvases[0].view
-        if self._readers is None or self._compared is None or view is None:
+        if self._readers is None or self._opened is None or view is None:
             return
-        sources = self._compared.shown
+        sources = self._opened.shown
         # from afar A and B are there as they are stored, while A − B is nowhere
         far = view.zoom > QUICK and all(one.lowest is not None for one in sources[:2])
         screen = _order([self.cache.lacking(one, view) for one in sources], far)
@@ -994,19 +981,14 @@ class Feed(QObject):
         self._read(ahead=True)
 
     def _came(self, parts: list[Part]) -> None:
-        compared = self._compared
+        compared = self._opened
         if compared is None:
             return
         for canvas in self._canvases:
             canvas.renew(parts)
-        self._add_up()
+        self._add_up_exact()
         self.came.emit()
-        larger = [compared.saw(self.cache, one.key) for one in parts]  # every one of them
-        if any(larger):
-            self.outgrown.emit()
-
-    def _summed(self, result: None) -> None:
-        self.added_up.emit()
+        self._saw(compared, parts)
 
 
 def _order(wanted: Sequence[list[Key]], last_first: bool = False) -> list[Key]:

@@ -15,12 +15,23 @@ from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
-from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Line, Mark, Note, Plot, Points
+from hgviz.gui.charts import (
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    ChartView,
+    ChartWidget,
+    Line,
+    Mark,
+    Note,
+    Plot,
+    Points,
+)
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import told
 from hgviz.gui.trials import wanting
-from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, tip, vbox
 
 if TYPE_CHECKING:
@@ -36,7 +47,7 @@ WITHOUT = "Write the model without the heads that are off"
 LINES = {"Whole model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
 
 
-class LiveView(View):
+class LiveView(ChartView):
     """What the model scores with heads off, from the first texts on."""
 
     title = "Score"
@@ -201,15 +212,6 @@ class LiveView(View):
             cells = [repr(one) for one in numbers]
             rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
         return rows
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether only a part of the chart is on screen."""
-        return self.chart.zoomed
-
-    def fit(self) -> None:
-        """Show all of the chart."""
-        self.chart.reset()
 
     def resizeEvent(self, event: object) -> None:
         """The numbers keep their width, the chart takes the rest."""

@@ -105,14 +105,12 @@ class MapView(MapsView):
     def bind(self, session: Session, lanes: Lanes) -> None:
         """Listen, and show the scale in use."""
         super().bind(session, lanes)
-        self._supply.start(lanes, self.show_error)
         self.scale.choose(session.display.scale)
 
     def unbind(self) -> None:
         """Stop listening and reading."""
         self._held.stop()
         super().unbind()
-        self._supply.stop()
 
     def request(self, session: Session) -> Task[Opened] | None:
         """Open the head and read the row looked at."""
@@ -199,15 +197,6 @@ class MapView(MapsView):
         if query is not None:
             found = row_table(opened, opened.grid.capture.row(opened.head.layer, query))
         return found or cell_table(opened, self.tiles, view)
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether some of the map is off the pane."""
-        return self.canvas.view is not None and not self.canvas.view.whole
-
-    def fit(self) -> None:
-        """The whole map."""
-        self.canvas.fit()
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""

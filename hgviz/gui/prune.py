@@ -29,7 +29,18 @@ from hgviz.core import HeadId, ModelSpec, Off, Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
 from hgviz.gui.changes import ChangedView, SlicesView
-from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Mark, Note, Plot, Points, Slider
+from hgviz.gui.charts import (
+    Axis,
+    Band,
+    Chart,
+    ChartView,
+    ChartWidget,
+    Mark,
+    Note,
+    Plot,
+    Points,
+    Slider,
+)
 from hgviz.gui.headgrid import HeadWall, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
@@ -698,7 +709,7 @@ UNCOUNTED = "The weights of this model do not go by heads"
 UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
 
 
-class CurveView(View):
+class CurveView(ChartView):
     """The curve, its random band, k* in words; dragging the mark switches heads off."""
 
     title = "How many heads can go"
@@ -770,15 +781,6 @@ class CurveView(View):
             self._redraw()
             if self.chart.hasFocus():
                 self._tell("")
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether only a part of the curve is on screen."""
-        return self.chart.zoomed
-
-    def fit(self) -> None:
-        """Show all of the curve."""
-        self.chart.reset()
 
     @property
     def words(self) -> str:

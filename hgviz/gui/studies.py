@@ -26,7 +26,7 @@ from hgviz.core import Step, Task
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import studyruns, theme
-from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartWidget, Entry, Plot, Points
+from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartView, ChartWidget, Entry, Plot, Points
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
@@ -197,7 +197,7 @@ class Found:
     again: float
 
 
-class FoundView(View):
+class FoundView(ChartView):
     """One chart of what is done so far; it changes as more is."""
 
     figureless = "Nothing of it is done yet"
@@ -246,15 +246,6 @@ class FoundView(View):
         words = [*([so_far] if len(result.done) < total else []), *map(tr, filter(None, notes))]
         self.head.note.say("   ·   ".join(words))
         self.chart.show_chart(self._draws(content))
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether only a part of a plot is on screen."""
-        return self.chart.zoomed
-
-    def fit(self) -> None:
-        """Show all of every plot."""
-        self.chart.reset()
 
     def figure(self, session: Session) -> Spec | None:
         """The same on paper."""

@@ -583,10 +583,53 @@ RIGHT, TOP = 17, 6  # px: the padding of the pane
 LETTER = 0.62  # the width of a monospaced letter, in parts of its size
 
 
-class Strip(QWidget):
+class RulerWidget(QWidget):
+    """Text in cells along a ruler, which the wheel and an overview scroll."""
+
+    pointed = Signal(object)  # a token or cell, None when the pointer leaves
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.display = Display()
+        self.ruler: Ruler | None = None
+        self._sliding = False
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def _slide(self, x: float) -> None:
+        assert self.ruler is not None
+        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Let go."""
+        self._sliding = False
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The pointer is over nothing."""
+        self.pointed.emit(None)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along a long text."""
+        if self.ruler is None or not self.ruler.scrolls:
+            event.ignore()
+            return
+        self.ruler = self.ruler.turned(turns_along(event))
+        self.update()
+
+    def _font(self, height: float, factor: float) -> QFont:
+        """The font of a row so high, whose letters fit the ruler."""
+        assert self.ruler is not None
+        out = theme.mono(factor)
+        most = min(height * 0.62, self.ruler.width / LETTER)
+        out.setPixelSize(max(10, min(out.pixelSize(), int(most))))
+        return out
+
+
+class Strip(RulerWidget):
     """Shows lines over a prompt; says which tokens and heads the pointer chooses."""
 
-    pointed = Signal(object)  # a token, None when the pointer leaves
     queried = Signal(object)  # (first, last) tokens, last included
     keyed = Signal(int)  # a token
     opened = Signal(object)  # the head of a row's label
@@ -595,18 +638,12 @@ class Strip(QWidget):
         super().__init__()
         self.prompt: Prompt | None = None
         self.lines: Sequence[Line] = ()
-        self.display = Display()
         self.selected: HeadId | None = None
         self.queries: Tokens | None = None
         self.written: int | None = None
         self.segment_ends: Integers | None = None
-        self.ruler: Ruler | None = None
         self.rows = Rows()
         self._drag: Tokens | None = None
-        self._sliding = False
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(tr("Text, one row for each resolution"))
 
     def minimumSizeHint(self) -> QSize:
@@ -757,7 +794,7 @@ class Strip(QWidget):
         first: bool,
     ) -> None:
         now = theme.current()
-        font = self._font(band.height(), first)
+        font = self._font(band.height(), 1.2 if first else 1.0)
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         for one in written:
@@ -834,19 +871,7 @@ class Strip(QWidget):
         placed = palettes.place(line.weights[cells], line.limits, self.display.scale, line.signed)
         return palettes.paint(placed, table)
 
-    def _font(self, height: float, first: bool) -> QFont:
-        assert self.ruler is not None
-        out = theme.mono(1.2 if first else 1.0)
-        most = min(height * 0.62, self.ruler.width / LETTER)
-        out.setPixelSize(max(10, min(out.pixelSize(), int(most))))
-        return out
-
     # --- pointer ----------------------------------------------------------------------------------
-
-    def _slide(self, x: float) -> None:
-        assert self.ruler is not None
-        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
-        self.update()
 
     def token_at(self, place: QPointF) -> int | None:
         """The token under a place: in a row of a coarser level the newest of its cell."""
@@ -897,19 +922,8 @@ class Strip(QWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Let go."""
-        self._drag, self._sliding = None, False
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """The pointer is over nothing."""
-        self.pointed.emit(None)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll along a long text."""
-        if self.ruler is None or not self.ruler.scrolls:
-            event.ignore()
-            return
-        self.ruler = self.ruler.turned(turns_along(event))
-        self.update()
+        super().mouseReleaseEvent(event)
+        self._drag = None
 
     # --- size -------------------------------------------------------------------------------------
 
@@ -1147,10 +1161,9 @@ class TextRow:
     told: str = ""
 
 
-class TextRows(QWidget):
+class TextRows(RulerWidget):
     """Rows over one grid; says which cells the pointer chooses."""
 
-    pointed = Signal(object)  # a cell, None when the pointer leaves
     queried = Signal(int)
     keyed = Signal(int)
 
@@ -1158,14 +1171,8 @@ class TextRows(QWidget):
         super().__init__()
         self.rows: Sequence[TextRow] = ()
         self.pair: RowPair | None = None
-        self.display = Display()
         self.limit = 1.0
-        self.ruler: Ruler | None = None
-        self._sliding = False
         self._grid: object = None
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAccessibleName(tr("Text with the weights of A, of B, and their difference"))
 
     def sizeHint(self) -> QSize:
@@ -1281,7 +1288,7 @@ class TextRows(QWidget):
         inks: np.ndarray | None,
         first: int,
     ) -> None:
-        now, font = theme.current(), self._font(band.height())
+        now, font = theme.current(), self._font(band.height(), 1.15)
         metrics = QFontMetricsF(font)
         painter.setFont(font)
         for one in glyphs:
@@ -1361,13 +1368,6 @@ class TextRows(QWidget):
         left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
         return QRectF(left, band.top(), right - left, band.height())
 
-    def _font(self, height: float) -> QFont:
-        assert self.ruler is not None
-        out = theme.mono(1.15)
-        most = min(height * 0.62, self.ruler.width / LETTER)
-        out.setPixelSize(max(10, min(out.pixelSize(), int(most))))
-        return out
-
     # --- pointer ----------------------------------------------------------------------------------
 
     def cell_at(self, place: QPointF) -> int | None:
@@ -1377,11 +1377,6 @@ class TextRows(QWidget):
         ):
             return None
         return self.ruler.token(place.x() - LEFT)
-
-    def _slide(self, x: float) -> None:
-        assert self.ruler is not None
-        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
-        self.update()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose a query; with Alt the key; the overview scrolls."""
@@ -1403,22 +1398,6 @@ class TextRows(QWidget):
             self._slide(event.position().x())
         else:
             self.pointed.emit(self.cell_at(event.position()))
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
-        self._sliding = False
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """The pointer is over nothing."""
-        self.pointed.emit(None)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll along a long text."""
-        if self.ruler is None or not self.ruler.scrolls:
-            event.ignore()
-            return
-        self.ruler = self.ruler.turned(turns_along(event))
-        self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lay out again."""

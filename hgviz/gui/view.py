@@ -730,9 +730,31 @@ def scale_choice() -> Segments:
 class MapsView(View):
     """A view of one map or several; it filters the keys of what shows them."""
 
+    canvas: Any  # what shows the map
+    _supply: Any  # what reads its tiles
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._pointed: tuple[int, int] | None = None  # the cell under the pointer
+
+    def bind(self, session: Session, lanes: Lanes) -> None:
+        """Listen, and read tiles off the GUI thread."""
+        super().bind(session, lanes)
+        self._supply.start(lanes, self.show_error)
+
+    def unbind(self) -> None:
+        """Stop listening and reading."""
+        super().unbind()
+        self._supply.stop()
+
+    @property
+    def zoomed(self) -> bool:
+        """Whether some of the map is off the pane."""
+        return self.canvas.view is not None and not self.canvas.view.whole
+
+    def fit(self) -> None:
+        """Show the whole map."""
+        self.canvas.fit()
 
     def _follow(self) -> None:
         """Show what is looked at now."""
