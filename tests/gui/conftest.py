@@ -10,42 +10,60 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import finish
-from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui import sources, theme
+from hgviz.gui.program import Program
+from hgviz.gui.window import Window
+from hgviz.store import write_capture
+from tests.gui.kinds import write_tiny
+from tests.gui.screen import busy, session_of
 
 
 @pytest.fixture
 def app(qapp):
-    """The application, dressed in the light theme."""
-    from hgviz.gui import theme
-
+    """The application in the light theme; a test may leave it in the dark one."""
     theme.apply(qapp, dark=False)
     return qapp
 
 
 @pytest.fixture
-def program(app):
-    """A program with nothing open, in a window of 1600 x 1000."""
-    from hgviz.gui.program import Program
-    from hgviz.gui.window import Window
+def new_program(app):
+    """Open a program in a window of its own, 1600 x 1000; all of them close after the test."""
+    programs = []
 
-    frame = Window()
-    frame.resize(1600, 1000)
-    frame.show()
-    one = Program(frame)
-    QApplication.processEvents()
-    yield one
-    one.close()
-    frame.close()
-    frame.deleteLater()
+    def open_program():
+        frame = Window()
+        frame.resize(1600, 1000)
+        frame.show()
+        programs.append(Program(frame))
+        QApplication.processEvents()
+        return programs[-1]
+
+    yield open_program
+    for program in programs:
+        program.close()
+        program.frame.close()
+        program.frame.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def program(new_program):
+    """A program with nothing open."""
+    return new_program()
 
 
 @pytest.fixture(scope="session")
 def facts(capture):
     """What is measured of the capture: once, nothing changes it."""
-    from hgviz.gui import sources
-
     return finish(sources.measure(capture)).facts
+
+
+@pytest.fixture
+def session(capture, facts):
+    """A session with the capture, one of its heads and queries, and what is measured of it."""
+    session = session_of(capture)
+    session.put(facts=dict(facts))
+    return session
 
 
 @pytest.fixture
@@ -59,18 +77,15 @@ def opened(program, capture, facts):
 @pytest.fixture(scope="session")
 def checkpoint(tmp_path_factory):
     """A folder with a tiny hourglass that reads bytes, with random weights."""
-    import torch
+    return write_tiny(tmp_path_factory.mktemp("models") / "tiny")
 
-    from hgviz.models.config import HourglassConfig
-    from hgviz.models.families.hourglass import Hourglass
-    from hgviz.models.formats.checkpoint import save
-    from hgviz.models.hierarchy import parse_hierarchy
 
-    torch.manual_seed(0)
-    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    save(folder, config, Hourglass(config).state_dict())
-    return folder
+@pytest.fixture
+def with_model(program, checkpoint, until):
+    """A program with the tiny hourglass open, and the usual text captured."""
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and not busy(program))
+    return program
 
 
 @pytest.fixture
@@ -90,8 +105,6 @@ def until():
 @pytest.fixture
 def kept(tmp_path, capture):
     """A capture in a file."""
-    from hgviz.store import write_capture
-
     path = tmp_path / "kept.h5"
     write_capture(path, capture)
     return path
@@ -144,8 +157,24 @@ def scored(pruning, story, until):
 
 
 @pytest.fixture
-def errors(program):
-    """What error dialogs say."""
-    return lambda: [
-        one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()
-    ]
+def switch_off(scored, until):
+    """Switch these heads alone off on the Prune page, and wait for their score, drawn."""
+
+    def switch(heads):
+        trying, off = scored.commands.pruning, frozenset(heads)
+        trying.switch(off)
+        until(lambda: scored.session.trial.done and scored.session.trial.off == off)
+        scored.settle()
+
+    return switch
+
+
+@pytest.fixture
+def traced(scored, until):
+    """The same page with heads measured by gradients, and their pruning curve."""
+    pruning, session = scored.commands.pruning, scored.session
+    pruning.measure(frozenset({"gradient"}), curve=True)
+    until(lambda: session.study is not None and len(session.study.curves) == 21)
+    until(lambda: not pruning.measuring)
+    scored.settle()
+    return scored

@@ -2,13 +2,16 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import torch
 
-from hgviz.core import Capture, Prompt, Provenance
+from hgviz.core import Capture, Prompt, Provenance, slots
 from hgviz.maps import Factors, LazyMap, Rule
 from hgviz.models.config import PRESETS, TransformerConfig
 from tests.making import WIDTH, make_factors
+from tests.models.building import write_checkpoint
 
 ENGLISH = "The film is not very good, but the actors were simply unforgettable."
 PAIR = "Nobody liked the plot."
@@ -118,8 +121,6 @@ def translator(text: str = ENGLISH, target: str = GERMAN, **keys: object) -> Cap
 
 def listener(states: int = 9, target: str = GERMAN, **keys: object) -> Capture:
     """A decoder that attends to given states."""
-    from hgviz.core import slots
-
     blank = slots(states)
     given = replace(
         blank,
@@ -129,6 +130,12 @@ def listener(states: int = 9, target: str = GERMAN, **keys: object) -> Capture:
     return make_kind(
         given, pieces(target), name="listener", **{"form": "decoder", "cross": True, **keys}
     )
+
+
+def write_tiny(folder: Path, **keys: object) -> Path:
+    """A checkpoint of an Hourglass that reads bytes, with two heads in each of five layers."""
+    fixed = {"vocab_size": 256, "d_model": 16, "positions": "rotary", "dtype": torch.float32}
+    return write_checkpoint(folder, **{"hierarchy": "1@1 1@2 1@1", **fixed, **keys})
 
 
 KINDS = {

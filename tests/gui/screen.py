@@ -1,28 +1,32 @@
-"""Views alone on screen, everything drawn, and what they look like."""
+"""Views alone on screen, everything drawn; what they look like, and what is done to them."""
 
 from contextlib import contextmanager
 
 import numpy as np
-from PySide6.QtCore import QCoreApplication, QEvent
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QImage, QTextDocument, QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.heads import measure
 from hgviz.core import Selection, finish
-from hgviz.gui.jobs import Lanes
+from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.jobs import GOING, Lanes
+from hgviz.gui.view import Notice
 from hgviz.session import Session
 
 
 @contextmanager
-def showing(kind, session, width=592, height=714):
-    """A view bound to a session, shown and settled."""
+def showing(kind, session, width=592, height=714, visible=True):
+    """A view of a session, drawn unless it is hidden; its lanes are closed at the end."""
     view, lanes = kind(), Lanes()
     view.resize(width, height)
     view.bind(session, lanes)
-    view.show()
-    QApplication.processEvents()
-    view.settle()
-    view.settle()  # the first one may have changed the layout, and with it what is asked
+    if visible:
+        view.show()
+        QApplication.processEvents()
+        view.settle()
+        view.settle()  # the first one may have changed the layout, and with it what is asked
     try:
         yield view
     finally:
@@ -35,23 +39,11 @@ def showing(kind, session, width=592, height=714):
 
 @contextmanager
 def shown(kind, size=(704, 713), visible=True, **fields):
-    """A view of a session with such fields, everything drawn; (view, session)."""
-    lanes, session, view = Lanes(), Session(), kind()
-    view.resize(*size)
+    """The same of a new session with such fields: (view, session)."""
+    session = Session()
     session.put(**fields)
-    view.bind(session, lanes)
-    if visible:
-        view.show()
-        QApplication.processEvents()
-        view.settle()
-    try:
+    with showing(kind, session, *size, visible=visible) as view:
         yield view, session
-    finally:
-        view.unbind()
-        lanes.close()
-        view.close()
-        view.deleteLater()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def session_of(capture, layer=12, head=5, query=60, facts=False):
@@ -74,3 +66,57 @@ def picture(widget):
 def colour_at(view, x, y):
     """The colour of a logical pixel of a widget, red, green, blue."""
     return view.grab().toImage().pixelColor(round(x), round(y)).getRgb()[:3]
+
+
+def shows_no_error(view):
+    """Paint a view: whether it shows its picture, or what it lacks, and no error."""
+    view.grab()
+    return not any(one.isVisible() and one.said is None for one in view.findChildren(Notice))
+
+
+def plain(html):
+    """The words of rich text, without marks of direction and with plain spaces."""
+    document = QTextDocument()
+    document.setHtml(html)
+    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
+    return text.replace("\u00a0", " ")
+
+
+def busy(program):
+    """Whether anything is waiting or running."""
+    return any(work.state in GOING for work in program.session.work)
+
+
+def error_dialogs(program):
+    """The error dialogs that are not hidden."""
+    return [one for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
+
+
+def errors(program):
+    """The errors that these dialogs show."""
+    return [dialog.error for dialog in error_dialogs(program)]
+
+
+def choose(picker, name):
+    """Choose the entry of a combo box that has such data."""
+    picker.setCurrentIndex(picker.findData(name))
+
+
+def wheel(widget, place, notches):
+    """Turn the wheel over a place of a widget; whether the widget took it."""
+    place = QPointF(place)
+    event = QWheelEvent(
+        place, widget.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches),
+        Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(widget, event)
+    return event.isAccepted()
+
+
+def drag(widget, start, end, button=Qt.MouseButton.LeftButton):
+    """Press the mouse at one place of a widget, move it, and let go at another."""
+    QTest.mousePress(widget, button, pos=start)
+    for part in (0.3, 0.7, 1.0):
+        QTest.mouseMove(widget, start + (end - start) * part)
+    QTest.mouseRelease(widget, button, pos=end)

@@ -1,4 +1,4 @@
-"""What a person without a mouse or without eyes needs: names, Tab, and a mark of the keyboard."""
+"""Without a mouse or without eyes: names for screen readers, Tab, and a mark of the focus."""
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
@@ -24,7 +24,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.gui.dialogs import Overlay
-from hgviz.gui.jobs import GOING
+from tests.gui.screen import busy
+from tests.sweeps import make_sweep
 
 CONTROLS = (
     QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit,
@@ -40,13 +41,9 @@ OVERLAYS = (
 )  # fmt: skip
 
 
-def busy(program):
-    return any(one.state in GOING for one in program.session.work)
-
-
 @pytest.fixture
-def scored(program, until):
-    """The sample classifier, with the bundled reviews and another classifier beside it."""
+def classifiers(program, until):
+    """The sample classifier scored on the bundled reviews, with another classifier as B."""
     program.commands.open_example("compare")
     until(lambda: program.session.beside is not None and not busy(program))
     program.commands.run("bundled_data")
@@ -186,32 +183,30 @@ def faults(program, root, place, found):
         found += [f"{place}, {what}: {one}" for one in lacking]
 
 
-def test_everything_on_every_page_has_a_name_a_way_by_keys_and_a_mark(scored):
+def test_every_control_of_a_page_has_a_name_a_way_by_keys_and_a_focus_mark(classifiers):
     found = []
     for place in (*LOOKS, *PAGES):
-        show(scored, place)
-        faults(scored, scored.frame, place, found)
+        show(classifiers, place)
+        faults(classifiers, classifiers.frame, place, found)
     assert not found
 
 
-def test_so_has_everything_in_every_dialog(scored):
+def test_every_control_of_a_dialog_has_a_name_a_way_by_keys_and_a_focus_mark(classifiers):
     found = []
-    show(scored, "map")
+    show(classifiers, "map")
     for name in OVERLAYS:
-        scored.commands.run(name)
+        classifiers.commands.run(name)
         QApplication.processEvents()
-        cards = [one for one in scored.frame.findChildren(Overlay) if one.isVisible()]
-        assert cards, f"{name}: {scored.frame.chosen_words.full}"
-        faults(scored, cards[-1].card, name, found)
-        for one in cards:
-            one.finish()
+        cards = [one for one in classifiers.frame.findChildren(Overlay) if one.isVisible()]
+        assert cards, f"{name}: {classifiers.frame.chosen_words.full}"
+        faults(classifiers, cards[-1].card, name, found)
+        for card in cards:
+            card.finish()
         QApplication.processEvents()
     assert not found
 
 
-def test_so_has_everything_on_the_empty_page_and_of_a_study(program, until, tmp_path):
-    from tests.sweeps import make_sweep
-
+def test_every_control_of_the_empty_page_and_of_a_study_has_them_too(program, until, tmp_path):
     found = []
     show(program, "empty")
     faults(program, program.frame, "empty", found)

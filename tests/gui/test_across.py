@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, Selection, finish, replace
@@ -22,23 +22,22 @@ TEXT = "The hourglass was used at sea. When the sand had run down, the bell was 
 
 @pytest.fixture
 def shown(app):
-    """A view of a capture, alone and off screen."""
-    made = []
+    """Draw a view of a capture, off screen: (view, session)."""
+    views = []
 
     def show(capture, **fields):
-        session = Session()
+        view, session = AcrossView(), Session()
         session.put(capture=capture, text=TEXT, **fields)
-        view = AcrossView()
         view.session = session
         view.resize(760, 640)
         view.settle()
-        made.append(view)
+        views.append(view)
         return view, session
 
     yield show
-    for one in made:
-        one.session = None
-        one.deleteLater()
+    for view in views:
+        view.session = None
+        view.deleteLater()
 
 
 def small(**kind):
@@ -109,11 +108,8 @@ def test_the_sentence_says_how_much_of_an_answer_went_to_each_level(shown):
     view, _ = shown(capture, selection=Selection(0, 0, 15))
     outer, inner = (float(one.through[0]) for one in view._across.row.crossings)
     said = view.canvas.sentence.text()
-    for share, way in (
-        (1 - outer, "stayed at 1:1"),
-        (outer - inner, "went to 1:2"),
-        (inner, "went to 1:6"),
-    ):
+    shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
+    for way, share in shares.items():
         assert f"{heatmap.share(round(share, 6))} {way}, from" in said
 
 
@@ -165,14 +161,13 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     capture = small()
     partial = replace(capture, maps=(*capture.maps[:-1], None))
     view, _ = shown(partial)
-    assert "ll levels together need every layer" in view._notice.accessibleName() + " ".join(
-        label.text() for label in view._notice.findChildren(type(view.head.title))
-    )
+    words = [label.text() for label in view._notice.findChildren(QLabel)]
+    assert any("levels together need every layer" in one for one in words)
     empty, _ = shown(None)
     assert empty._notice.said[0][0] == "No attention to compose yet"
 
 
-def test_what_is_pointed_at_in_the_next_text_is_not_looked_up_in_this_one(shown):
+def test_a_place_in_the_next_text_is_not_looked_up_in_the_old_map(shown):
     view, session = shown(small())
     before = view.canvas.sentence.text()
     session.put(capture=make_capture("A longer text than the one before. " * 3))
@@ -190,7 +185,7 @@ def test_tiny_texts_are_drawn(shown, tokens):
     assert view._across.opened.source.shape == (tokens, tokens)
 
 
-def test_where_it_is_narrow_or_low_the_map_comes_first(shown):
+def test_the_bars_are_left_out_of_a_small_pane(shown):
     view, _ = shown(small(), selection=Selection(0, 0, 15))
     assert view.bars.isVisibleTo(view)
     view.resize(500, 300)
@@ -207,7 +202,7 @@ def opened(program):
     return program
 
 
-def test_the_look_is_there_with_its_key_and_follows_the_session(opened):
+def test_the_look_across_follows_the_selection_and_the_theme(opened):
     opened.commands.run("look_across")
     opened.settle()
     assert opened.session.look == "across"
@@ -223,7 +218,7 @@ def test_the_look_is_there_with_its_key_and_follows_the_session(opened):
     assert "rollout" in view.bars.said_at(QPointF(view.bars.width() // 2, 10))
 
 
-def test_it_comes_by_steps_through_a_lane_too(opened, until):
+def test_the_map_from_a_lane_equals_the_one_computed_at_once(opened, until):
     view = next(one for one in opened.inspect.looks if one.name == "across")
     opened.session.put(look="across")
     until(lambda: view._across is not None and view._across.opened is not None)

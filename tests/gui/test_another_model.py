@@ -2,11 +2,13 @@
 
 import time
 from dataclasses import replace
+from threading import Event
 
 import pytest
+import torch
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
-from hgviz.core import HeadId
+from hgviz.core import HeadId, Step
 from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
@@ -14,7 +16,10 @@ from hgviz.gui.sessions import losses
 from hgviz.gui.view import LOOKS
 from hgviz.session.other import Other
 from hgviz.store import write_capture
+from tests.gui.kinds import write_tiny
+from tests.gui.screen import busy
 from tests.making import make_capture
+from tests.models.building import write_transformer
 
 TEXT = "Quizzical zebras vex the jocund sphinx."
 BESIDE = "A text that somebody put beside."
@@ -24,32 +29,24 @@ PAGES = (*(("inspect", look) for look in LOOKS), ("follow", ""), ("prune", ""), 
 # what is of no model: how weights are coloured, which jobs run
 PLAIN = ("DisplayPanel", "CapturingView")
 # of runs that lie in a folder of their own, beside whatever is open
-RUNS = "hgviz.gui.sweeps"
+RUNS = "hgviz.gui.studies"
+DRAWN = {
+    "HourglassView", "MapView", "LinksView", "NeuronView", "AttributionView", "AcrossView",
+    "HeadsView", "TextStrip", "HeadPanel", "WorthPanel", "LooksPanel", "FollowView", "LiveView",
+    "CurveView", "ChangedView", "SlicesView", "CompareView", "NumbersView", "TextsView",
+}  # fmt: skip
 MARKS = ("uizzical", "zebra", "jocund", "sphinx", "amaryllis", MASK, "quagga")
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """A: reads bytes; bare: has no tokenizer; both have two heads in each of three layers."""
-    import torch
-
-    from hgviz.models.config import HourglassConfig, TransformerConfig
-    from hgviz.models.families.hourglass import Hourglass
-    from hgviz.models.families.transformer import Transformer
-    from hgviz.models.formats.checkpoint import save
-    from hgviz.models.hierarchy import parse_hierarchy
-
-    torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("models")
-    a = HourglassConfig(
-        256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary", max_positions=256
-    )
-    save(folder / "amaryllis", a, Hourglass(a).state_dict())
-    bare = TransformerConfig(300, 16, 2, 3, form="decoder", d_ff=32)
-    save(folder / "beech", bare, Transformer(bare).state_dict())
-    broken = folder / "broken"
-    save(broken, a, Hourglass(a).state_dict())
-    (broken / "model.safetensors").write_bytes(b"no weights")
+    for name in ("amaryllis", "broken"):
+        write_tiny(folder / name, max_positions=256)
+    (folder / "broken" / "model.safetensors").write_bytes(b"no weights")
+    keys = {"form": "decoder", "vocab_size": 300, "d_model": 16, "n_layers": 3, "d_ff": 32}
+    write_transformer(folder / "beech", dtype=torch.float32, **keys)
     write_capture(folder / "cypress.h5", make_capture())
     story = folder / "quagga.txt"
     story.write_text("The jocund sphinx rang, and zebras ran down. " * 12, encoding="utf-8")
@@ -57,13 +54,14 @@ def models(tmp_path_factory):
 
 
 def quiet(program):
-    return not any(one.state in ("waiting", "running") for one in program.session.work) and not any(
-        lane.jobs for lane in (program.lanes.engine, program.lanes.files, program.lanes.facts,
-                               program.lanes.map)
-    )  # fmt: skip
+    """Whether neither work nor any question of a view is on its way."""
+    lanes = program.lanes
+    lanes = (lanes.engine, lanes.files, lanes.facts, lanes.map)
+    return not busy(program) and not any(lane.jobs for lane in lanes)
 
 
 def turn(seconds):
+    """Handle events for so long."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         QApplication.processEvents()
@@ -107,7 +105,8 @@ def measured(program, models, until):
     commands.comparing.choose(Other("text", text=BESIDE))
     until(lambda: session.beside is not None and session.beside.off == OFF and quiet(program))
     program.seen = {}
-    walk(program, until, lambda: program.seen.update(drawn(program)))
+    walk(program, until, lambda: (program.settle(), program.seen.update(drawn(program))))
+    assert {name.rpartition(".")[2] for name in program.seen} >= DRAWN
     return program
 
 
@@ -145,14 +144,6 @@ def drawn(program):
     return {name_of(view): values(view) for view in views(program) if view.drawn}
 
 
-def test_all_of_a_is_on_screen_before_another_is_opened(measured):
-    there = {name.rpartition(".")[2] for name in measured.seen}
-    assert {"HourglassView", "MapView", "LinksView", "NeuronView", "AttributionView", "AcrossView",
-            "HeadsView", "TextStrip", "HeadPanel", "WorthPanel", "LooksPanel", "FollowView",
-            "LiveView", "CurveView", "ChangedView", "SlicesView", "CompareView", "NumbersView",
-            "TextsView"} <= there  # fmt: skip
-
-
 def check(program, title):
     """Nothing on screen is of A."""
     wrong = []
@@ -173,13 +164,18 @@ def opens(program, path, until):
     program.commands.open_path(str(path))
     turn(0.2)
     until(lambda: quiet(program))
-    for one in program.frame.findChildren(ErrorDialog):
-        one.finish()
+    for dialog in program.frame.findChildren(ErrorDialog):
+        dialog.finish()
     turn(0.1)
 
 
-@pytest.mark.parametrize("page", ["map", "links", "heads", "follow", "prune", "compare"])
-@pytest.mark.parametrize("what", ["bare", "capture", "sample"])
+OPENED = (  # what is opened, and the page that is on screen then
+    ("bare", "map"), ("bare", "prune"), ("capture", "links"), ("capture", "compare"),
+    ("sample", "heads"), ("sample", "follow"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "page"), OPENED)
 def test_nothing_of_another_model_is_shown(measured, models, until, what, page):
     path, title = {
         "bare": (models / "beech", "beech"),
@@ -195,27 +191,26 @@ def test_nothing_of_another_model_is_shown(measured, models, until, what, page):
     assert not wrong, "\n".join(dict.fromkeys(wrong))
 
 
-def test_a_checkpoint_that_does_not_open_leaves_everything_as_it_was(measured, models, until):
-    before = measured.frame.windowTitle()
+def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
+    measured, models, until
+):
     session = measured.session
-    kept = (session.capture, session.study, session.masks, session.off, session.history)
+    names = ("study", "masks", "off", "history")
+    before = {name: getattr(session, name) for name in (*names, "capture")}
     opens(measured, models / "broken", until)
-    assert measured.frame.windowTitle() == before and "amaryllis" in before
-    assert kept == (session.capture, session.study, session.masks, session.off, session.history)
+    assert "amaryllis" in measured.frame.windowTitle()
+    assert {name: getattr(session, name) for name in before} == before
     walk(measured, until, lambda: _as_before(measured))
-
-
-def test_the_same_checkpoint_again_keeps_what_was_measured_of_it(measured, models, until):
-    session = measured.session
-    kept = (session.study, session.masks, session.off, session.history, session.models)
+    opened = session.models
     opens(measured, models / "amaryllis", until)
-    assert kept == (session.study, session.masks, session.off, session.history, session.models)
+    assert all(getattr(session, name) == before[name] for name in names)
+    assert session.models == opened
     session.put(mode="prune")
     turn(0.2)
-    _as_before(measured, "LiveView", "CurveView", "prune.heads.HeadsView")
+    _as_before(measured, "LiveView", "CurveView", "prune.HeadsView")
 
 
-def test_what_was_measured_comes_back_with_its_model(measured, models, until):
+def test_measurements_come_back_with_their_model(measured, models, until):
     session = measured.session
     names = ("study", "unsaved", "masks", "data", "score", "off", "history")
     kept = {name: getattr(session, name) for name in names}
@@ -248,28 +243,20 @@ def _as_before(program, *names):
             assert now[name] == value, name
 
 
-def test_undo_brings_back_no_heads_of_another_model(measured, models, until):
+def test_a_model_without_tokenizer_offers_a_file_of_ids_and_no_undo(measured, models, until):
     opens(measured, models / "beech", until)
     session = measured.session
     assert session.off == frozenset() and not session.masks and not session.history.past
     assert session.other is None or session.other.kind not in ("off", "head")
-
-
-def test_a_model_without_tokenizer_says_so_and_offers_a_file_of_ids(measured, models, until):
-    opens(measured, models / "beech", until)
-    measured.session.put(mode="inspect", look="map")
+    session.put(mode="inspect", look="map")
     turn(0.2)
     view = measured.inspect.map
     assert not view.drawn and "reads no text" in words(view)
     assert any(one.property("action") == "ids" for one in view.findChildren(QAbstractButton))
 
 
-def test_what_was_asked_of_another_model_is_dropped_when_it_comes(measured, models, until):
+def test_the_answer_of_a_job_for_another_model_is_dropped(measured, models, until):
     """Jobs that run while a capture of another model is opened."""
-    from threading import Event
-
-    from hgviz.core import Step
-
     session, working, go, came = measured.session, measured.commands.working, Event(), []
 
     def slow():

@@ -1,4 +1,4 @@
-"""Starting: what is imported before the first paint, and what is missing on a machine."""
+"""Starting and ending: imports, missing libraries, the demo, the selftest, screens, garbage."""
 
 import gc
 import os
@@ -10,14 +10,14 @@ import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 
-from hgviz.gui import app, theme
-from hgviz.gui import selftest as proof
+from hgviz.gui import app, selftest
 from hgviz.gui.application import application
 from hgviz.gui.program import Program, parameters
-from hgviz.gui.samples import FIRST, SAMPLE
+from hgviz.gui.samples import FIRST
 from hgviz.gui.window import Window
 from hgviz.resources import resource
 
+ROOT = Path(__file__).parents[2]
 HEAVY = (
     "numpy", "torch", "h5py", "matplotlib", "tokenizers", "psygnal", "pyqtgraph", "transformers",
     "hgviz.core",
@@ -40,29 +40,21 @@ sys.exit(app.window([]))
 
 
 def run(code, **env):
+    """Run code in a process of its own, off screen."""
     return subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"} | env,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT,
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)} | env,
+    )  # fmt: skip
 
 
-def test_nothing_heavy_is_imported_before_the_first_paint():
+def test_the_window_paints_before_anything_heavy_is_imported_and_ends_without_a_word():
     done = run(FIRST_PAINT, HGVIZ_EXIT_AFTER_PAINT="1")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
-
-
-def test_the_frame_starts_paints_and_ends_without_a_word():
-    done = run("import sys; from hgviz.gui import app; sys.exit(app.window([]))",
-               HGVIZ_EXIT_AFTER_PAINT="1")  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "")
     assert "QThread" not in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_missing_library_of_x_is_one_line_with_the_command(monkeypatch, capsys):
+def test_a_missing_library_is_named_with_what_installs_it(monkeypatch, capsys):
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("QT_QPA_PLATFORM", "xcb")
     monkeypatch.setattr(app, "_loads", lambda name: "cursor" not in name)
@@ -72,16 +64,11 @@ def test_a_missing_library_of_x_is_one_line_with_the_command(monkeypatch, capsys
     assert "apt-get install libxcb-cursor0" in said
 
 
-@pytest.mark.parametrize(("choice", "dark"), [("light", False), ("dark", True), ("auto", False)])
-def test_the_theme_is_the_chosen_one_or_the_system_s(qapp, choice, dark):
-    assert theme.wants_dark(choice) == dark
-
-
 @pytest.mark.parametrize(
     ("count", "words"),
     [(0, ""), (950, ""), (48_000, "48.0 k"), (6_034_240, "6.0 M"), (110e6, "110 M")],
 )
-def test_sizes_are_said_short(count, words):
+def test_numbers_of_parameters_are_short(count, words):
     assert parameters(count) == words
 
 
@@ -107,38 +94,27 @@ def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
 
 # --- the demo and the selftest, off screen --------------------------------------------------------
 
-needs_sample = pytest.mark.skipif(
-    not resource(FIRST).exists() or not resource(SAMPLE).exists(),
-    reason="the sample is not there",
-)
 
-
-@needs_sample
-def test_the_demo_leaves_its_work_and_says_what_it_did(app, tmp_path, capsys):
-    assert proof.demo(tmp_path / "new" / "demo") == 0
-    found = {path.name for path in (tmp_path / "new" / "demo").iterdir()}
-    assert found == {"demo.h5", "window.png", "map.pdf", "levels.pdf"}
+def test_the_demo_leaves_its_files_and_says_what_it_did_also_when_done_twice(app, tmp_path, capsys):
+    folder = tmp_path / "new" / "demo"
+    assert selftest.demo(folder) == selftest.demo(folder) == 0
+    files = {path.name for path in folder.iterdir()}
+    assert files == {"demo.h5", "window.png", "map.pdf", "levels.pdf"}
     said = capsys.readouterr().out
     assert "1:1, 1:2, 1:4" in said and "clearest head" in said
-
-
-@needs_sample
-def test_the_demo_can_be_done_twice_into_the_same_folder(app, tmp_path):
-    assert proof.demo(tmp_path) == proof.demo(tmp_path) == 0
 
 
 @pytest.mark.parametrize("kind", ["file", "below a file"])
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys, kind):
     path = tmp_path / "taken"
     path.write_text("not a folder")
-    assert proof.demo(path if kind == "file" else path / "demo") == 1
+    assert selftest.demo(path if kind == "file" else path / "demo") == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "taken" in said
 
 
-@needs_sample
 def test_the_selftest_passes(app, capsys):
-    assert proof.selftest() == 0
+    assert selftest.selftest() == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "Everything works"
     assert all(line.startswith("ok") for line in lines[:-1])
@@ -148,8 +124,9 @@ def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
     def broken():
         raise FileNotFoundError("icons")
 
-    monkeypatch.setattr(proof, "_checks", lambda folder: [("one", broken), ("two", lambda: "fine")])
-    assert proof.selftest() == 1
+    checks = [("one", broken), ("two", lambda: "fine")]
+    monkeypatch.setattr(selftest, "_checks", lambda folder: checks)
+    assert selftest.selftest() == 1
     assert capsys.readouterr().out.splitlines() == [
         "FAILED  one: FileNotFoundError: icons",
         "ok      two: fine",
@@ -157,25 +134,22 @@ def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
     ]
 
 
-@needs_sample
 @pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
 @pytest.mark.parametrize("dark", [False, True])
 def test_the_first_picture_needs_no_model_in_any_mode_and_theme(app, mode, dark):
-    image = proof.window_picture(resource(FIRST), dark, mode)
+    image = selftest.window_picture(resource(FIRST), dark, mode)
     ground = image.pixelColor(image.width() - 6, image.height() - 200).lightness()
     assert (ground < 80) == dark
 
 
-# --- at every scale of the screen, pictures have its own pixels and nothing stands outside --------
+# --- a screen with more than one pixel to one -----------------------------------------------------
 
-ROOT = Path(__file__).parents[2]
 LOOK = """
-import sys
 from hgviz.gui import app as apps, theme
 from hgviz.gui.window import Window
 from tests.making import make_capture
 
-ratio = float(sys.argv[1])
+ratio = 1.5  # where rounding shows
 app = apps.application()
 theme.apply(app, False)
 frame = Window()
@@ -204,25 +178,17 @@ program.close()
 """
 
 
-@pytest.mark.parametrize("ratio", ["1.5"])  # where rounding shows
-def test_pictures_have_the_pixels_of_the_screen(ratio, tmp_path):
-    screen = {"QT_SCALE_FACTOR": ratio, "QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", LOOK, ratio], env=os.environ | screen, cwd=ROOT,
-        capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
+def test_pictures_have_the_pixels_of_the_screen():
+    done = run(LOOK, QT_SCALE_FACTOR="1.5")
     assert done.returncode == 0, done.stderr
 
 
-# --- what is left to Python's garbage collector, which runs in whatever thread sets it off --------
-
-
-def deleted():
-    """Have Qt delete what waits for it."""
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+# --- garbage --------------------------------------------------------------------------------------
 
 
 def test_no_object_of_a_window_is_left_for_python_to_delete(app, capture, facts):
+    """Python deletes in whatever thread collects garbage; outside the thread of the window that
+    crashes."""
     gc.collect()
     frame = Window()
     frame.show()
@@ -234,7 +200,7 @@ def test_no_object_of_a_window_is_left_for_python_to_delete(app, capture, facts)
     program.close()
     frame.close()
     frame.deleteLater()
-    deleted()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     program = frame = None
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:

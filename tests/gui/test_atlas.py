@@ -36,22 +36,17 @@ def test_the_map_of_a_layer_is_pooled_as_its_summary(capture):
     one = thumb(capture, capture.maps[0], capture.spec.layers[0], 3)
     whole = capture.maps[0].read(3)
     step = one.shape[0] // one.values.shape[0]
-    assert np.array_equal(one.values[:3, :3], _pooled(whole, step)[:3, :3])
-
-
-def _pooled(values, step):
-    rows, columns = (one // step * step for one in values.shape)
-    return values[:rows, :columns].reshape(rows // step, step, -1, step).max(axis=(1, 3))
+    blocks = whole[: 3 * step, : 3 * step].reshape(3, step, 3, step)
+    assert np.array_equal(one.values[:3, :3], blocks.max(axis=(1, 3)))
 
 
 @pytest.mark.parametrize("layer", [0, 2, 4, 8, 10])
-def test_what_is_seen_is_what_the_rule_sees(capture, layer):
+def test_the_visible_cells_are_those_of_the_rule(capture, layer):
     one = capture.spec.layers[layer]
-    _, queries, keys = capture.maps[layer].shape
-    values = np.zeros((queries, keys), np.float32)
-    mine = Thumb(
-        values, (queries, keys), thumb(capture, capture.maps[layer], one, 0).slope, False, 0
-    )
+    _, *shape = capture.maps[layer].shape
+    queries, keys = shape
+    slope = thumb(capture, capture.maps[layer], one, 0).slope
+    mine = Thumb(np.zeros(shape, np.float32), tuple(shape), slope, False, 0)
     stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
     i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
     assert np.array_equal(seen(mine), j < i + stride[0])
@@ -110,7 +105,7 @@ def test_windows_are_read_without_their_zeros():
         assert np.array_equal(found[3], whole[3, 3 * one.window : 4 * one.window])
 
 
-def test_one_key_per_window_is_told_apart():
+def test_windows_of_one_key_have_a_kind_of_their_own():
     capture = make_capture(windowed=True)
     up = thumb(capture, capture.maps[10], capture.spec.layers[10], 0)
     down = thumb(capture, capture.maps[2], capture.spec.layers[2], 0)
@@ -135,11 +130,9 @@ def test_the_atlas_holds_each_map_in_its_place():
     atlas = compose(maps, sizes, "viridis")
     assert set(atlas.places) == set(maps)
     assert atlas.image.shape == (11, 18, 4)
+    cover = np.zeros(atlas.image.shape[:2], int)
     for x, y, width, height in atlas.places.values():
         assert atlas.image[y : y + height, x : x + width, 3].all()
-    spots = list(atlas.places.values())
-    cover = np.zeros(atlas.image.shape[:2], int)
-    for x, y, width, height in spots:
         cover[y : y + height, x : x + width] += 1
     assert cover.max() == 1
 

@@ -11,7 +11,10 @@ from PySide6.QtTest import QTest
 from hgviz import tasks
 from hgviz.analysis.attribution import Beside
 from hgviz.core import HeadId, Selection, finish
+from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
+from hgviz.models import open_model
+from tests.gui.kinds import write_tiny
 from tests.gui.screen import picture, shown
 from tests.making import make_capture
 
@@ -19,18 +22,7 @@ from tests.making import make_capture
 @pytest.fixture(scope="module")
 def asked_of(tmp_path_factory):
     """A tiny hourglass, its capture of a text, and where an answer comes from."""
-    import torch
-
-    from hgviz.models import open_model
-    from hgviz.models.config import HourglassConfig
-    from hgviz.models.families.hourglass import Hourglass
-    from hgviz.models.formats.checkpoint import save
-    from hgviz.models.hierarchy import parse_hierarchy
-
-    torch.manual_seed(0)
-    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    save(folder, config, Hourglass(config).state_dict())
+    folder = write_tiny(tmp_path_factory.mktemp("models") / "tiny")
     model = open_model(folder)
     capture = finish(tasks.capture(model, model.tokenize("the sea and the sand")))
     question = tasks.question_of("next", capture.logits, capture.main, 12)
@@ -45,7 +37,7 @@ def fields_of(asked_of, query=12, **more):
     return given | more
 
 
-def test_it_offers_what_follows_and_what_is_likeliest(app, asked_of):
+def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of):
     _, capture, found = asked_of
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
         offered = [view.answer.itemText(at) for at in range(view.answer.count())]
@@ -88,10 +80,7 @@ def test_its_numbers_are_copied_in_full(app, asked_of):
         rows = [line.split("\t") for line in data.text().splitlines()[1:]]
         beside = view.told.beside
         numbers = np.array([row[3:] for row in rows], float).T
-        for found, wanted in zip(
-            numbers, (beside.attention, beside.slope, beside.tokens), strict=True
-        ):
-            assert np.array_equal(found, wanted)
+        assert np.array_equal(numbers, [beside.attention, beside.slope, beside.tokens])
         assert data.hasImage()
 
 
@@ -106,7 +95,7 @@ def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
             assert beside.tokens[at] == pytest.approx(found.tokens[start:end].sum())
 
 
-def test_the_wall_opens_heads_and_tells_what_they_conduct(app, asked_of):
+def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
         heads = dict(view.wall.cells())
         assert set(heads) == set(session.spec.heads)
@@ -118,7 +107,7 @@ def test_the_wall_opens_heads_and_tells_what_they_conduct(app, asked_of):
         assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
 
 
-def test_completeness_is_told(app, asked_of):
+def test_the_completeness_of_an_attribution_is_shown(app, asked_of):
     _, _, found = asked_of
     said = complete_words(found)
     assert "32 steps" in said and f"{found.value:.3f}".replace("-", "−") in said
@@ -131,7 +120,7 @@ def test_too_few_keys_agree_on_nothing():
     assert "too few keys" in agreement_words(Beside(HeadId(0, 0), 1, np.arange(2), two, two, two))
 
 
-def test_what_is_missing_is_said(app, asked_of):
+def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
     model, capture, found = asked_of
     with shown(AttributionView, **fields_of(asked_of, explained=None)) as (view, session):
         assert view.agreement.text().startswith("Attribute asks")
@@ -154,8 +143,6 @@ def test_what_is_missing_is_said(app, asked_of):
 
 @pytest.mark.parametrize("size", [(240, 160), (520, 420), (1200, 900)])
 def test_it_fits_any_room_and_both_themes(app, asked_of, size):
-    from hgviz.gui import theme
-
     with shown(AttributionView, size, **fields_of(asked_of)) as (view, _):
         x, wide = view.bars.columns()[-1]
         assert x + wide <= view.bars.viewport().width()

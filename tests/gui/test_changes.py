@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, QPersistentModelIndex, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
@@ -11,35 +11,27 @@ from hgviz.analysis import slices
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.slices import Part
 from hgviz.core import HeadId
-from hgviz.gui import help
+from hgviz.gui import trials
 from hgviz.gui.changes import PartTable, part_verdict, part_words, row_of, signed
 from hgviz.gui.dialogs import CHOICES, MeasureDialog
-from hgviz.gui.prune import PrunePage
 from hgviz.gui.sentences import NUMBER_WORDS, SCORES, method_explained, told
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
-TOPICS = ("prune-heads", "prune-score", "prune-curve", "prune-changed", "prune-slices")
 
 
 @pytest.fixture
-def traced(scored, until):
+def two_off(traced, switch_off):
     """The page with scores and a curve, two heads off."""
-    pruning, session = scored.commands.pruning, scored.session
-    pruning.measure(frozenset({"gradient"}), curve=True)
-    until(lambda: session.study is not None and len(session.study.curves) == 21)
-    until(lambda: not pruning.measuring)
-    pruning.switch(session.study.curves[0].off(2))
-    until(lambda: session.trial.done and session.trial.off == session.off)
-    scored.settle()
-    return scored
+    switch_off(traced.session.study.curves[0].off(2))
+    return traced
 
 
 def numbers(cells):
     return [float(one) for one in cells]
 
 
-def test_the_wall_gives_its_scores_and_what_is_off(traced):
-    heads, session = traced.prune.heads, traced.session
+def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
+    heads, session = two_off.prune.heads, two_off.session
     names, *rows = heads.as_table()
     assert names == ["head", "switched off", "Sensitivity", "low", "high"]
     assert [row[0] for row in rows] == [str(one) for one in session.spec.heads]
@@ -47,10 +39,8 @@ def test_the_wall_gives_its_scores_and_what_is_off(traced):
     first = heads.wall.shades.heads[session.spec.heads[0]]
     assert numbers(rows[0][2:5]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
 
-
-def test_the_score_gives_how_it_grew_and_what_it_is_beside(traced):
-    trial = traced.session.trial
-    names, *rows = traced.prune.live.as_table()
+    trial = two_off.session.trial
+    names, *rows = two_off.prune.live.as_table()
     assert names == ["seen", "share right", "low", "high"]
     grown = rows[: len(trial.points)]
     assert [numbers(row) for row in grown] == [list(map(float, one)) for one in trial.points]
@@ -58,9 +48,7 @@ def test_the_score_gives_how_it_grew_and_what_it_is_beside(traced):
     assert float(beside["difference"][0]) == trial.paired.difference
     assert beside["lost"] == [str(trial.paired.lost), "", ""]
 
-
-def test_the_curve_gives_every_point_and_the_random_band(traced):
-    view = traced.prune.curve
+    view = two_off.prune.curve
     one, band = view.line.curve, view.line.band
     names, *rows = view.as_table()
     assert len(rows) == len(one.removed) + len(band.removed)
@@ -69,66 +57,58 @@ def test_the_curve_gives_every_point_and_the_random_band(traced):
     assert float(rows[1][3]) == pytest.approx(float(one.values[1]), rel=1e-5)
     assert rows[-1][0].startswith("random orders: 20")
 
-
-def test_the_tables_give_their_rows(traced, until):
-    page, session = traced.prune, traced.session
-    traced.commands.pruning.switch(frozenset(session.spec.heads[:6]))
-    until(lambda: session.trial.done and session.trial.off == session.off)
+    page = two_off.prune
+    switch_off(session.spec.heads[:6])
     page.changed.which.choose("all")
-    traced.settle()
+    two_off.settle()
     names, *rows = page.changed.as_table()
     assert len(rows) == page.changed.model.rowCount() and len(names) == len(rows[0]) == 8
     assert {row[3] for row in rows} <= {"0", "1"} and float(rows[0][6]) >= 0
     page.show_table("slices")
-    traced.settle()
+    two_off.settle()
     assert len(page.slices.as_table()) == len(page.slices.model.rows) + 1
 
 
-def test_a_view_that_says_what_is_missing_has_no_values(pruning):
+def test_an_empty_pane_has_no_table(pruning):
     page = pruning.prune
     tables = [one.as_table() for one in (page.live, page.curve, page.changed, page.slices)]
     assert tables == [None] * 4
 
 
-def test_keys_say_what_was_measured_where_the_mark_is(traced):
-    view, session = traced.prune.curve, traced.session
+def test_the_status_bar_says_what_is_under_the_keyboard(two_off):
+    view, session = two_off.prune.curve, two_off.session
     chart = view.chart
-    traced.frame.activateWindow()
+    two_off.frame.activateWindow()
     chart.setFocus()
     QTest.keyClick(chart, Qt.Key.Key_Right)
     value = 100 * session.study.curves[0].values[3]
-    assert traced.frame.chosen_words.full == view.words
+    assert two_off.frame.chosen_words.full == view.words
     assert view.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
     assert f"{value:.1f} %" in view.words
     with_keyboard = chart.grab().toImage()
     chart.clearFocus()
     assert chart.grab().toImage() != with_keyboard  # there, too, it has a ring
 
-
-def test_the_row_under_the_keyboard_is_told(traced):
-    page = traced.prune
+    page = two_off.prune
     page.show_table("slices")
-    traced.settle()
-    traced.frame.activateWindow()
+    two_off.settle()
     page.slices.table.setFocus()
     QTest.keyClick(page.slices.table, Qt.Key.Key_Down)
     row = page.slices.model.rows[1]
-    words = traced.frame.chosen_words.full
+    words = two_off.frame.chosen_words.full
     assert words.startswith(f"Wanted  {row.part.name}: {row.part.n:,} of {row.part.total:,} · ")
     assert f"{row.part.lost:,} lost, {row.part.won:,} won" in words
 
-
-def test_the_mask_under_the_keyboard_is_told(traced):
-    traced.commands.run("keep_mask")
-    traced.commands.run("all_on")
-    traced.commands.run("keep_mask")
-    masks = traced.prune.heads.masks.list
-    traced.frame.activateWindow()
+    two_off.commands.run("keep_mask")
+    two_off.commands.run("all_on")
+    two_off.commands.run("keep_mask")
+    masks = two_off.prune.heads.masks.list
     masks.setFocus()
     masks.setCurrentCell(1, 0)
     QTest.keyClick(masks, Qt.Key.Key_Up)
-    heads = ", ".join(map(str, sorted(traced.session.masks[0].off)))
-    assert traced.frame.chosen_words.full == f"2 off: {heads}"
+    mask = two_off.session.masks[0]
+    heads = ", ".join(map(str, sorted(mask.off)))
+    assert mask.off and two_off.frame.chosen_words.full == f"{mask.name}: {heads}"
 
 
 def test_every_score_and_number_is_explained():
@@ -139,8 +119,8 @@ def test_every_score_and_number_is_explained():
     assert all(len(told(one).splitlines()) == 3 for one in NUMBER_WORDS)
 
 
-def test_the_explanations_are_tooltips(traced):
-    page = traced.prune
+def test_every_number_and_cell_is_explained_under_the_pointer(two_off, monkeypatch):
+    page = two_off.prune
     assert "Σ |G| / n" in page.heads.colour.toolTip() and "Σ |G| / n" in page.heads.bar.toolTip()
     every = [
         page.heads.colour.itemData(n, Qt.ItemDataRole.ToolTipRole)
@@ -154,27 +134,24 @@ def test_the_explanations_are_tooltips(traced):
         for one in columns:
             way, role = Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
             assert "Source: " in model.headerData(one, way, role)
-    traced.commands.run("measure_heads")
-    dialog = traced.frame.findChild(MeasureDialog)
+    two_off.commands.run("measure_heads")
+    dialog = two_off.frame.findChild(MeasureDialog)
     for box, (arrays, *_) in zip(dialog.boxes, CHOICES, strict=True):
         made = [one.label for one in METHODS.values() if one.needs in arrays]
         assert made and all(one in box.toolTip() for one in made)
     dialog.finish()
-
-
-def test_a_cell_tells_of_its_head_under_the_pointer(traced, monkeypatch):
-    wall = traced.prune.heads.wall
-    head = traced.session.spec.heads[3]
+    wall = two_off.prune.heads.wall
+    head = two_off.session.spec.heads[3]
     at = wall.wall.box(head).center().toPoint()
     shown = []
     monkeypatch.setattr(QToolTip, "showText", lambda at, words, widget: shown.append(words))
     QApplication.sendEvent(wall, QHelpEvent(QEvent.Type.ToolTip, at, wall.mapToGlobal(at)))
     assert shown == [wall.words(head)]
-    traced.session.select(layer=head.layer, head=head.head)
-    assert wall.words(head).replace("\n", " · ") in traced.frame.chosen_words.full
+    two_off.session.select(layer=head.layer, head=head.head)
+    assert wall.words(head).replace("\n", " · ") in two_off.frame.chosen_words.full
 
 
-def test_what_is_empty_offers_the_next_step(pruning, story, until):
+def test_an_empty_pane_offers_the_next_step(pruning, story, until):
     page = pruning.prune
     page.show_table("slices")
     pruning.settle()
@@ -190,7 +167,7 @@ def test_what_is_empty_offers_the_next_step(pruning, story, until):
     assert page.changed.empty_actions == (("switch_head", "Switch this head off"),)
 
 
-def test_a_score_that_was_stopped_goes_on_from_the_list_of_changes(scored, until):
+def test_a_stopped_score_is_resumed_from_the_list_of_changes(scored, until):
     session, page = scored.session, scored.prune
     action = scored.frame.actions_by_name["resume_score"]
     assert not action.isEnabled() and action.toolTip() == "No score was stopped"
@@ -201,13 +178,6 @@ def test_a_score_that_was_stopped_goes_on_from_the_list_of_changes(scored, until
     assert page.changed.empty_actions == (("resume_score", "Go on"),)
     scored.commands.run("resume_score")
     until(lambda: session.trial.done and session.trial.off == OFF)
-
-
-def test_every_pane_has_its_page(app):
-    page = PrunePage()
-    assert tuple(one.topic for one in page.views) == TOPICS
-    page.deleteLater()
-    assert all(help.find(topic) for topic in ("prune", *TOPICS))
 
 
 # --- the table of classes and slices: live, sorted, copied, with the keyboard ---------------------
@@ -236,12 +206,7 @@ def names(table):
     return [row.part.name for row in table.rows]
 
 
-def settled(program, until):
-    until(lambda: program.session.trial.done and program.session.trial.off == program.session.off)
-    program.settle()
-
-
-def test_all_places_stay_in_the_first_row_whatever_it_is_sorted_by(table):
+def test_the_row_of_all_examples_stays_first_in_any_order(table):
     assert names(table) == ["", "no", "yes", "so"]
     table.sort_by(4)
     assert names(table) == ["", "yes", "so", "no"]
@@ -254,15 +219,13 @@ def test_all_places_stay_in_the_first_row_whatever_it_is_sorted_by(table):
 
 
 def test_a_chosen_row_stays_chosen_when_numbers_change_the_order(table):
-    from PySide6.QtCore import QPersistentModelIndex
-
     table.sort_by(4)
     chosen = QPersistentModelIndex(table.index(names(table).index("no"), 0))
     table.show_parts((*PARTS[:1], part("no", 0.3), *PARTS[2:]), "right", "text", "2 heads off")
     assert names(table) == ["", "no", "yes", "so"] and chosen.row() == 1
 
 
-def test_what_may_be_nothing_is_told_from_better_and_worse():
+def test_a_change_is_better_worse_or_may_be_nothing():
     words = [part_verdict(row_of(one, "right"), "right") for one in PARTS]
     assert words == ["worse", "worse", "better", "may be nothing"]
     more = row_of(part("", 0, more=0.2), "loss")
@@ -270,11 +233,7 @@ def test_what_may_be_nothing_is_told_from_better_and_worse():
         0.2 / np.log(2)
     )
     assert part_words(row_of(PARTS[1], "right"), 5, "right") == "−12.00 to −8.00"
-
-
-@pytest.mark.parametrize(("value", "said"), [(0.0, "0"), (-1.2, "−1.20"), (0.001, "0")])
-def test_changes_have_a_sign_and_a_real_minus(value, said):
-    assert signed(value, "right") == said
+    assert [signed(value, "right") for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "0"]
 
 
 def test_the_table_grows_with_the_score_and_adds_up(scored, until):
@@ -289,7 +248,7 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
         return scored.session.trial.done
 
     until(done)
-    settled(scored, until)
+    scored.settle()
     trial, rows = scored.session.trial, page.slices.model.rows
     assert seen == sorted(seen) and rows[0].part.n == trial.total
     assert (rows[0].part.lost, rows[0].part.won) == (trial.paired.lost, trial.paired.won)
@@ -300,11 +259,10 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
     assert {row.part.by for row in rows} == {"all", "token", "context", "level"}
 
 
-def test_it_is_sorted_and_copied_with_the_keyboard(scored, until):
+def test_it_is_sorted_and_copied_with_the_keyboard(scored, switch_off):
     page = scored.prune
     page.show_table("slices")
-    scored.commands.pruning.switch(OFF)
-    settled(scored, until)
+    switch_off(OFF)
     table, model = page.slices.table, page.slices.model
     table.setFocus()
     QTest.keyClick(table, Qt.Key.Key_Right)
@@ -321,7 +279,7 @@ def test_it_is_sorted_and_copied_with_the_keyboard(scored, until):
     assert lines[1].split("\t")[2] == str(model.rows[0].part.n)
 
 
-def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
+def test_the_tabs_change_the_table(scored):
     page = scored.prune
     scored.frame.activateWindow()
     tabs = page.tabs[0]
@@ -331,9 +289,7 @@ def test_the_tabs_change_the_table_and_keep_the_keyboard(scored):
     assert {one.choice for one in page.tabs} == {"slices"}
 
 
-def test_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
-    from hgviz.gui import trials
-
+def test_a_score_on_a_sample_of_the_data_says_so(pruning, until, story, monkeypatch):
     monkeypatch.setattr(trials, "TOKENS", 3 * 256)
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)

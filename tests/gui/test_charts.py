@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -31,7 +30,7 @@ from hgviz.gui.charts import (
     place_notes,
     thinned,
 )
-from tests.gui.screen import picture
+from tests.gui.screen import drag, picture, wheel
 
 
 def curve(count=21, slider=None, of="curve", notes=()):
@@ -74,38 +73,14 @@ def chart(app):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-def wheel(chart, place, turn):
-    where = QPointF(place)
-    event = QWheelEvent(
-        where, chart.mapToGlobal(where), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton,
-        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
-    )  # fmt: skip
-    QApplication.sendEvent(chart, event)
-    return event.isAccepted()
-
-
-def drag(chart, one, other, button=Qt.MouseButton.LeftButton):
-    QTest.mousePress(chart, button, pos=one)
-    for part in (0.3, 0.7, 1.0):
-        QTest.mouseMove(chart, one + (other - one) * part)
-    QTest.mouseRelease(chart, button, pos=other)
-
-
 # --- values ---------------------------------------------------------------------------------------
 
 
 def test_an_axis_has_round_numbers_or_those_it_is_given():
-    assert [at for at, _ in Axis(0.0, 1.0).marks(0.0, 1.0, 6)] == pytest.approx(
-        [0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    )
-    assert [at for at, _ in Axis(0, 24, whole=True, end=24).marks(0, 24, 6)] == [
-        0,
-        5,
-        10,
-        15,
-        20,
-        24,
-    ]
+    marks = Axis(0.0, 1.0).marks(0.0, 1.0, 6)
+    assert [at for at, _ in marks] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    whole = Axis(0, 24, whole=True, end=24).marks(0, 24, 6)
+    assert [at for at, _ in whole] == [0, 5, 10, 15, 20, 24]
     named = Axis(0, 2, ticks=((0.5, "one"), (1.5, "two")))
     assert named.marks(0, 1, 9) == [(0.5, "one")]
     around = Axis.around([np.nan, 2.0, 2.0])
@@ -145,7 +120,7 @@ def test_a_scale_goes_to_pixels_and_back_and_zooms_around_a_place(scale, across,
 
 
 @given(scales, st.lists(st.tuples(places, places), min_size=2, max_size=2))
-def test_what_is_between_two_places_is_a_part_of_what_is_seen(scale, two):
+def test_a_dragged_rectangle_is_a_part_of_the_visible_range(scale, two):
     x0, x1, y0, y1 = scale.between(*two, 14).ends
     assert scale.x0 <= x0 <= x1 <= scale.x1 and scale.y0 <= y0 <= y1 <= scale.y1
     if abs(two[0][0] - two[1][0]) <= 14:
@@ -157,8 +132,9 @@ def test_what_is_between_two_places_is_a_part_of_what_is_seen(scale, two):
     st.lists(st.tuples(st.text("abc ", min_size=1, max_size=20), places, places), max_size=12),
 )
 def test_notes_never_meet_and_never_leave_their_plot(scale, notes):
-    given_ = [Note(words, ((x, y),)) for words, x, y in notes]
-    found = place_notes(given_, scale, lambda words: (7.0 * len(words), 15.0))
+    some = [Note(words, ((x, y),)) for words, x, y in notes]
+    found = place_notes([*some, Note("nowhere", ())], scale, lambda words: (7.0 * len(words), 15.0))
+    assert "nowhere" not in [note.words for note, _ in found]
     for number, (_, (left, top, right, bottom)) in enumerate(found):
         assert left >= scale.left - 1e-6 and right <= scale.left + scale.width + 1e-6
         assert top >= scale.top - 1e-6 and bottom <= scale.top + scale.height + 1e-6
@@ -189,11 +165,6 @@ def test_a_thinned_series_keeps_the_lowest_and_highest_of_what_is_seen(count, at
     assert thinned(back, scale) is back
 
 
-def test_a_note_without_a_place_is_left_out():
-    scale = Scale(0, 10, 0, 10, 0, 0, 400, 300)
-    assert place_notes([Note("words", ())], scale, lambda words: (40.0, 16.0)) == []
-
-
 # --- what is seen ---------------------------------------------------------------------------------
 
 
@@ -219,18 +190,15 @@ def test_neither_the_window_nor_its_charts_import_pyqtgraph_before_one_is_drawn(
 @pytest.mark.parametrize("size", [(200, 120), (600, 300), (1400, 700)])
 def test_every_part_is_drawn_in_every_size_and_theme(app, chart, size, dark):
     theme.apply(app, dark=dark)
-    try:
-        chart.resize(*size)
-        blank = picture(chart)
-        whole = curve(slider=Slider(np.arange(21.0), 3, "3 off"))
-        plot = whole.plots[0]
-        more = Bars([4.0], [0.2], [0.9], 1), Note("words", ((10.0, 0.5),))
-        plot = Plot(plot.x, plot.y, (*plot.parts, *more), "A title")
-        chart.show_chart(Chart((plot, plot), "", (Entry("one", 0), Entry("two", 1, 1))))
-        QApplication.processEvents()
-        assert (picture(chart) != blank).any(axis=2).sum() > 300
-    finally:
-        theme.apply(app, dark=False)
+    chart.resize(*size)
+    blank = picture(chart)
+    whole = curve(slider=Slider(np.arange(21.0), 3, "3 off"))
+    plot = whole.plots[0]
+    more = Bars([4.0], [0.2], [0.9], 1), Note("words", ((10.0, 0.5),))
+    plot = Plot(plot.x, plot.y, (*plot.parts, *more), "A title")
+    chart.show_chart(Chart((plot, plot), "", (Entry("one", 0), Entry("two", 1, 1))))
+    QApplication.processEvents()
+    assert (picture(chart) != blank).any(axis=2).sum() > 300
 
 
 @pytest.mark.parametrize("size", [(300, 160), (600, 300), (1400, 700)])
@@ -266,18 +234,18 @@ def test_the_wheel_and_keys_zoom_within_the_ends_and_a_double_click_shows_all(ch
     whole, place = panel.scale.ends, inner(panel).center().toPoint()
     off = chart._view.pos()
     assert not chart.zoomed
-    assert not wheel(chart, place, -120)  # all of it is seen: a page may scroll
+    assert not wheel(chart, place, -1)  # all of it is seen: a page may scroll
     before = panel.scale.value(*(place - off).toTuple())
-    assert wheel(chart, place, 120) and chart.zoomed
+    assert wheel(chart, place, 1) and chart.zoomed
     # within two px: wider numbers beside it may have moved the plot
     after = panel.scale.value(*(place - off).toTuple())
     assert after == pytest.approx(before, abs=0.1)
     x0, x1, *_ = panel.scale.ends
     assert (x1 - x0) == pytest.approx((whole[1] - whole[0]) / 1.25, rel=1e-6)
     for _ in range(100):
-        wheel(chart, place, 120)
+        wheel(chart, place, 1)
     for _ in range(200):
-        wheel(chart, place, -120)
+        wheel(chart, place, -1)
     assert panel.scale.ends == pytest.approx(whole) and not chart.zoomed
     QTest.keyClick(chart, Qt.Key.Key_Plus)
     assert chart.zoomed
@@ -317,7 +285,7 @@ def test_a_zoom_stays_while_a_curve_grows_and_goes_with_another(chart):
 # --- points ---------------------------------------------------------------------------------------
 
 
-def test_the_value_under_the_pointer_is_told_with_its_interval(chart):
+def test_the_value_under_the_pointer_has_its_interval(chart):
     chart.show_chart(curve())
     said = []
     chart.pointed.connect(said.append)
@@ -343,9 +311,8 @@ def test_a_click_chooses_what_a_point_stands_for_and_return_opens_it(chart):
     assert picked == ["a", "d"]
     QTest.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint())
     assert len(entered) == 2
-    QTest.mouseClick(
-        chart, Qt.MouseButton.LeftButton, pos=chart.where(3).toPoint() + QPoint(-60, -60)
-    )
+    beside = chart.where(3).toPoint() + QPoint(-60, -60)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=beside)
     assert picked == ["a", "d"]
 
 
@@ -367,7 +334,7 @@ def test_an_empty_chart_takes_every_key_and_move(chart):
         QTest.keyClick(chart, key)
     QTest.mouseMove(chart, QPoint(90, 90))
     QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(90, 90))
-    assert not wheel(chart, QPoint(90, 90), 120)
+    assert not wheel(chart, QPoint(90, 90), 1)
     chart.show_chart(curve())
     chart.show_chart(Chart())
     QTest.keyClick(chart, Qt.Key.Key_Right)
@@ -393,9 +360,8 @@ def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
     QTest.keyClick(chart, Qt.Key.Key_PageUp)
     QTest.keyClick(chart, Qt.Key.Key_End)
     assert moves == [(1, False), (6, False), (7, False)]
-    QTest.mouseClick(
-        chart, Qt.MouseButton.LeftButton, pos=chart.where(15).toPoint() + QPoint(0, 30)
-    )
+    place = chart.where(15).toPoint() + QPoint(0, 30)
+    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
     assert moves[-1] == (15, False)
     handle = chart._handle.geometry().center()
     drag(chart, handle, QPoint(chart.where(3).toPoint().x(), handle.y()))

@@ -1,11 +1,14 @@
 """Opening, capturing, saving and exporting in a real window."""
 
 import functools
+import time
 from collections import Counter
+from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import tasks
@@ -14,62 +17,39 @@ from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
-from hgviz.gui.dialogs import ErrorDialog, ExchangeDialog, MeasureDialog, WriteDialog, Writing
-from hgviz.gui.export import Drafts, ExportDialog, Wish
-from hgviz.gui.jobs import GOING
+from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, Writing
 from hgviz.gui.samples import FIRST, TEXT
 from hgviz.gui.sides import CompareDialog
 from hgviz.resources import resource
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
+from tests.gui.screen import busy, errors
 
 
-def errors(program):
-    return [one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
-
-
-def busy(program):
-    return any(one.state in GOING for one in program.session.work)
-
-
-@pytest.fixture
-def with_model(program, checkpoint, until):
-    program.commands.open_path(str(checkpoint))
-    until(lambda: program.session.capture is not None and not busy(program))
-    return program
-
-
-def test_a_checkpoint_is_opened_and_the_text_captured(with_model, checkpoint):
+def test_the_capture_of_an_opened_checkpoint_is_the_one_of_the_verb(with_model, checkpoint):
     session = with_model.session
     assert session.capture.complete
     assert session.capture.prompt.text == TEXT
     assert session.checkpoint == str(checkpoint)
     assert session.facts
     assert not errors(with_model)
-
-
-def test_what_the_window_shows_is_what_the_verbs_give(with_model):
-    """async == sync"""
-
-    session = with_model.session
     prompt = session.model.tokenize(session.text)
     again = finish(tasks.capture(session.model, prompt))
     for mine, other in zip(session.capture.maps, again.maps, strict=True):
         assert (mine.read(mine.heads[0]) == other.read(other.heads[0])).all()
 
 
-@pytest.mark.parametrize("text", ["x", "שלום עולם", "👩‍👩‍👧 é 한국어\n\ttab", "a" * 700])
-def test_texts_of_every_script_are_captured_and_drawn(with_model, until, text):
-    with_model.commands.prompting.capture_text(text)
-    until(lambda: not busy(with_model))
-    assert with_model.session.capture.prompt.text == text
-    with_model.settle()
-    with_model.session.put(mode="follow")
-    with_model.settle()
-    assert not errors(with_model)
-
-
-def test_an_empty_text_is_refused_in_words_and_the_old_map_stays(with_model, until):
+def test_texts_of_every_script_are_captured_and_drawn_and_an_empty_one_is_refused(
+    with_model, until
+):
+    for text in ("x", "שלום עולם", "👩‍👩‍👧 é 한국어\n\ttab", "a" * 700):
+        with_model.commands.prompting.capture_text(text)
+        until(lambda: not busy(with_model))
+        assert with_model.session.capture.prompt.text == text
+        for mode in ("inspect", "follow"):
+            with_model.session.put(mode=mode)
+            with_model.settle()
+        assert not errors(with_model)
     before = with_model.session.capture
     with_model.commands.prompting.capture_text("")
     until(lambda: errors(with_model))
@@ -79,7 +59,7 @@ def test_an_empty_text_is_refused_in_words_and_the_old_map_stays(with_model, unt
 
 
 @pytest.mark.parametrize("kind", ["missing", "foreign", "empty"])
-def test_what_cannot_be_opened_is_said_in_three_lines(program, until, tmp_path, kind):
+def test_a_file_that_does_not_open_is_an_error_in_words(program, until, tmp_path, kind):
     path = tmp_path / f"{kind}.h5"
     if kind != "missing":
         path.write_bytes(b"" if kind == "empty" else b"no capture at all")
@@ -91,35 +71,19 @@ def test_what_cannot_be_opened_is_said_in_three_lines(program, until, tmp_path, 
     assert program.frame.pages.currentWidget() is program.empty
 
 
-def test_a_capture_is_saved_and_opened_again(opened, until, tmp_path):
+def test_a_capture_is_saved_or_the_error_is_shown(opened, until, tmp_path):
     path = tmp_path / "saved.h5"
     opened.commands._save(opened.session.capture, str(path))
     until(lambda: not busy(opened))
     assert open_capture(path).prompt.text == opened.session.text
     assert str(path) in opened.frame.chosen_words.full
-
-
-def test_a_capture_that_cannot_be_saved_is_said(opened, until, tmp_path):
-    nowhere = tmp_path / "no" / "such" / "folder" / "saved.h5"
-    opened.commands._save(opened.session.capture, str(nowhere))
+    opened.commands._save(opened.session.capture, str(tmp_path / "no" / "saved.h5"))
     until(lambda: errors(opened))
     assert opened.session.capture is not None
 
 
-def test_a_figure_is_exported_beside_the_work(opened, until, tmp_path):
-    path = tmp_path / "map.pdf"
-    spec = opened.inspect.map.figure(opened.session)
-    wish = Wish(spec, (opened.session.capture,), Drafts(opened.session.facts), path.name)
-    opened.commands._export_to(wish, str(path))
-    until(lambda: not busy(opened))
-    assert path.read_bytes().startswith(b"%PDF")
-
-
 def slow(capture, go, layers=13):
     """A capture whose last layer waits until it may go on."""
-    import dataclasses
-    import time
-
     maps, step = [None] * layers, Step(0, layers)
     for index in range(layers):
         maps[index] = capture.maps[index]
@@ -127,7 +91,7 @@ def slow(capture, go, layers=13):
         while index == layers - 1 and not go.is_set():
             time.sleep(0.005)
             yield step
-        step = Step(index + 1, layers, "", dataclasses.replace(capture, maps=tuple(maps)))
+        step = Step(index + 1, layers, "", replace(capture, maps=tuple(maps)))
         yield step
     return sources.Wish("somewhere"), None, capture
 
@@ -143,7 +107,7 @@ def capturing(opened, capture, monkeypatch, until):
     return opened
 
 
-def test_finished_layers_are_there_before_the_rest(capturing, until):
+def test_finished_layers_are_shown_before_the_rest(capturing, until):
     assert not capturing.session.capture.complete
     assert capturing.frame.pages.currentWidget() is capturing.inspect
     work = capturing.session.work[-1]
@@ -169,10 +133,8 @@ def test_stop_keeps_the_layers_that_are_done(capturing, until):
     assert not capturing.frame.actions_by_name["save"].isEnabled()
 
 
-def test_the_loop_turns_while_a_capture_runs(capturing, until):
+def test_the_event_loop_runs_during_a_capture(capturing, until):
     turns = []
-    from PySide6.QtCore import QTimer
-
     timer = QTimer(interval=5)
     timer.timeout.connect(lambda: turns.append(1))
     timer.start()
@@ -189,7 +151,7 @@ def test_a_window_closed_while_it_works_stops_its_lanes(capturing):
     assert not capturing.lanes.engine.jobs
 
 
-def test_a_job_that_fails_says_so_and_nothing_is_lost(opened, monkeypatch, until):
+def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(opened, monkeypatch, until):
     def broken(*_):
         yield Step(0, 1)
         raise HgvizError("the text is too long", "it has 9 bytes", "Shorten it")
@@ -212,25 +174,7 @@ def test_a_capture_on_disk_is_shown_with_its_clearest_head(program, until, tmp_p
     assert str(path) in program.commands.opened_before
 
 
-def test_one_pane_can_be_copied(opened):
-    from PySide6.QtGui import QGuiApplication
-
-    opened.inspect.map.copy()
-    assert QGuiApplication.clipboard().pixmap().width() == opened.inspect.map.width()
-
-
-@pytest.mark.parametrize(("pane", "kind"), [("map", "map"), ("hourglass", "wall"), (None, "map")])
-def test_export_offers_first_what_the_pane_at_hand_shows(opened, pane, kind):
-    if pane:
-        getattr(opened.inspect, pane).asked.emit("export")
-    else:
-        opened.commands.run("export")
-    (dialog,) = opened.frame.findChildren(ExportDialog)
-    assert dialog.choices.kind.currentData() == kind
-    dialog.finish()
-
-
-def test_what_is_clicked_after_its_capture_went_does_nothing(program):
+def test_an_example_of_a_capture_that_is_closed_does_nothing(program):
     assert program.session.capture is None
     program.commands.show_example(HeadId(0, 0), Example(3, 5, 2, 0.5))
     program.commands.open_item(3)
@@ -260,7 +204,7 @@ LATE = (
 
 @pytest.fixture
 def asked(with_model, monkeypatch):
-    """What asks an action that can be done, and gives its dialog, who answers and what acted."""
+    """Asks for an action that can be done: gives what answers its dialog, and what then acted."""
 
     def ask(name, kind, actor, answer):
         monkeypatch.setattr(commands, "ACTIONS", [one._replace(why_off=gone) for one in ACTIONS])
@@ -274,7 +218,7 @@ def asked(with_model, monkeypatch):
         with_model.commands.run(name)
         (dialog,) = with_model.frame.findChildren(kind)
         signal = dialog.fileSelected if kind is QFileDialog else dialog.chosen
-        return dialog, lambda: signal.emit(*answer), acted
+        return lambda: signal.emit(*answer), acted
 
     def gone(session):
         return "" if session.capture else "Needs a capture"
@@ -283,35 +227,24 @@ def asked(with_model, monkeypatch):
 
 
 @pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
-def test_an_answer_is_acted_on_while_its_action_can_be_done(asked, late):
-    dialog, answer, acted = asked(*late)
+def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
+    asked, with_model, late
+):
+    session, said = with_model.session, with_model.frame.chosen_words
+    answer, acted = asked(*late)
     answer()
     assert acted == [late[3]]
-    dialog.close()
-
-
-@pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
-def test_an_answer_is_refused_when_its_action_cannot_be_done_any_more(asked, with_model, late):
-    dialog, answer, acted = asked(*late)
-    with_model.session.capture = None
+    capture, session.capture = session.capture, None
     answer()
-    assert not acted and with_model.frame.chosen_words.full == "Needs a capture"
-    dialog.close()
-
-
-@pytest.mark.parametrize("late", LATE, ids=lambda late: late[0])
-def test_an_answer_is_refused_when_another_model_is_open(asked, with_model, late):
-    dialog, answer, acted = asked(*late)
-    session = with_model.session
-    session.checkpoint = "another"
+    assert acted == [late[3]] and said.full == "Needs a capture"
+    session.capture, session.checkpoint = capture, "another"
     if late[0] == "save_study":
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")
     answer()
-    assert not acted and with_model.frame.chosen_words.full.startswith("Something else is open")
-    dialog.close()
+    assert acted == [late[3]] and said.full.startswith("Something else is open")
 
 
-def test_a_file_that_is_chosen_for_b_stands_beside_a(with_model, until, tmp_path):
+def test_a_file_chosen_for_b_is_compared_with_a(with_model, until, tmp_path):
     path = tmp_path / "b.h5"
     finish(tasks.save(with_model.session.capture, path))
     with_model.commands.ask_model(False)
@@ -319,7 +252,6 @@ def test_a_file_that_is_chosen_for_b_stands_beside_a(with_model, until, tmp_path
     dialog.fileSelected.emit(str(path))
     until(lambda: with_model.session.beside is not None)
     assert with_model.session.other == Other("model", path=str(path))
-    dialog.close()
 
 
 def test_no_two_parts_of_the_commands_have_a_method_of_one_name():

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QStyle
+from PySide6.QtWidgets import QStyle
 
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment
@@ -22,13 +21,12 @@ from hgviz.gui.sentences import share
 from hgviz.gui.sides import Sides, Told
 from hgviz.gui.textrows import glyphs
 from hgviz.gui.tiles import Key, Part, Source, Tiles
-from hgviz.gui.view import Notice
 from hgviz.maps import DenseMap, Projected
 from hgviz.session import Session
 from hgviz.session.other import Other
 from tests.gui import kinds
 from tests.gui.kinds import bert, gpt2, translator
-from tests.gui.screen import picture, showing, shown
+from tests.gui.screen import drag, picture, showing, shown, shows_no_error, wheel
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
@@ -48,17 +46,6 @@ def signed():
 def comparing(a, b, head=(0, 0), size=SIZE, **chosen):
     selection = Selection(*head, **chosen)
     return shown(CompareView, size, capture=a, beside=b, selection=selection)
-
-
-def wheel(pane, place, notches):
-    QApplication.sendEvent(
-        pane,
-        QWheelEvent(
-            place, pane.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches),
-            Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
-            Qt.ScrollPhase.NoScrollPhase, False,
-        ),
-    )  # fmt: skip
 
 
 def coloured(weights, scene, dark=False):
@@ -83,7 +70,6 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight(app, signed, dark)
             cells = pane.pixels[step // 2 :: step, step // 2 :: step]
             assert np.array_equal(cells[seen][:, :3], coloured(values, pane.scene, dark)[seen])
             assert not cells[~seen].any()
-    theme.apply(app, False)
 
 
 def test_from_afar_a_pixel_is_the_largest_difference_of_its_cells(app):
@@ -129,7 +115,7 @@ def test_gutters_hold_what_rows_add_up_to_on_one_scale(app, signed):
         assert {pane.most for pane in view.trio.panes} == {float(most)}
 
 
-def test_without_a_second_one_the_view_says_what_to_do(app, pair):
+def test_without_a_b_the_view_says_what_to_do(app, pair):
     with shown(CompareView, SIZE, capture=pair[0]) as (view, _):
         assert view._notice.isVisible() and view._notice.said[0] == view.empty
         assert view.empty[0] == "Nothing to compare with yet"
@@ -142,7 +128,7 @@ def test_a_layer_that_a_has_not_captured_is_said(app, pair):
         assert view.empty[0] == "Layer 0 of A is not captured yet"
 
 
-def test_two_tokens_and_one_are_shown_as_well(app):
+def test_texts_of_one_and_two_tokens_are_compared(app):
     for text in ("ab", "a"):
         a, b = (make_capture(text, strides=(1,), seed=seed) for seed in range(2))
         with comparing(a, b) as (view, _):
@@ -259,7 +245,7 @@ def check_difference(found):
 # --- moving ---------------------------------------------------------------------------------------
 
 
-def test_what_moves_in_one_moves_in_all_three_at_once(app, pair):
+def test_zoom_and_pan_act_on_all_three_maps(app, pair):
     with comparing(*pair) as (view, _):
         panes = view.trio.panes
         rect = panes[1].map_rect
@@ -274,20 +260,18 @@ def test_what_moves_in_one_moves_in_all_three_at_once(app, pair):
         assert all(pane.view.whole for pane in panes)
 
 
-def test_a_drag_and_a_double_click_do_the_same(app, pair, qtbot):
+def test_a_drag_pans_and_a_double_click_fits_all_three_maps(app, pair, qtbot):
     with comparing(*pair) as (view, _):
         panes = view.trio.panes
         wheel(panes[0], panes[0].map_rect.center(), 4)
         before, start = panes[0].view, panes[2].map_rect.center().toPoint()
-        qtbot.mousePress(panes[2], Qt.MouseButton.LeftButton, pos=start)
-        qtbot.mouseMove(panes[2], start - QPoint(25, 0))
-        qtbot.mouseRelease(panes[2], Qt.MouseButton.LeftButton, pos=start - QPoint(25, 0))
+        drag(panes[2], start, start - QPoint(25, 0))
         assert panes[0].view == panes[1].view == panes[2].view != before
         qtbot.mouseDClick(panes[1], Qt.MouseButton.LeftButton, pos=start)
         assert all(pane.view.whole for pane in panes)
 
 
-def test_one_cursor_says_what_each_weighs_there(app, signed):
+def test_the_pointer_over_one_map_gives_the_weight_in_each(app, signed):
     a, b = signed
     with comparing(a, b, query=30) as (view, session):
         view.trio.panes[1].pointed.emit((30, 12))
@@ -396,20 +380,16 @@ def test_a_long_text_is_read_in_lanes_and_pans_while_it_comes(app, until):
         pane = view.trio.panes[2]
         row, column = pane.view.down.shown()[1] - 2, pane.view.across.shown()[0] + 1
         place = (pane.cell_rect(row, column).center() - pane.map_rect.topLeft()).toPoint()
-        least = (a.maps[0].read(0, row_(row), row_(column)) - b.maps[0].read(
-            0, row_(row), row_(column)))  # fmt: skip
+        cell = (row, row + 1), (column, column + 1)
+        least = a.maps[0].read(0, *cell) - b.maps[0].read(0, *cell)
         expected = coloured(least[0], pane.scene)[0]
         assert np.array_equal(pane.pixels[place.y(), place.x(), :3], expected)
-
-
-def row_(cell):
-    return cell, cell + 1
 
 
 # --- on paper -------------------------------------------------------------------------------------
 
 
-def test_what_is_exported_are_the_three_maps(program, pair, tmp_path, until):
+def test_the_figure_has_the_three_maps(program, pair, tmp_path, until):
     a, b = pair
     program.session.put(capture=a, beside=b, mode="compare", selection=Selection(0, 2))
     program.settle()
@@ -426,7 +406,7 @@ def test_what_is_exported_are_the_three_maps(program, pair, tmp_path, until):
     assert "A − B" in said and "0.2" in said
 
 
-# --- numbers and text of both sides, cell by cell, and what is said of them -----------------------
+# --- numbers and text of both sides ---------------------------------------------------------------
 
 LONG = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
 TOLD = Told("softmax", "ymish")
@@ -439,7 +419,7 @@ def pair_of(a, b, head=FIRST, other=None, query=40, key=None):
     return textrows.read(Meeting.of(Alignment(a, b), head, other or head), query, key)
 
 
-def session_of(a, b, head=FIRST, query=40, beside=None, kind="model"):
+def compared(a, b, head=FIRST, query=40, beside=None, kind="model"):
     """A session that compares two captures."""
     session = Session()
     session.put(capture=a, mode="compare")
@@ -464,7 +444,7 @@ def test_on_one_text_a_row_is_that_of_the_map_and_the_difference_is_exact():
 
 
 @pytest.mark.parametrize("heads", [(HeadId(0, 1), HeadId(5, 2)), (HeadId(5, 2), HeadId(0, 1))])
-def test_of_two_levels_rows_are_those_of_the_maps_laid_on_tokens(heads):
+def test_rows_of_two_levels_are_those_of_the_maps_spread_to_tokens(heads):
     a = make_capture(LONG)
     meeting = Meeting.of(Alignment(a, a), *heads)
     pair = textrows.read(meeting, 40, 7)
@@ -476,7 +456,7 @@ def test_of_two_levels_rows_are_those_of_the_maps_laid_on_tokens(heads):
     assert len(pair.difference) == len(LONG) and (pair.query, pair.key) == (40, 7)
 
 
-def test_of_other_tokens_pieces_are_compared_and_what_only_one_has_is_told_apart():
+def test_texts_of_other_tokens_are_compared_in_the_pieces_both_have():
     a, b = make_capture("Good old sea, good sea."), gpt2("Good old sea, bad sea.")
     meeting = Meeting.of(Alignment(a, b), HeadId(0, 0), HeadId(0, 0))
     pair = textrows.read(meeting, 10, None)
@@ -519,7 +499,7 @@ def test_a_text_of_one_letter_and_no_query_can_be_read():
 # --- in words -------------------------------------------------------------------------------------
 
 
-def test_a_row_that_looks_at_one_key_is_said_so():
+def test_the_sentence_describes_concentrated_and_spread_rows():
     pair = pair_of(make_capture(LONG), make_capture(LONG, seed=3, signed=True), query=60)
     stop = np.zeros(len(LONG), np.float32)
     stop[29], stop[58] = 0.89, 0.11
@@ -541,7 +521,7 @@ def test_a_row_that_looks_at_one_key_is_said_so():
     assert "With ymish, the row looks at nothing." in compare.sentence(nothing, TOLD)
 
 
-def test_facts_of_a_row_are_closed_forms():
+def test_the_numbers_of_a_row_are_those_of_closed_forms():
     uniform = compare.Facts.of(np.full(8, 1 / 8, np.float32))
     assert uniform.spread == pytest.approx(8) and uniform.share == pytest.approx(1 / 8)
     signed = compare.Facts.of(np.array([1, -1, 2, 0], np.float32))
@@ -561,7 +541,7 @@ def test_the_status_bar_says_what_a_cell_weighs_on_both_sides():
         assert float(said[4].split()[-1].replace("−", "-")) == pytest.approx(mine - its, abs=6e-4)
 
 
-def test_what_models_say_of_the_text_is_told_where_there_are_logits():
+def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
     said = compare.of_text(a, b, TOLD)
     assert said.startswith("This text: ") and " bits per byte with softmax, " in said
@@ -578,7 +558,7 @@ def test_what_models_say_of_the_text_is_told_where_there_are_logits():
 
 def test_numbers_of_both_heads_stand_among_those_of_all(app):
     a, b = make_capture(LONG), make_capture(LONG, seed=1, signed=True)
-    session = session_of(a, b, HeadId(1, 1))
+    session = compared(a, b, HeadId(1, 1))
     with showing(NumbersView, session, 1600, 108) as view:
         one = view.pairs["negative"]
         assert one.spoken(one._sides[0][1]) == "0 %"
@@ -597,7 +577,7 @@ def test_numbers_of_both_heads_stand_among_those_of_all(app):
 
 def test_numbers_of_a_head_that_b_lacks_say_so(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
-    with showing(NumbersView, session_of(a, b, HeadId(0, 5)), 900, 108) as view:
+    with showing(NumbersView, compared(a, b, HeadId(0, 5)), 900, 108) as view:
         assert "B has no such head" in view.pairs["focus"].toolTip()
         view.pairs["entropy"].clearFocus()
         assert "54 self-attention" in view.head.note.full
@@ -605,7 +585,7 @@ def test_numbers_of_a_head_that_b_lacks_say_so(app):
 
 def test_the_rows_of_text_take_clicks(app):
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
-    session = session_of(a, b)
+    session = compared(a, b)
     with showing(TextsView, session, 1600, 190) as view:
         rows = view.rows
         x = 122 + (rows.ruler.x(50) + rows.ruler.x(51)) / 2
@@ -623,7 +603,7 @@ def test_the_rows_of_text_take_clicks(app):
 def test_a_click_in_cross_attention_chooses_the_key(app):
     a, b = translator(), translator(activations="ymish")
     layer = next(one.index for one in a.spec.layers if one.role == "cross")
-    session = session_of(a, b, HeadId(layer, 0), query=3)
+    session = compared(a, b, HeadId(layer, 0), query=3)
     with showing(TextsView, session, 1400, 190) as view:
         view.rows.queried.emit(5)
         assert session.selection.query == 3 and session.selection.key == 5
@@ -632,7 +612,7 @@ def test_a_click_in_cross_attention_chooses_the_key(app):
 @pytest.mark.parametrize("size", [(1600, 190), (900, 158), (500, 164)])
 def test_a_long_text_scrolls_to_the_query_under_its_overview(app, size):
     a = make_capture(LONG * 6, strides=(1,))
-    session = session_of(a, make_capture(LONG * 6, strides=(1,), signed=True), query=400)
+    session = compared(a, make_capture(LONG * 6, strides=(1,), signed=True), query=400)
     with showing(TextsView, session, *size) as view:
         rows = view.rows
         assert rows.ruler.scrolls and 0 <= rows.ruler.x(400) <= rows.ruler.room
@@ -644,7 +624,7 @@ def test_a_long_text_scrolls_to_the_query_under_its_overview(app, size):
 
 def test_texts_with_nothing_in_common_are_shown_and_said(app):
     a, b = make_capture("abcabc"), make_capture("xyzxyz")
-    with showing(TextsView, session_of(a, b, query=3), 900, 190) as view:
+    with showing(TextsView, compared(a, b, query=3), 900, 190) as view:
         assert "none in common" in view.head.note.full
         assert "B has no such row" in view.words.text()
         assert view.rows.rows[2].told
@@ -652,7 +632,7 @@ def test_texts_with_nothing_in_common_are_shown_and_said(app):
 
 def test_a_head_that_b_lacks_leaves_the_row_of_a(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
-    with showing(TextsView, session_of(a, b, HeadId(0, 5)), 900, 190) as view:
+    with showing(TextsView, compared(a, b, HeadId(0, 5)), 900, 190) as view:
         assert view.rows.rows[0].weights is not None and "no such head" in view.rows.rows[1].told
         assert "B has no such head" in view.words.text()
 
@@ -661,34 +641,18 @@ def test_layers_that_are_not_captured_yet_and_nothing_beside_are_no_error(app):
     a = make_capture(LONG)
     part = replace(a, maps=(None, *a.maps[1:]))
     for one, other in ((part, a), (a, part), (part, part)):
-        session = session_of(one, other)
+        session = compared(one, other)
         for kind in (TextsView, NumbersView):
             with showing(kind, session, 900, 190) as view:
-                assert no_error(view)
+                assert shows_no_error(view)
                 session.put(beside=None)
                 view.settle()
-                assert no_error(view)
-
-
-def no_error(view):
-    """Whether a pane shows its picture or its empty state: the notice of an error says neither."""
-    return not any(one.isVisible() and one.said is None for one in view.findChildren(Notice))
-
-
-def test_dark_and_light_are_drawn_differently(app):
-    session = session_of(make_capture(LONG), make_capture(LONG, seed=1, signed=True))
-    found = []
-    for dark in (False, True):
-        theme.apply(app, dark)
-        with showing(TextsView, session, 900, 190) as view:
-            found.append(picture(view))
-    theme.apply(app, False)
-    assert found[0].mean() > 150 > found[1].mean()
+                assert shows_no_error(view)
 
 
 def test_the_reader_opens_a_meeting_once():
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
-    reader, session = Reader(), session_of(a, b)
+    reader, session = Reader(), compared(a, b)
     first = finish(reader.read(a, b, session.selection, TOLD, session.display))
     again = finish(reader.read(a, b, replace(session.selection, query=9), TOLD, session.display))
     assert again.pair.meeting is first.pair.meeting and again.of_text == first.of_text
@@ -702,9 +666,6 @@ def test_shares_are_whole_only_where_they_are():
     ]  # fmt: skip
 
 
-# --- the Compare page: its values as tables, and blinking -----------------------------------------
-
-
 @pytest.fixture
 def signed_pair():
     """Two captures of one text, the second signed."""
@@ -716,7 +677,7 @@ def signed_pair():
 
 def test_the_maps_give_every_weight_on_screen(app, signed_pair):
     a, b = signed_pair
-    with showing(CompareView, session_of(a, b, HeadId(1, 2)), 1600, 610) as view:
+    with showing(CompareView, compared(a, b, HeadId(1, 2)), 1600, 610) as view:
         header, *rows = view.as_table()
         assert header == ["Query", "Query text", "Key", "Key text", "A", "B", "A − B"]
         assert len(rows) == len(LONG) * (len(LONG) + 1) // 2  # a causal map
@@ -730,7 +691,7 @@ def test_the_maps_give_every_weight_on_screen(app, signed_pair):
 
 def test_from_afar_the_maps_give_the_largest_of_the_cells_of_a_pixel(app):
     a, b = (make_capture("sand " * 260, strides=(1,), heads=1, seed=seed) for seed in range(2))
-    with showing(CompareView, session_of(a, b, query=3), 900, 420) as view:
+    with showing(CompareView, compared(a, b, query=3), 900, 420) as view:
         rows = view.as_table()[1:]
         whole = a.maps[0].read(0)
         query, _, key, _, weight, *_ = next(one for one in rows if ":" in one[0] and one[4])
@@ -740,15 +701,15 @@ def test_from_afar_the_maps_give_the_largest_of_the_cells_of_a_pixel(app):
 
 def test_a_head_that_b_lacks_leaves_its_columns_empty(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
-    with showing(CompareView, session_of(a, b, HeadId(0, 5)), 1600, 610) as view:
+    with showing(CompareView, compared(a, b, HeadId(0, 5)), 1600, 610) as view:
         first = view.as_table()[1]
         assert first[4] and first[5:] == ["", ""]
-    with showing(TextsView, session_of(a, b, HeadId(0, 5)), 900, 190) as view:
+    with showing(TextsView, compared(a, b, HeadId(0, 5)), 900, 190) as view:
         assert view.as_table()[1][3] and view.as_table()[1][4:] == ["", ""]
 
 
 def test_the_text_gives_the_row_of_the_query(app, signed_pair):
-    with showing(TextsView, session_of(*signed_pair), 1600, 190) as view:
+    with showing(TextsView, compared(*signed_pair), 1600, 190) as view:
         header, *rows = view.as_table()
         assert header == ["Key", "Key text in A", "Key text in B", "A", "B", "A − B"]
         assert len(rows) == len(LONG) and rows[41][3:] == ["", "", ""]  # after query 40
@@ -758,7 +719,7 @@ def test_the_text_gives_the_row_of_the_query(app, signed_pair):
 
 
 def test_the_numbers_give_both_heads_and_their_places(app, signed_pair):
-    with showing(NumbersView, session_of(*signed_pair, HeadId(1, 1)), 1600, 108) as view:
+    with showing(NumbersView, compared(*signed_pair, HeadId(1, 1)), 1600, 108) as view:
         rows = view.as_table()[1:]
         assert len(rows) == 12 and rows[0][1:3] == ["A", "1.1"] and rows[1][1:3] == ["B", "1.1"]
         entropy = view.pairs["entropy"]
@@ -768,7 +729,7 @@ def test_the_numbers_give_both_heads_and_their_places(app, signed_pair):
 
 
 def test_the_sides_say_what_they_are(app, signed_pair):
-    session = session_of(*signed_pair)
+    session = compared(*signed_pair)
     with showing(Sides, session, 900, 10) as view:
         assert [one[0] for one in view.as_table()] == ["Side", "A", "B"]
         session.put(beside=None)
@@ -777,7 +738,7 @@ def test_the_sides_say_what_they_are(app, signed_pair):
         view.b.deleteLater()
 
 
-def test_there_is_no_table_of_nothing(app):
+def test_an_empty_view_has_no_table(app):
     for kind in (CompareView, NumbersView, TextsView):
         with showing(kind, Session(), 900, 300) as view:
             assert view.as_table() is None
@@ -791,7 +752,7 @@ def test_blinking_turns_when_asked_and_by_itself_only_where_things_may_move(
     app, signed_pair, moves, monkeypatch
 ):
     hint = QStyle.StyleHint.SH_Widget_Animation_Duration
-    with showing(CompareView, session_of(*signed_pair), 1600, 610) as view:
+    with showing(CompareView, compared(*signed_pair), 1600, 610) as view:
         kind = type(view.trio.style())
         other = kind.styleHint
         monkeypatch.setattr(
@@ -808,7 +769,7 @@ def test_blinking_turns_when_asked_and_by_itself_only_where_things_may_move(
 
 
 def test_blinking_hands_the_keyboard_on(app, signed_pair):
-    with showing(CompareView, session_of(*signed_pair), 1600, 610) as view:
+    with showing(CompareView, compared(*signed_pair), 1600, 610) as view:
         view.activateWindow()
         a, b, _ = view.trio.panes
         a.setFocus()
@@ -822,7 +783,7 @@ def test_blinking_hands_the_keyboard_on(app, signed_pair):
 
 def test_a_card_in_the_place_of_a_map_takes_no_keyboard(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
-    session = session_of(a, b, HeadId(0, 5))
+    session = compared(a, b, HeadId(0, 5))
     with showing(CompareView, session, 1600, 610) as view:
         reached = [bool(one.focusPolicy() & Qt.FocusPolicy.TabFocus) for one in view.trio.panes]
         assert reached == [True, False, False]

@@ -1,5 +1,6 @@
-"""The dialogs."""
+"""Dialogs: errors, texts, licences, preferences."""
 
+from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
@@ -31,7 +32,6 @@ from hgviz.gui.dialogs import (
     offered,
 )
 from hgviz.gui.help import Explanation
-from hgviz.gui.sources import shown_error
 from hgviz.settings import Settings
 
 ERROR = HgvizError(
@@ -54,10 +54,9 @@ def test_an_error_is_three_lines_each_a_sentence(program):
         "config.json says dim 192; the weights say 256.",
         "Set dim to 256, or choose another file.",
     ]
-    dialog.finish()
 
 
-def test_return_does_what_helps_and_escape_closes(program):
+def test_return_takes_the_offered_step_and_escape_closes(program):
     asked = []
     dialog = ErrorDialog(program.frame, ERROR, ("open", "Choose another file…"))
     dialog.asked.connect(asked.append)
@@ -109,16 +108,6 @@ def test_details_are_folded_and_can_be_copied(program):
     assert details.isVisible()
     dialog._copy()
     assert "tensor expected found" in QGuiApplication.clipboard().text()
-    dialog.finish()
-
-
-def test_an_error_nobody_foresaw_keeps_its_traceback():
-    try:
-        raise ZeroDivisionError("division by zero")
-    except ZeroDivisionError as error:
-        found = shown_error(error)
-    assert "division by zero" in found.why
-    assert "test_dialogs.py" in found.details
 
 
 def test_tab_stays_inside_the_card(program):
@@ -127,7 +116,6 @@ def test_tab_stays_inside_the_card(program):
     for _ in range(7):
         QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
         assert dialog.isAncestorOf(QApplication.focusWidget())
-    dialog.finish()
 
 
 def test_a_click_beside_the_card_closes_it_and_one_on_it_does_not(program):
@@ -153,7 +141,7 @@ def test_a_text_is_counted_in_bytes_against_the_limit(text, most, words, fits):
     assert counted_text(text, True, most) == (words, fits)
 
 
-def test_the_text_is_captured_by_ctrl_return_and_strange_script_is_kept(opened):
+def test_a_text_of_any_script_is_captured_by_ctrl_return_and_an_empty_one_is_not(opened, until):
     chosen = []
     dialog = TextDialog(opened.frame, "old", opened.session.spec)
     dialog.chosen.connect(lambda text, second: chosen.append(text))
@@ -164,14 +152,13 @@ def test_the_text_is_captured_by_ctrl_return_and_strange_script_is_kept(opened):
     dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
     QTest.keyClick(dialog.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert chosen == ["שלום 👩‍👩‍👧\nzwei"]
-
-
-def test_an_empty_text_cannot_be_captured(opened, until):
     dialog = TextDialog(opened.frame, "old", opened.session.spec)
+    dialog.chosen.connect(lambda text, second: chosen.append(text))
     dialog.open()
     dialog.edit.clear()
     until(lambda: not dialog.default.isEnabled())
-    dialog.finish()
+    QTest.keyClick(dialog.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    assert len(chosen) == 1
 
 
 def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
@@ -186,7 +173,6 @@ def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
     (shown,) = program.frame.findChildren(Licences)
     words = shown.card.findChild(QTextBrowser).toPlainText()
     assert "LGPL" in words and "numpy" in words
-    shown.finish()
 
 
 @pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
@@ -206,7 +192,7 @@ def test_every_dialog_fits_the_window(opened, size):
         dialog.finish()
 
 
-# --- preferences are made from Settings, and act at once ------------------------------------------
+# --- preferences ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -262,26 +248,14 @@ def test_a_choice_acts_at_once_and_is_kept(opened, dialog):
     assert settings.load().restore
 
 
-def test_the_system_s_theme_is_followed_while_nobody_chose_one(opened, monkeypatch):
-    hints = QApplication.styleHints()
-    system = [Qt.ColorScheme.Dark]
-    monkeypatch.setattr(theme.QGuiApplication, "styleHints", lambda: Hints(system))
-    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert theme.current().dark and opened.session.dark
-    system[0] = Qt.ColorScheme.Light
-    hints.colorSchemeChanged.emit(Qt.ColorScheme.Light)
-    assert not theme.current().dark
-    settings.save(Settings(theme="light"))
-    system[0] = Qt.ColorScheme.Dark
-    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
-    assert not theme.current().dark
-
-
-class Hints:
-    """What the system wants."""
-
-    def __init__(self, wanted):
-        self.wanted = wanted
-
-    def colorScheme(self):
-        return self.wanted[0]
+def test_the_theme_of_the_system_is_followed_until_one_is_chosen(opened, monkeypatch):
+    changed = QApplication.styleHints().colorSchemeChanged
+    for chosen, system, dark in (
+        ("auto", Qt.ColorScheme.Dark, True), ("auto", Qt.ColorScheme.Light, False),
+        ("light", Qt.ColorScheme.Dark, False),
+    ):  # fmt: skip
+        settings.save(Settings(theme=chosen))
+        hints = SimpleNamespace(colorScheme=lambda system=system: system)
+        monkeypatch.setattr(theme.QGuiApplication, "styleHints", lambda hints=hints: hints)
+        changed.emit(system)
+        assert theme.current().dark == opened.session.dark == dark

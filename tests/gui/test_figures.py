@@ -1,28 +1,33 @@
 """Every pane exports and copies what it shows, and the command that draws it again."""
 
+import errno
+import os
 import shlex
 import subprocess
 import sys
+from contextlib import contextmanager
+from threading import Event
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QEnterEvent, QGuiApplication, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
-from hgviz.core import Display, HeadId, Selection, finish, replace
+from hgviz.core import Display, HeadId, Selection, Step, finish, replace
 from hgviz.figures.kinds.stages import stages_of
+from hgviz.gui import sources, theme
 from hgviz.gui.export import Drafts, ExportDialog, Wish, command_for, offer_of, offers
-from hgviz.gui.jobs import GOING
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import View
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
 from hgviz.tasks import drawing
+from tests.gui.screen import busy, error_dialogs
 from tests.making import make_capture
 from tests.studying import make_study
 
@@ -47,12 +52,19 @@ def dialog_of(program):
     return next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
 
 
+@contextmanager
+def exporting(program, view=None):
+    """The dialog in which a view, or what is on screen, is exported."""
+    if view is None:
+        program.commands.run("export")
+    else:
+        program.commands.run_for(view, "export")
+    yield dialog_of(program)
+    dialog_of(program).finish()
+
+
 def said(dialog):
     return " ".join(one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible())
-
-
-def quiet(program):
-    return not any(one.state in GOING for one in program.session.work)
 
 
 def clipboard():
@@ -99,15 +111,12 @@ def test_every_pane_that_has_no_figure_says_why(program):
 
 def test_a_pane_without_a_figure_says_so_before_it_offers_others(drawn):
     panel = next(one for one in drawn.views if one.title == "This head")
-    drawn.commands.run_for(panel, "export")
-    dialog = dialog_of(drawn)
-    assert "This head has no figure of its own. It is a list of numbers" in said(dialog)
-    assert "What else is on screen" in said(dialog)
-    assert dialog.choices.kind.currentData() == "map"
-    dialog.finish()
-    drawn.commands.run_for(drawn.inspect.map, "export")
-    assert "has no figure" not in said(dialog_of(drawn))
-    dialog_of(drawn).finish()
+    with exporting(drawn, panel) as dialog:
+        assert "This head has no figure of its own. It is a list of numbers" in said(dialog)
+        assert "What else is on screen" in said(dialog)
+        assert dialog.choices.kind.currentData() == "map"
+    with exporting(drawn, drawn.inspect.map) as dialog:
+        assert "has no figure" not in said(dialog)
 
 
 def test_without_the_keyboard_anywhere_the_picture_in_the_middle_is_drawn(drawn):
@@ -115,33 +124,29 @@ def test_without_the_keyboard_anywhere_the_picture_in_the_middle_is_drawn(drawn)
     for look, kind in (("map", "map"), ("links", "links"), ("across", "rollout")):
         drawn.session.put(look=look)
         drawn.settle()
-        drawn.commands.run("export")
-        assert dialog_of(drawn).choices.kind.currentData() == kind
-        dialog_of(drawn).finish()
+        with exporting(drawn) as dialog:
+            assert dialog.choices.kind.currentData() == kind
 
 
 def test_the_pane_with_the_keyboard_is_drawn(drawn):
     drawn.inspect.hourglass.take_focus()
     QTest.keyClick(drawn.frame, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
     assert dialog_of(drawn).choices.kind.currentData() == "wall"
-    dialog_of(drawn).finish()
 
 
 def test_a_map_that_is_zoomed_in_is_exported_whole_and_says_so(drawn):
-    drawn.commands.run_for(drawn.inspect.map, "export")
-    assert "zoomed in" not in said(dialog_of(drawn))
-    dialog_of(drawn).finish()
+    with exporting(drawn, drawn.inspect.map) as dialog:
+        assert "zoomed in" not in said(dialog)
     canvas = drawn.inspect.map.canvas
     canvas._look(canvas.view.zoomed(4, 10, 10))
     assert drawn.inspect.map.zoomed
-    drawn.commands.run_for(drawn.inspect.map, "export")
-    assert "Map is zoomed in on screen; its figure shows all of it." in said(dialog_of(drawn))
-    dialog_of(drawn).finish()
+    with exporting(drawn, drawn.inspect.map) as dialog:
+        assert "Map is zoomed in on screen; its figure shows all of it." in said(dialog)
     drawn.inspect.map.fit()
     assert not drawn.inspect.map.zoomed
 
 
-def test_what_a_pane_shows_is_what_is_offered(drawn):
+def test_the_export_dialog_offers_the_display_of_the_pane(drawn):
     session = drawn.session
     session.put(display=Display("magma", (0.0, 0.3), "linear"), look="across")
     session.select(query=33)
@@ -152,7 +157,6 @@ def test_what_a_pane_shows_is_what_is_offered(drawn):
     shown = across.figure(session)
     assert (spec.kind, spec.recipe, spec.selection) == ("rollout", shown.recipe, shown.selection)
     assert spec.display == session.display
-    dialog_of(drawn).finish()
 
 
 @pytest.mark.parametrize("look", ["map", "across"])  # shown by a pane, and by none
@@ -176,7 +180,7 @@ def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, 
 
     session = program.session
     program.commands.open_sample()
-    until(lambda: session.capture is not None and session.facts and quiet(program))
+    until(lambda: session.capture is not None and session.facts and not busy(program))
     assert session.selection.query is not None and marks() == (None, None)
     session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
     assert session.selection.query is not None and marks() == (None, None)
@@ -215,10 +219,9 @@ def test_a_study_without_a_model_can_be_drawn(program, until):
     until(lambda: dialog.preview.sheet.picture is not None)
     dialog.copy.click()
     assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
-    dialog.finish()
 
 
-def test_of_a_long_text_every_stage_is_named(short, monkeypatch):
+def test_the_heads_of_a_figure_cover_every_stage_of_a_long_text(short, monkeypatch):
     """So that nobody waits until all heads are measured: the clearest that is known, else one."""
     facts = finish(tasks.measure(short))
     session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
@@ -239,14 +242,12 @@ def test_of_a_long_text_every_stage_is_named(short, monkeypatch):
 # --- the command ----------------------------------------------------------------------------------
 
 
-def session_of(a, b=None, study=None, **fields):
-    """A session with files."""
+def session_of(a, b=None, **fields):
+    """A session with a capture or two."""
     session = Session()
     session.put(capture=a, **fields)
     if b is not None:
         session.put(beside=b)
-    if study is not None:
-        session.put(study=study)
     return session
 
 
@@ -304,10 +305,8 @@ def test_copy_as_command_copies_what_draws_the_pane(drawn, files):
     control = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
     QTest.keyClick(drawn.frame, Qt.Key.Key_C, control)
     words = shlex.split(clipboard().text())
-    assert (
-        words[:3] == ["hgviz", "figure", files[0].path]
-        and words[words.index("--kind") + 1] == "map"
-    )
+    assert words[:3] == ["hgviz", "figure", files[0].path]
+    assert words[words.index("--kind") + 1] == "map"
     assert words[words.index("--width") + 1] == "acl" and words[-1].endswith(".svg")
     assert "hgviz figure" in drawn.frame.chosen_words.full
     drawn.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
@@ -333,7 +332,7 @@ def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, 
     before = (session.selection, session.facts, session.text, session.capture.maps)
     shown = drawn.inspect.map.canvas.grab().toImage()
     drawn.commands._save(drawn.session.capture, str(tmp_path / "mine.h5"))
-    until(lambda: quiet(drawn))
+    until(lambda: not busy(drawn))
     assert session.capture.path == str(tmp_path / "mine.h5")
     assert (session.selection, session.facts, session.text, session.capture.maps) == before
     drawn.settle()
@@ -343,28 +342,21 @@ def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, 
     assert str(tmp_path / "mine.h5") in command.words and not command.lacks
 
 
-def test_a_b_that_was_made_here_is_saved_and_not_made_anew(drawn, until, tmp_path):
+def test_saving_b_keeps_its_maps(drawn, until, tmp_path):
     session, b = drawn.session, make_capture(TEXT, strides=(1, 2), heads=3, seed=1)
     session.put(beside=b, other=Other("activation", activation="tanh"), mode="compare")
     drawn.settle()
     drawn.commands._save(drawn.session.capture, str(tmp_path / "a.h5"))
     drawn.commands._save(drawn.session.beside, str(tmp_path / "b.h5"))
-    until(lambda: quiet(drawn))
+    until(lambda: not busy(drawn))
     assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
     assert session.beside.maps is b.maps
-    assert (
-        "B lies in a file"
-        in next(
-            one for one in drawn.frame.actions_by_name.values() if one.objectName() == "save_beside"
-        ).toolTip()
-    )
+    assert "B lies in a file" in drawn.frame.actions_by_name["save_beside"].toolTip()
     spec = drawn.compare.maps.figure(session)
     assert not command_for(offer_of(session, spec).of, spec, "compare.pdf").lacks
 
 
 def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
-    from hgviz.gui import sources
-
     session = drawn.session
     found = sources.Found("", session.capture, dict(facts))
     session.put(facts={})
@@ -405,20 +397,16 @@ def test_a_copied_pane_has_no_ring_and_nothing_that_the_pointer_does(drawn):
 
 
 def test_a_copied_pane_stands_on_the_ground_of_its_theme(drawn):
-    from hgviz.gui import theme
-
-    grounds = []
     for dark in (False, True):
         drawn.session.put(dark=dark)
         drawn.settle()
         image = copied(drawn.inspect.map)
-        grounds.append(image.pixelColor(2, image.height() - 2))
-        assert not image.hasAlphaChannel() or grounds[-1].alpha() == 255
-        assert grounds[-1] == theme.current().pane
-    assert grounds[0] != grounds[1]
+        ground = image.pixelColor(2, image.height() - 2)
+        assert not image.hasAlphaChannel() or ground.alpha() == 255
+        assert ground == (theme.DARK if dark else theme.LIGHT).pane
 
 
-def test_what_a_pane_says_is_copied_with_its_picture(drawn):
+def test_the_words_of_a_pane_are_copied_with_its_picture(drawn):
     drawn.inspect.map.copy()
     words = clipboard().text()
     assert "of its weight" in words and "<" not in words and "\u2068" not in words
@@ -436,7 +424,7 @@ def test_what_a_pane_says_is_copied_with_its_picture(drawn):
                            .constBits(), np.uint8)) > 100  # fmt: skip
 
 
-def test_a_program_that_copied_something_ends_in_peace():
+def test_a_program_that_copied_something_ends_without_an_error():
     code = (
         "from PySide6.QtWidgets import QApplication, QLabel\n"
         "from hgviz.gui.view import put_on_clipboard\n"
@@ -453,14 +441,14 @@ def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
     spec = replace(drawn.inspect.map.figure(session), format="svg")
     wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True)
     drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
-    until(lambda: quiet(drawn))
+    until(lambda: not busy(drawn))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
     assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
     assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
     assert "1 file beside it" in drawn.frame.chosen_words.full
 
 
-def test_what_is_drawn_of_two_captures_takes_b_where_it_adds_something(short):
+def test_figures_of_two_captures_have_b_where_it_differs(short):
     session = session_of(short, make_capture(TEXT, strides=(1, 2), heads=3, signed=True))
     of = {one.name: len(one.of) for one in offers(session, ())}
     assert (of["map"], of["compare"], of["profile"], of["activation"]) == (1, 2, 2, 2)
@@ -509,3 +497,113 @@ def test_a_command_that_asks_again_draws_the_bytes_of_the_export(way, asked, tmp
     monkeypatch.chdir(tmp_path)
     assert main(words[1:]) == 0
     assert (tmp_path / "again.svg").read_bytes() == path.read_bytes()
+
+
+# --- where a figure is written --------------------------------------------------------------------
+
+
+def asked_where(program):
+    return next(one for one in program.frame.findChildren(QFileDialog) if one.isVisible())
+
+
+def refused(program, until):
+    """The error that is shown, once it is; its dialog is closed."""
+    until(lambda: error_dialogs(program))
+    (dialog,) = error_dialogs(program)
+    dialog.finish()
+    return dialog.error
+
+
+def map_wish(program, **fields):
+    """What exports the map, as SVG."""
+    spec = replace(program.inspect.map.figure(program.session), format="svg")
+    return Wish(spec, (program.session.capture,), Drafts({}), "map.svg", **fields)
+
+
+def test_the_export_dialog_stays_when_the_file_dialog_is_cancelled(drawn, until, tmp_path):
+    drawn.commands.run("export")
+    dialog = dialog_of(drawn)
+    dialog.choices.title_.choose("own")
+    dialog.choices.own.setText("Mine")
+    until(lambda: dialog.preview.sheet.picture is not None)
+    dialog.default.click()
+    asked_where(drawn).reject()
+    until(lambda: not any(one.isVisible() for one in drawn.frame.findChildren(QFileDialog)))
+    assert dialog.isVisible() and dialog.choices.spec.title == "Mine"
+    assert dialog.default.isEnabled() and dialog.preview.sheet.picture is not None
+    dialog.default.click()
+    asking = asked_where(drawn)
+    asking.fileSelected.emit(str(tmp_path / "map.pdf"))
+    asking.reject()
+    until(lambda: not busy(drawn))
+    assert not dialog.isVisible() and (tmp_path / "map.pdf").exists()
+
+
+def test_a_folder_that_is_missing_is_named(drawn, until, tmp_path):
+    drawn.commands._export_to(map_wish(drawn), str(tmp_path / "no" / "map.svg"))
+    assert "folder" in refused(drawn, until).what
+
+
+def test_a_disk_that_refuses_is_named_and_leaves_the_old_figure(
+    drawn, until, tmp_path, monkeypatch
+):
+    (tmp_path / "map.svg").write_text("the figure before")
+    for code, why in ((errno.ENOSPC, "full"), (errno.EROFS, "Read-only")):
+
+        def refuse(*some, code=code):
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        drawn.commands._export_to(map_wish(drawn), str(tmp_path / "map.svg"))
+        error = refused(drawn, until)
+        assert "map.svg could not be written" in error.what
+        assert why in error.why and error.do and not error.details
+        assert [one.name for one in tmp_path.iterdir()] == ["map.svg"]
+        assert (tmp_path / "map.svg").read_text() == "the figure before"
+
+
+def test_figures_on_their_way_are_written_though_the_window_closes(drawn, until, tmp_path):
+    """One that is on its way, and one that waits for it; a preview is given up."""
+    begun, go = Event(), Event()
+
+    def held():
+        begun.set()
+        assert go.wait(20)
+        yield Step(0, 1)
+        raise AssertionError("it was not given up")
+
+    drawn.lanes.files.submit("preview", "Preview", held())
+    assert begun.wait(20)
+    for name in ("one.svg", "two.pdf"):
+        drawn.commands._export_to(map_wish(drawn, numbers=name == "two.pdf"), str(tmp_path / name))
+    go.set()
+    drawn.frame.close()
+    found = sorted(one.name for one in tmp_path.iterdir())
+    assert found == ["one.svg", "two.csv", "two.pdf"]
+
+
+def test_a_file_beside_the_figure_is_not_overwritten(drawn, until, tmp_path):
+    (tmp_path / "map.csv").write_text("notes of somebody")
+    wish = map_wish(drawn, numbers=True)
+    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    error = refused(drawn, until)
+    assert error.what == "map.csv is there already"
+    assert (tmp_path / "map.csv").read_text() == "notes of somebody"
+    (tmp_path / "map.svg").write_text("a figure, asked about")
+    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    until(lambda: not busy(drawn))
+    assert "4.2" in (tmp_path / "map.csv").read_text()
+
+
+def test_the_ending_of_the_format_is_added_to_other_names(drawn, until, tmp_path):
+    names = ["fig1.2", "map.txt"]
+    for name in names:
+        drawn.commands._export_to(map_wish(drawn), str(tmp_path / name))
+    until(lambda: not busy(drawn))
+    assert sorted(one.name for one in tmp_path.iterdir()) == [f"{name}.svg" for name in names]
+    drawn.commands._export_to(map_wish(drawn), str(tmp_path / "fig1.2"))
+    error = refused(drawn, until)
+    assert error.what == "fig1.2.svg is there already"
+    drawn.commands._export_to(map_wish(drawn, numbers=True), str(tmp_path / f"{'a' * 300}.svg"))
+    error = refused(drawn, until)
+    assert error.why == "its name is too long" and not error.details

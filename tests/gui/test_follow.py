@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
+from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, Prompt, Selection, Step, finish
 from hgviz.gui import sentences, theme
 from hgviz.gui.attribution import said
@@ -27,16 +28,13 @@ from hgviz.gui.follow import (
 )
 from hgviz.gui.layouts import stages
 from hgviz.models.texts.text import Bytes, Pieces
-from hgviz.session import Session
+from tests.analysis.test_funnel import make as make_funnel
 from tests.gui.kinds import gpt2
-from tests.gui.screen import picture, session_of, showing
+from tests.gui.screen import picture, session_of, showing, shown
 from tests.making import make_capture, make_spec
 from tests.models.folders import byte_level
 
-
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
+pytestmark = pytest.mark.usefixtures("app")
 
 
 def press(view, key):
@@ -53,28 +51,32 @@ def click(view, x, y):
     QApplication.sendEvent(view.trail.viewport(), event)
 
 
+@pytest.fixture
+def view(capture):
+    with showing(FollowView, session_of(capture), 1600, 900) as view:
+        yield view
+
+
 def test_it_says_which_letter_is_followed(capture):
     with showing(FollowView, session_of(capture, query=6), 1600, 900) as view:
         assert view._letter.text() == "u"
         assert view.head.note.full == "in hourglass (letter 6) down to the waist and back up"
 
 
-def test_a_click_on_a_strip_chooses_the_letter(capture):
-    session = session_of(capture)
-    with showing(FollowView, session, 1600, 900) as view:
-        strip = view.trail.story.course.strips[1]
-        left, right = strip.cell(20)
-        click(view, (left + right) / 2, strip.top + 5)
-        assert session.selection.query == 40
-        assert session.selection.head_id == HeadId(12, 5)
+def test_a_click_on_a_strip_chooses_the_letter(view):
+    session = view.session
+    strip = view.trail.story.course.strips[1]
+    left, right = strip.cell(20)
+    click(view, (left + right) / 2, strip.top + 5)
+    assert session.selection.query == 40
+    assert session.selection.head_id == HeadId(12, 5)
 
 
-def test_a_click_on_a_head_selects_it(capture):
-    session = session_of(capture)
-    with showing(FollowView, session, 1600, 900) as view:
-        strip, head = view.trail.story.course.strips[2], view.trail.looks[2].head
-        click(view, strip.right - 10, strip.top - 30)
-        assert session.selection.head_id == head
+def test_a_click_on_a_head_selects_it(view):
+    session = view.session
+    strip, head = view.trail.story.course.strips[2], view.trail.looks[2].head
+    click(view, strip.right - 10, strip.top - 30)
+    assert session.selection.head_id == head
 
 
 def test_arrows_move_the_letter_one_at_a_time(capture):
@@ -87,32 +89,29 @@ def test_arrows_move_the_letter_one_at_a_time(capture):
         assert session.selection.query == 60
 
 
-def test_the_keys_of_the_page_are_kept_from_the_shortcuts(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        for key, kept in ((Qt.Key.Key_Right, True), (Qt.Key.Key_J, False)):
-            event = QKeyEvent(QEvent.Type.ShortcutOverride, key, Qt.KeyboardModifier.NoModifier)
-            event.ignore()
-            QApplication.sendEvent(view.trail, event)
-            assert event.isAccepted() == kept
+def test_the_keys_of_the_page_are_kept_from_the_shortcuts(view):
+    for key, kept in ((Qt.Key.Key_Right, True), (Qt.Key.Key_J, False)):
+        event = QKeyEvent(QEvent.Type.ShortcutOverride, key, Qt.KeyboardModifier.NoModifier)
+        event.ignore()
+        QApplication.sendEvent(view.trail, event)
+        assert event.isAccepted() == kept
 
 
-def test_the_strongest_key_has_the_brightest_cell(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        pixels = picture(view.trail.viewport()).astype(int)
-        strip, look = view.trail.story.course.strips[4], view.trail.looks[4]
-        left, _ = strip.cell(look.top[0][0])
-        bright = pixels[int(strip.top) + 3, int(left) + 2]
-        assert np.abs(bright - [253, 231, 37]).max() <= 3  # the end of viridis
+def test_the_strongest_key_has_the_brightest_cell(view):
+    pixels = picture(view.trail.viewport()).astype(int)
+    strip, look = view.trail.story.course.strips[4], view.trail.looks[4]
+    left, _ = strip.cell(look.top[0][0])
+    bright = pixels[int(strip.top) + 3, int(left) + 2]
+    assert np.abs(bright - [253, 231, 37]).max() <= 3  # the end of viridis
 
 
-def test_the_thread_is_orange_from_stage_to_stage(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        pixels = picture(view.trail.viewport()).astype(int)
-        mark = np.array(theme.current().mark.getRgb()[:3])
-        for one in view.trail.story.course.crossings:
-            x = (sum(one.thread[:2]) / 2 + sum(one.thread[2:]) / 2) / 2
-            middle = pixels[int((one.top + one.bottom) / 2), int(x)]
-            assert np.abs(middle - mark).max() < 25
+def test_the_thread_is_orange_from_stage_to_stage(view):
+    pixels = picture(view.trail.viewport()).astype(int)
+    mark = np.array(theme.current().mark.getRgb()[:3])
+    for one in view.trail.story.course.crossings:
+        x = (sum(one.thread[:2]) / 2 + sum(one.thread[2:]) / 2) / 2
+        middle = pixels[int((one.top + one.bottom) / 2), int(x)]
+        assert np.abs(middle - mark).max() < 25
 
 
 def test_a_long_text_shows_a_window_around_the_letter():
@@ -131,26 +130,21 @@ def test_a_low_window_scrolls(capture):
 @pytest.mark.parametrize("text", ["H", "Hi", "Ünï — 한 🙂 שלום\tx\n."])
 def test_tiny_and_strange_texts_are_drawn(app, text, dark):
     theme.apply(app, dark)
-    try:
-        for signed in (False, True):
-            capture = make_capture(text, signed=signed)
-            with showing(FollowView, session_of(capture, query=0), 900, 600) as view:
-                assert view.trail.story is not None
-                picture(view.trail.viewport())
-    finally:
-        theme.apply(app, False)
+    for signed in (False, True):
+        capture = make_capture(text, signed=signed)
+        with showing(FollowView, session_of(capture, query=0), 900, 600) as view:
+            assert view.trail.story is not None
+            picture(view.trail.viewport())
 
 
 def test_a_partial_capture_is_followed_as_far_as_it_goes(capture):
-    part = replace(
-        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
-    )
+    part = replace(capture, maps=(*capture.maps[:6], *[None] * 7))
     with showing(FollowView, session_of(part, layer=3), 1600, 900) as view:
         assert view.trail.looks[4].weights is None
         picture(view.trail.viewport())
 
 
-def test_what_comes_of_a_capture_that_is_gone_is_drawn_as_its_own(capture):
+def test_a_late_answer_is_drawn_with_its_own_capture(capture):
     session = session_of(capture)
     with showing(FollowView, session, 1600, 890) as view:
         late = finish(view.request(session))
@@ -162,27 +156,20 @@ def test_what_comes_of_a_capture_that_is_gone_is_drawn_as_its_own(capture):
         assert view.trail.story.capture is session.capture
 
 
-def test_without_a_capture_there_is_a_sentence():
-    with showing(FollowView, Session(), 900, 600) as view:
-        assert not view.content.isVisible()
+def test_the_figure_is_of_all_levels_with_these_heads(view):
+    session = view.session
+    spec = view.figure(session)
+    assert spec.kind == "levels" and spec.heads[-1] == HeadId(12, 5) and len(spec.heads) == 5
 
 
-def test_the_figure_is_of_all_levels_with_these_heads(capture):
-    session = session_of(capture)
-    with showing(FollowView, session, 1600, 900) as view:
-        spec = view.figure(session)
-        assert spec.kind == "levels" and spec.heads[-1] == HeadId(12, 5) and len(spec.heads) == 5
+def test_pointing_at_a_cell_tells_its_weight(view):
+    strip, look = view.trail.story.course.strips[0], view.trail.looks[0]
+    key, weight = look.top[0]
+    assert view.trail._said(strip, key).endswith(f"{weight:.3f}")
+    assert "not seen" in view.trail._said(strip, look.seen)
 
 
-def test_pointing_at_a_cell_tells_its_weight(capture):
-    with showing(FollowView, session_of(capture), 1600, 900) as view:
-        strip, look = view.trail.story.course.strips[0], view.trail.looks[0]
-        key, weight = look.top[0]
-        assert view.trail._said(strip, key).endswith(f"{weight:.3f}")
-        assert "not seen" in view.trail._said(strip, look.seen)
-
-
-# --- the way of one letter is laid out truthfully, for every text, level and width ----------------
+# --- where strips stand ---------------------------------------------------------------------------
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
 CAPTURES = {
@@ -242,7 +229,7 @@ def test_strips_are_centred_and_narrower_where_the_text_is_shorter():
     assert course.outline[0] == (course.strips[0].right + ASIDE, course.strips[0].top - ASIDE)
 
 
-def test_the_thread_takes_what_is_pooled_and_gives_it_back():
+def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
     capture = CAPTURES[1, 2, 4]
     course = lay(capture, stages(capture.spec), 60, char_edges(capture), Room(1600, 858))
     top, first = course.crossings[0], course.strips[0]
@@ -321,7 +308,7 @@ def test_a_model_without_levels_is_followed_in_groups_of_layers():
     assert len(stages(replace(spec, layers=layers[:1]))) == 1
 
 
-# --- what is said about a letter on its way is what the maps hold ---------------------------------
+# --- what is said of a letter ---------------------------------------------------------------------
 
 WISH = Wish(Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {})
 
@@ -361,11 +348,11 @@ def test_heads_that_are_off_are_left_out(sea):
 
 
 def test_windowed_resampling_names_its_shares():
-    sea = make_capture(SEA, windowed=True)
-    chips = trace(sea).chips
-    weights = np.mean([sea.maps[2].read(head)[30] for head in range(6)], axis=0)
+    capture = make_capture(SEA, windowed=True)
+    chips = trace(capture).chips
+    weights = np.mean([capture.maps[2].read(head)[30] for head in range(6)], axis=0)
     a, b = (f"{one:.2f}" for one in weights[60:62])
-    first, second = (quoted_token(sea.prompt.label(token)) for token in (59, 60))
+    first, second = (quoted_token(capture.prompt.label(token)) for token in (59, 60))
     assert chips[0] == f"{first} {a} + {second} {b}"
     assert chips[2].endswith("and the next two") and "goes to" in chips[2]
     assert chips[3].endswith("and the next letter")
@@ -397,8 +384,6 @@ def test_without_resampling_attention_the_pooled_letters_are_named(sea):
 
 
 def test_the_last_row_is_the_rollout_and_says_where_it_comes_from(sea):
-    from hgviz.analysis.resolution import rollout
-
     found = trace(sea)
     row = rollout(sea, (60, 61))[0]
     assert np.array_equal(found.together, row)
@@ -431,8 +416,8 @@ def test_a_partial_capture_shows_what_is_there(sea):
 
 
 def test_signed_weights_keep_their_sign():
-    sea = make_capture(SEA, signed=True)
-    found = trace(sea)
+    capture = make_capture(SEA, signed=True)
+    found = trace(capture)
     assert all(look.signed for look in found.looks)
     for look in found.looks:
         sizes = [abs(weight) for _, weight in look.top]
@@ -442,13 +427,28 @@ def test_signed_weights_keep_their_sign():
 def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_path):
     byte_level().save(str(tmp_path / "tokenizer.json"))
     model = SimpleNamespace(tokenizer=Pieces(tmp_path / "tokenizer.json", 300))
-    sea = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
+    capture = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
     number, space = (model.tokenizer.id_of(one) for one in ("z", "Ġ"))
-    assert (sentences.namer(sea)(number), said(sea, number)) == (
-        f"#{number}",
-        f"token {number}",
-    )
-    assert (sentences.namer(sea, model)(number), said(sea, number, model)) == ("z", "“z”")
-    assert sentences.namer(sea, model)(space) == "space"
-    other = replace(sea, prompt=Bytes().encode("the cat"))
+    assert sentences.namer(capture)(number) == f"#{number}"
+    assert said(capture, number) == f"token {number}"
+    assert (sentences.namer(capture, model)(number), said(capture, number, model)) == ("z", "“z”")
+    assert sentences.namer(capture, model)(space) == "space"
+    other = replace(capture, prompt=Bytes().encode("the cat"))
     assert sentences.namer(other, model)(number) == f"#{number}"  # of another tokenizer
+
+
+def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
+    written = []
+
+    def elided(self, words, font, room):
+        written.append((words, room))
+        return words
+
+    monkeypatch.setattr("hgviz.gui.follow.Pen.elided", elided)
+    capture, _ = make_funnel("apart", blocks=(2, 1, 2))
+    for token in range(0, len(capture.prompt), 3):
+        fields = {"capture": capture, "selection": Selection(0, 0, token)}
+        with shown(FollowView, (640, 520), **fields) as (view, _):
+            view.grab()
+    rooms = [room for words, room in written if "become" in words]
+    assert rooms and min(rooms) > 110

@@ -47,14 +47,8 @@ def test_below_words_come_lines_and_then_numbers():
     lines = names_of("\n".join(["a line of some words"] * 40))
     assert texts(lines.marks(Along(len(lines), 840, 1.0), 1.0))[:2] == ["line 1", "line 2"]
     names = names_of("abc " * 300)
-    assert texts(names.marks(Along(len(names), 300, 0.25), 1.0)) == [
-        "0",
-        "200",
-        "400",
-        "600",
-        "800",
-        "1,000",
-    ]
+    numbers = texts(names.marks(Along(len(names), 300, 0.25), 1.0))
+    assert numbers == ["0", "200", "400", "600", "800", "1,000"]
 
 
 def test_the_chosen_word_is_always_there_and_makes_room_for_itself():
@@ -111,28 +105,23 @@ def test_values_beneath_a_flat_bar_keep_apart(app):
         assert all(a[1] < b[0] for a, b in itertools.pairwise(written))
 
 
-# --- the part of a map that is on screen ----------------------------------------------------------
+# --- viewports ------------------------------------------------------------------------------------
 
 
-def test_a_cell_of_one_pixel_or_more_has_whole_pixels():
-    view = Viewport.fitted((136, 136), (545, 546))
-    assert view.down.scale == view.across.scale == 4
-    assert view.size == (544, 544)
-
-
-def test_two_tokens_are_at_most_96_px_each():
-    assert Viewport.fitted((2, 2), (600, 600)).down.scale == 96
-    assert Viewport.fitted((2, 2), (1200, 1200), ratio=2.0).down.scale == 192
-
-
-def test_a_map_wider_than_high_keeps_square_cells():
-    view = Viewport.fitted((68, 136), (544, 544))
-    assert view.size == (272, 544)
-
-
-def test_the_cells_of_a_band_may_be_wide():
-    view = Viewport.fitted((68, 2), (544, 544), wide=6)
-    assert (view.down.scale, view.across.scale) == (8, 48)
+@pytest.mark.parametrize(
+    ("cells", "room", "more", "scales"),
+    [
+        ((136, 136), (545, 546), {}, (4, 4)),  # whole pixels
+        ((2, 2), (600, 600), {}, (96, 96)),  # no cell is larger
+        ((2, 2), (1200, 1200), {"ratio": 2.0}, (192, 192)),
+        ((68, 136), (544, 544), {}, (4, 4)),  # cells of wider maps are square, too
+        ((68, 2), (544, 544), {"wide": 6}, (8, 48)),  # those of a band may be wide
+    ],
+)
+def test_a_whole_map_is_fitted_into_its_room(cells, room, more, scales):
+    view = Viewport.fitted(cells, room, **more)
+    assert (view.down.scale, view.across.scale) == scales
+    assert view.size == (cells[0] * scales[0], cells[1] * scales[1])
 
 
 @pytest.mark.parametrize(("cells", "zoom"), [(500, 0), (600, 0), (1001, 1), (8192, 4), (131072, 8)])

@@ -1,4 +1,4 @@
-"""A study that is opened in the window: by itself, beside its model, and beside another one."""
+"""A study of the heads of one model: opened alone, with its model, and beside another."""
 
 import numpy as np
 import pytest
@@ -9,13 +9,9 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.gui import sources
-from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.jobs import GOING
-from hgviz.models.config import HourglassConfig
-from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.store import open_study, write_study
+from tests.gui.kinds import write_tiny
+from tests.gui.screen import busy, error_dialogs
 from tests.studying import make_study
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
@@ -42,19 +38,7 @@ def measured(checkpoint, story, tmp_path_factory):
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory):
     """A folder with another model."""
-    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1"), positions="rotary")
-    folder = tmp_path_factory.mktemp("others") / "stranger"
-    save(folder, config, Hourglass(config).state_dict())
-    return folder
-
-
-def quiet(program):
-    return not any(one.state in GOING for one in program.session.work)
-
-
-def errors(program):
-    found = program.frame.findChildren(ErrorDialog)
-    return [one for one in found if not one.isHidden()]
+    return write_tiny(tmp_path_factory.mktemp("others") / "stranger", hierarchy="1@1")
 
 
 def said(view):
@@ -62,16 +46,16 @@ def said(view):
     return "\n".join(one.text() for one in view._notice.findChildren(QLabel))
 
 
-def open_(program, path, until):
+def open_file(program, path, until):
     program.commands.open_path(str(path))
     QApplication.processEvents()
-    until(lambda: quiet(program))
+    until(lambda: not busy(program))
     program.settle()
 
 
-def with_model(program, path, until):
-    open_(program, path, until)
-    until(lambda: program.session.capture is not None and quiet(program))
+def open_model(program, path, until):
+    open_file(program, path, until)
+    until(lambda: program.session.capture is not None and not busy(program))
 
 
 # --- by itself ------------------------------------------------------------------------------------
@@ -82,7 +66,7 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     until(lambda: program.session.study is not None)
     program.settle()
     session, page = program.session, program.prune
-    assert page.isVisible() and session.mode == "prune" and not errors(program)
+    assert page.isVisible() and session.mode == "prune" and not error_dialogs(program)
     study = open_study(measured)
     assert session.score == "michel"  # which has a curve
     assert {page.heads.colour.itemData(n) for n in range(page.heads.colour.count())} == {
@@ -100,39 +84,35 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
 
 
-def test_it_is_dropped_and_chosen_again_from_the_list(program, measured, tmp_path, until):
+def test_a_study_is_dropped_or_chosen_from_the_list_of_models(program, measured, tmp_path, until):
     other = write_study(tmp_path / "other.h5", make_study())
     program.frame.dropped.emit([str(other)])
     until(lambda: program.session.study is not None)
     assert len(program.session.masks) == 3
     program.frame.toolbar.models.picked.emit(str(measured))
     until(lambda: program.session.study.spec.name == "tiny")
-    assert not errors(program) and not program.session.masks  # nothing else was open
+    assert not error_dialogs(program) and not program.session.masks  # nothing else was open
 
 
 @pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
 @pytest.mark.parametrize("asked", ["classes", "next", "masked"])
-def test_every_page_can_be_looked_at(program, tmp_path, until, mode, asked):
+def test_every_page_works_with_a_study_open(program, tmp_path, until, mode, asked):
     path = write_study(tmp_path / "a.h5", make_study(asked=asked, done=0.5, off=((1, 0),)))
-    open_(program, path, until)
+    open_file(program, path, until)
+    assert program.session.off == {HeadId(1, 0)}  # which was off all along
     program.commands.run(mode)
     for name in ("next_head", "next_layer", "switch_head", "keep_mask", "undo", "all_on"):
         program.commands.run(name)
         QApplication.processEvents()
         program.settle()
-    assert not errors(program)
-
-
-def test_heads_that_were_off_all_along_are_off(program, tmp_path, until):
-    open_(program, write_study(tmp_path / "a.h5", make_study(off=((1, 0),))), until)
-    assert program.session.off == {HeadId(1, 0)}
+    assert not error_dialogs(program)
 
 
 def test_a_study_in_which_nothing_is_measured_is_shown(program, tmp_path, until):
     names = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
     bare = make_study(done=0.0, without=names, curves=0)
-    open_(program, write_study(tmp_path / "a.h5", bare), until)
-    assert program.prune.isVisible() and not errors(program)
+    open_file(program, write_study(tmp_path / "a.h5", bare), until)
+    assert program.prune.isVisible() and not error_dialogs(program)
 
 
 def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
@@ -147,10 +127,10 @@ def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
 
 def test_its_model_is_found_among_those_opened_before(program, measured, checkpoint, until):
     program.commands.opened_before[str(checkpoint)] = "tiny"
-    open_(program, measured, until)
+    open_file(program, measured, until)
     button = program.prune.live._notice.findChildren(type(program.prune.live.change))[0]
     QTest.keyClick(button, Qt.Key.Key_Space)
-    until(lambda: program.session.capture is not None and quiet(program))
+    until(lambda: program.session.capture is not None and not busy(program))
     program.settle()
     session = program.session
     assert session.checkpoint == str(checkpoint) and session.study is not None
@@ -160,23 +140,23 @@ def test_its_model_is_found_among_those_opened_before(program, measured, checkpo
 def test_another_checkpoint_is_refused_and_the_study_stays(
     program, measured, stranger, checkpoint, until
 ):
-    open_(program, measured, until)
+    open_file(program, measured, until)
     program.commands._studied_chosen(str(stranger))
-    until(lambda: errors(program))
-    (dialog,) = errors(program)
+    until(lambda: error_dialogs(program))
+    (dialog,) = error_dialogs(program)
     assert dialog.error.what == "stranger is not the model of this study"
     assert dialog.default.text() == "Choose another…" and program.session.study is not None
     dialog.finish()
     program.commands._studied_chosen(str(checkpoint))
-    until(lambda: program.session.capture is not None and quiet(program))
+    until(lambda: program.session.capture is not None and not busy(program))
     assert program.session.study is not None
 
 
-def test_on_its_own_data_it_goes_on_and_on_other_data_nothing_is_mixed(
+def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
     program, measured, checkpoint, story, tmp_path, until
 ):
-    with_model(program, checkpoint, until)
-    open_(program, measured, until)
+    open_model(program, checkpoint, until)
+    open_file(program, measured, until)
     session, pruning = program.session, program.commands.pruning
     assert session.checkpoint == str(checkpoint) and session.mode == "prune"
     pruning.use(str(story))
@@ -205,48 +185,42 @@ def test_on_its_own_data_it_goes_on_and_on_other_data_nothing_is_mixed(
     assert session.study.data == "other.txt"
 
 
-def test_opening_it_keeps_the_score_on_the_same_examples(
+def test_opening_a_study_keeps_the_score_on_its_examples_and_stops_the_measuring(
     program, measured, checkpoint, story, until
 ):
-    with_model(program, checkpoint, until)
+    open_model(program, checkpoint, until)
     session, pruning = program.session, program.commands.pruning
     pruning.use(str(story))
     until(lambda: session.trial is not None and session.trial.done)
     before = session.trial
-    open_(program, measured, until)
+    open_file(program, measured, until)
     assert session.trial is before and pruning.known is session.study
-
-
-def test_opening_it_while_heads_are_measured_stops_that(
-    program, measured, checkpoint, story, until
-):
-    with_model(program, checkpoint, until)
-    session, pruning = program.session, program.commands.pruning
-    pruning.use(str(story))
-    until(lambda: session.trial is not None and session.trial.done)
+    session.put(study=None)
     pruning.measure(frozenset({"shapley"}))
     until(lambda: session.study is not None)
     program.commands.open_path(str(measured))
     until(lambda: session.study.path == str(measured))
-    until(lambda: quiet(program))
+    until(lambda: not busy(program))
     assert session.study.shapley is None and session.study.path == str(measured)
 
 
-def test_a_study_of_some_rows_goes_on_with_the_same_rows(program, checkpoint, tmp_path, until):
+def test_a_study_of_a_sample_is_extended_on_the_same_rows(program, checkpoint, tmp_path, until):
     text = tmp_path / "long.txt"
     text.write_text("The bell rang, and the sand ran down. " * 400, encoding="utf-8")
     model = finish(tasks.load(str(checkpoint), "cpu"))
     trials = finish(tasks.trials_of(model, text, limit=3))
     study = finish(tasks.importance(trials, {"gradient"}, "long.txt"))
-    with_model(program, checkpoint, until)
-    open_(program, write_study(tmp_path / "a.h5", study), until)
+    open_model(program, checkpoint, until)
+    open_file(program, write_study(tmp_path / "a.h5", study), until)
     program.commands.pruning.use(str(text))
     until(lambda: program.session.trial is not None and program.session.trial.done)
     assert program.commands.pruning.known is not None
 
 
-def test_what_is_saved_opens_as_it_was(program, measured, checkpoint, story, tmp_path, until):
-    with_model(program, checkpoint, until)
+def test_a_saved_study_opens_with_its_masks_and_numbers(
+    program, measured, checkpoint, story, tmp_path, until
+):
+    open_model(program, checkpoint, until)
     session, pruning = program.session, program.commands.pruning
     pruning.use(str(story))
     until(lambda: session.trial is not None and session.trial.done)
@@ -258,9 +232,9 @@ def test_what_is_saved_opens_as_it_was(program, measured, checkpoint, story, tmp
     before, masks = session.study, session.masks
     path = tmp_path / "saved.h5"
     program.commands._save_study(str(path))
-    until(lambda: path.exists() and quiet(program))
+    until(lambda: path.exists() and not busy(program))
     pruning.drop("2 off")
-    open_(program, path, until)
+    open_file(program, path, until)
     assert session.masks == masks and session.masks[0].name == "2 off"
     assert np.array_equal(session.study.gradient, before.gradient)
     assert session.study.data_digest == before.data_digest and pruning.known is not None
@@ -269,18 +243,18 @@ def test_what_is_saved_opens_as_it_was(program, measured, checkpoint, story, tmp
 # --- beside another model -------------------------------------------------------------------------
 
 
-def test_beside_another_model_it_is_asked_first(program, measured, stranger, until):
-    with_model(program, stranger, until)
+def test_a_study_of_another_model_opens_after_a_question(program, measured, stranger, until):
+    open_model(program, stranger, until)
     session = program.session
     before = session.capture
-    open_(program, measured, until)
-    (dialog,) = errors(program)
+    open_file(program, measured, until)
+    (dialog,) = error_dialogs(program)
     assert dialog.error.what == "heads.h5 is a study of another model"
     assert dialog.error.why == "it measured tiny, and stranger is open"
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert session.capture is before and session.study is None and session.mode == "inspect"
-    open_(program, measured, until)
-    (dialog,) = errors(program)
+    open_file(program, measured, until)
+    (dialog,) = error_dialogs(program)
     dialog.default.click()
     program.settle()
     assert session.study is not None and session.spec.digest == session.study.spec.digest
@@ -289,12 +263,12 @@ def test_beside_another_model_it_is_asked_first(program, measured, stranger, unt
 
 
 def test_another_model_closes_the_study(program, measured, stranger, until):
-    open_(program, measured, until)
-    with_model(program, stranger, until)
+    open_file(program, measured, until)
+    open_model(program, stranger, until)
     assert program.session.study is None and not program.session.masks
 
 
-def test_a_model_is_not_asked_for_once_its_study_has_gone(program):
+def test_no_model_is_asked_for_once_the_study_is_closed(program):
     """It is looked for while something else may be opened."""
     program.commands._model_found("")
     program.commands._studied_chosen("somewhere")

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Layer, Level, ModelSpec
 from hgviz.gui.headgrid import HeadWall, Shade, Shades, colour, text_colour, written
 from hgviz.gui.layouts import HIGH, lay
 from hgviz.palettes import luminance
+from tests.gui.screen import colour_at
 
 
 def flat(layers, heads):
@@ -49,8 +50,8 @@ def at(wall, layer, head):
     return wall.wall.box(HeadId(layer, head)).center().toPoint()
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 6), (12, 12), (24, 16), (48, 32)])
-@pytest.mark.parametrize("width", [320, 600, 1200])
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 6), (48, 32)])
+@pytest.mark.parametrize("width", [320, 1200])
 def test_every_head_has_a_cell_of_its_own(layers, heads, width):
     spec = flat(layers, heads)
     made = lay(spec, width, 700)
@@ -129,22 +130,12 @@ def test_the_keyboard_passes_over_layers_without_heads(wall):
     assert wall.at == HeadId(2, 2)
 
 
-def test_the_wall_is_one_widget_however_many_heads(wall):
-    wall.show_model(flat(24, 16))
-    assert not wall.findChildren(QWidget)
-    assert not wall.grab().isNull()
-
-
-def test_a_head_that_is_off_keeps_its_score_at_its_edge(wall):
+def test_a_head_that_is_off_shows_the_colour_of_its_score_at_its_edge(wall):
     head = HeadId(1, 1)
     wall.show_shades(Shades("Loss change", "bits", 4.0, {head: Shade(4.0, 3.5, 4.5, False)}))
     wall.show_off(frozenset({head}))
     box = wall.wall.box(head)
-    image = wall.grab().toImage()
-    ratio = wall.devicePixelRatioF()
-    seen = image.pixelColor((QPointF(box.left() + 4, box.center().y()) * ratio).toPoint()).getRgb()[
-        :3
-    ]
+    seen = colour_at(wall, box.left() + 4, box.center().y())
     assert np.abs(np.subtract(seen, colour(1.0, False).getRgb()[:3])).max() < 12
 
 
@@ -167,7 +158,7 @@ def test_numbers_have_signs_and_a_real_minus(value, said):
     assert written(value) == said
 
 
-def test_what_may_be_nothing_says_so():
+def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
     head = HeadId(0, 0)
     one = Shade(0.4, -0.1, 0.9, True)
     shades = Shades("Loss change", "bits", 4.0, {head: one, HeadId(0, 1): replace(one, zero=False)})

@@ -13,15 +13,15 @@ from hgviz.gui.heads import FIXED, MEANT, HeadsView
 from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.models import open_model
 from hgviz.session import Session
-from tests.gui.screen import session_of, showing
+from hgviz.store import open_capture
+from tests.gui.screen import choose, session_of, showing
 from tests.making import make_capture
+from tests.models.building import write_checkpoint
 
 TEXTS = ("Some words, and some more.", "It was late; the ship had gone.", "Words, words, words.")
 
 
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
+pytestmark = pytest.mark.usefixtures("app")
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,6 @@ def session(small):
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """A capture of three texts."""
-    from tests.models.building import write_checkpoint
-
     folder = tmp_path_factory.mktemp("corpus")
     keys = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
     write_checkpoint(folder / "model", **keys)
@@ -49,132 +47,119 @@ def corpus(tmp_path_factory):
     )
 
 
-def choose(picker, name):
-    picker.setCurrentIndex(picker.findData(name))
-
-
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def test_every_head_is_a_point_at_its_two_numbers(session, small):
+@pytest.fixture
+def view(session):
     with showing(HeadsView, session, 704, 620) as view:
-        choose(view.across, "entropy")
-        choose(view.up, "convolution")
-        facts, (plot,) = view.known.habits.facts, view.picture.chart.plots
-        there = [
-            (head, float(x), float(y), part, at)
-            for part in plot.of(Points)
-            for at, (head, x, y) in enumerate(zip(part.keys, part.x, part.y, strict=True))
-        ]
-        assert {one[0] for one in there} == {
-            head for head, one in facts.items() if "convolution" in one.metrics
-        }
-        for head, x, y, part, at in there:
-            assert x == facts[head].metrics["entropy"]
-            assert y == facts[head].metrics["convolution"]
-            assert part.shape == small.spec.layers[head.layer].level
-            assert str(head) in part.told(at) and (facts[head].role or "no single") in part.told(at)
-        looks = {(one.shape, one.colour, one.hollow) for one in plot.of(Points)}
-        assert len(looks) == len(plot.of(Points)) == len(view.picture.chart.legend)
+        yield view
 
 
-def test_a_click_on_a_point_opens_the_head_and_every_part_follows(session, qtbot):
-    with showing(HeadsView, session, 704, 620) as view:
-        chart = view.picture
-        place = chart.where(0).toPoint()
-        head = chart._spots.key(chart.point_at(QPointF(place)))
-        qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
-        assert session.selection.head_id == head
-        assert view.table.chosen == chart.chosen == head
-        assert view.deeds.sentence.full.startswith(f"{head}:")
-        qtbot.mouseMove(chart, QPoint(2, 2))
-        qtbot.mouseMove(chart, place)
-        assert session.hover.head_id == chart.ringed
-        assert f"Head {session.hover.head_id}" in chart.card.text
-        session.put(hover=None)
+def test_every_head_is_a_point_at_its_two_numbers(view, small):
+    choose(view.across, "entropy")
+    choose(view.up, "convolution")
+    facts, (plot,) = view.known.habits.facts, view.picture.chart.plots
+    there = [
+        (head, float(x), float(y), part, at)
+        for part in plot.of(Points)
+        for at, (head, x, y) in enumerate(zip(part.keys, part.x, part.y, strict=True))
+    ]
+    assert {one[0] for one in there} == {
+        head for head, one in facts.items() if "convolution" in one.metrics
+    }
+    for head, x, y, part, at in there:
+        assert x == facts[head].metrics["entropy"]
+        assert y == facts[head].metrics["convolution"]
+        assert part.shape == small.spec.layers[head.layer].level
+        assert str(head) in part.told(at) and (facts[head].role or "no single") in part.told(at)
+    looks = {(one.shape, one.colour, one.hollow) for one in plot.of(Points)}
+    assert len(looks) == len(plot.of(Points)) == len(view.picture.chart.legend)
+
+
+def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session, qtbot):
+    chart = view.picture
+    place = chart.where(0).toPoint()
+    head = chart._spots.key(chart.point_at(QPointF(place)))
+    qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    assert session.selection.head_id == head
+    assert view.table.chosen == chart.chosen == head
+    assert view.deeds.sentence.full.startswith(f"{head}:")
+    qtbot.mouseMove(chart, QPoint(2, 2))
+    qtbot.mouseMove(chart, place)
+    assert session.hover.head_id == chart.ringed
+    assert f"Head {session.hover.head_id}" in chart.card.text
+    session.put(hover=None)
 
 
 # --- the table ------------------------------------------------------------------------------------
 
 
-def test_the_table_holds_every_number_sorts_and_opens(session):
-    with showing(HeadsView, session, 704, 620) as view:
-        facts, table = view.known.habits.facts, view.table
-        assert table.model().rowCount() == len(facts)
-        assert [table.model().index(row, 0).data() for row in range(4)] == [
-            "0.0",
-            "0.1",
-            "0.2",
-            "1.0",
-        ]
-        column = FIXED.__len__() + [*METRICS].index("focus")
-        table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
-        best = max(facts.values(), key=lambda one: one.metrics["focus"])
-        first = table.model().index(0, 0)
-        assert first.siblingAtColumn(column).data() == measured("focus", best.metrics["focus"])
-        table.setCurrentIndex(first)
-        assert str(session.selection.head_id) == first.data()
-        assert view.picture.chosen == session.selection.head_id
+def test_the_table_holds_every_number_sorts_and_opens(view, session, qtbot):
+    facts, table = view.known.habits.facts, view.table
+    assert table.model().rowCount() == len(facts)
+    table.setCurrentIndex(table.model().index(0, 0))
+    qtbot.keyClick(table, Qt.Key.Key_Down)
+    assert session.selection.head_id == table.chosen == HeadId(0, 1)
+    first = [table.model().index(row, 0).data() for row in range(4)]
+    assert first == ["0.0", "0.1", "0.2", "1.0"]
+    column = len(FIXED) + [*METRICS].index("focus")
+    table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
+    best = max(facts.values(), key=lambda one: one.metrics["focus"])
+    first = table.model().index(0, 0)
+    assert first.siblingAtColumn(column).data() == measured("focus", best.metrics["focus"])
+    table.setCurrentIndex(first)
+    assert str(session.selection.head_id) == first.data()
+    assert view.picture.chosen == session.selection.head_id
 
 
-def test_numbers_a_head_has_not_stand_last_and_as_a_dash(session):
-    with showing(HeadsView, session, 704, 620) as view:
-        titles = view.table.rows.titles
-        column = titles.index("Convolution-like")
-        view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
-        said = [view.table.model().index(row, column).data() for row in range(len(session.facts))]
-        dashes = [at for at, one in enumerate(said) if one == "–"]
-        assert dashes and dashes == list(range(dashes[0], len(said)))
+def test_missing_numbers_are_dashes_and_sort_last(view, session):
+    titles = view.table.rows.titles
+    column = titles.index("Convolution-like")
+    view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
+    said = [view.table.model().index(row, column).data() for row in range(len(session.facts))]
+    dashes = [at for at, one in enumerate(said) if one == "–"]
+    assert dashes and dashes == list(range(dashes[0], len(said)))
 
 
-def test_every_number_is_copied_in_full_in_the_order_shown(session):
-    with showing(HeadsView, session, 704, 620) as view:
-        column = view.table.rows.titles.index("Focus (max)")
-        view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
-        lines = [line.split("\t") for line in view.as_text().split("\n")]
-        assert lines[0] == list(view.table.rows.titles) and len(lines) == len(session.facts) + 1
-        values = [float(one[column]) for one in lines[1:]]
-        assert values == sorted(values, reverse=True)
-        facts = {str(head): one for head, one in view.known.habits.facts.items()}
-        assert all(facts[one[0]].metrics["focus"] == float(one[column]) for one in lines[1:])
+def test_every_number_is_copied_in_full_in_the_order_shown(view, session):
+    column = view.table.rows.titles.index("Focus (max)")
+    view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
+    lines = [line.split("\t") for line in view.as_text().split("\n")]
+    assert lines[0] == list(view.table.rows.titles) and len(lines) == len(session.facts) + 1
+    values = [float(one[column]) for one in lines[1:]]
+    assert values == sorted(values, reverse=True)
+    facts = {str(head): one for head, one in view.known.habits.facts.items()}
+    assert all(facts[one[0]].metrics["focus"] == float(one[column]) for one in lines[1:])
 
 
-def test_arrows_walk_the_rows_while_the_table_has_the_keyboard(session, qtbot):
-    with showing(HeadsView, session, 704, 620) as view:
-        view.table.setCurrentIndex(view.table.model().index(0, 0))
-        qtbot.keyClick(view.table, Qt.Key.Key_Down)
-        assert session.selection.head_id == view.table.chosen == HeadId(0, 1)
-
-
-def test_another_theme_or_text_keeps_choice_and_order(session):
-    with showing(HeadsView, session, 704, 620) as view:
-        choose(view.across, "entropy")
-        chosen = view.table.chosen
-        again = view.known
-        session.put(facts=dict(session.facts))
-        view.settle()
-        assert view.known is again  # nothing is measured twice
-        assert view.table.chosen == chosen and view.across.currentData() == "entropy"
+def test_another_theme_or_text_keeps_choice_and_order(view, session):
+    choose(view.across, "entropy")
+    chosen = view.table.chosen
+    again = view.known
+    session.put(facts=dict(session.facts))
+    view.settle()
+    assert view.known is again  # nothing is measured twice
+    assert view.table.chosen == chosen and view.across.currentData() == "entropy"
 
 
 # --- what the chosen head is for ------------------------------------------------------------------
 
 
-def test_the_chosen_head_is_told_with_its_evidence_and_examples(session, qtbot):
-    with showing(HeadsView, session, 704, 620) as view:
-        facts = view.known.habits.facts
-        head = next(one.head for one in facts.values() if len(one.named) > 1 and one.examples)
-        session.select(layer=head.layer, head=head.head)
-        for one in facts[head].named:
-            assert f"{one.words}: {one.evidence}" in view.deeds.shown.text()
-        assert view.deeds.rows.examples == facts[head].examples
-        assert str(facts[head].nearest) in view.deeds.like.text()
-        index = view.deeds.rows.index(0)
-        with qtbot.waitSignal(view.example) as asked:
-            view.deeds.examples.clicked.emit(index)
-        assert asked.args == [head, facts[head].examples[0]]
-        view.deeds.like.click()
-        assert session.selection.head_id == facts[head].nearest
+def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
+    facts = view.known.habits.facts
+    head = next(one.head for one in facts.values() if len(one.named) > 1 and one.examples)
+    session.select(layer=head.layer, head=head.head)
+    for one in facts[head].named:
+        assert f"{one.words}: {one.evidence}" in view.deeds.shown.text()
+    assert view.deeds.rows.examples == facts[head].examples
+    assert str(facts[head].nearest) in view.deeds.like.text()
+    index = view.deeds.rows.index(0)
+    with qtbot.waitSignal(view.example) as asked:
+        view.deeds.examples.clicked.emit(index)
+    assert asked.args == [head, facts[head].examples[0]]
+    view.deeds.like.click()
+    assert session.selection.head_id == facts[head].nearest
 
 
 def test_without_room_one_part_is_shown_at_a_time(session):
@@ -189,7 +174,7 @@ def test_without_room_one_part_is_shown_at_a_time(session):
         assert not view.parts.isVisible() and view.table.isVisible() and view.deeds.isVisible()
 
 
-def test_nothing_captured_and_half_captured_texts_say_what_is_there(small):
+def test_captures_without_layers_or_with_some_show_what_there_is(small):
     with showing(HeadsView, Session(), 500, 300) as view:
         assert not view.content.isVisible()
     part = replace(small, maps=(*small.maps[:2], *[None] * (len(small.maps) - 2)))
@@ -201,17 +186,16 @@ def test_nothing_captured_and_half_captured_texts_say_what_is_there(small):
         assert view.deeds.sentence.full.startswith("0.0:")
 
 
-def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(session, monkeypatch):
-    with showing(HeadsView, session, 704, 620) as view:
-        before = view.known
-        monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
-        session.put(capture=make_capture("Another text. " * 6, (1, 2), heads=2))
-        for _ in range(3):  # not measured yet, however often it is asked for
-            view.settle()
-            assert not view.content.isVisible()
-        session.put(facts=finish(tasks.measure(session.capture)))
+def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, session, monkeypatch):
+    before = view.known
+    monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
+    session.put(capture=make_capture("Another text. " * 6, (1, 2), heads=2))
+    for _ in range(3):  # not measured yet, however often it is asked for
         view.settle()
-        assert view.known is not before and len(view.known.habits.facts) == len(session.facts)
+        assert not view.content.isVisible()
+    session.put(facts=finish(tasks.measure(session.capture)))
+    view.settle()
+    assert view.known is not before and len(view.known.habits.facts) == len(session.facts)
 
 
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
@@ -238,8 +222,6 @@ def test_all_texts_of_a_corpus_are_measured_when_asked_and_stay_for_the_next_tex
         assert view.known.habits.texts == 3 and "3 texts" in view.head.note.full
         assert any(one.text > 0 for f in view.known.habits.facts.values() for one in f.examples)
         known = view.known
-        from hgviz.store import open_capture
-
         session.put(capture=open_capture(corpus.path, 1))
         view.settle()
         assert view.known is known

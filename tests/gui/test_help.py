@@ -13,16 +13,16 @@ from PySide6.QtWidgets import QApplication
 
 import hgviz
 from hgviz.core import HgvizError
-from hgviz.gui import log
+from hgviz.gui import commands, help, log
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.help import GUIDE, Explanation, find, linked, page, title, topics
-from hgviz.gui.jobs import GOING
 from hgviz.gui.palette import LOCAL
 from hgviz.gui.sources import shown_error
 from hgviz.gui.view import View
 from hgviz.gui.window import LETTERS
 from hgviz.resources import resource
+from tests.gui.screen import busy
 
 GUI = Path(hgviz.__file__).parent / "gui"
 
@@ -48,7 +48,7 @@ SAID = {
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def test_what_takes_keys_itself_is_listed():
+def test_every_class_that_handles_keys_has_a_group_in_the_list_of_keys():
     taking = {
         node.name
         for path in GUI.glob("*.py")
@@ -75,12 +75,7 @@ def views():
 
 
 def test_every_view_has_a_page_of_help(program):
-    lacking = [
-        f"{kind.__qualname__}: {kind.topic or 'no topic'}"
-        for kind in views()
-        if not kind.topic or not resource(f"help/{kind.topic}.md").exists()
-    ]
-    assert not lacking
+    assert not [kind for kind in views() if not find(kind.topic)]
 
 
 def there(topic, link):
@@ -124,12 +119,9 @@ def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
     assert dialog.topic == "files" and dialog.list.currentItem().text() == title("files")
     dialog._follow(QUrl("no-such-page.md"))
     assert dialog.topic == "files" and "no-such-page.md" in dialog.said.text()
-    dialog.finish()
 
 
 def test_links_lead_to_headings(program, monkeypatch):
-    from hgviz.gui import help
-
     lines = "\n\n".join(f"line {number}" for number in range(99))
     text = f"# Two\n\n{lines}\n\n## At last\n\n{lines}"
     monkeypatch.setattr(help, "page", lambda topic: text)
@@ -139,39 +131,33 @@ def test_links_lead_to_headings(program, monkeypatch):
     dialog._follow(QUrl("files.md#at-last"))
     assert dialog.topic == "files" and dialog.view.verticalScrollBar().value() > 0
     assert dialog.view.textCursor().block().text() == "At last"
-    dialog.finish()
 
 
-def test_what_am_i_looking_at_unfolds_the_list(opened):
+def test_the_page_of_a_pane_unfolds_the_list_of_pages(opened):
     opened.commands.run("explain")
     (dialog,) = opened.frame.findChildren(Explanation)
     assert not dialog.list.isVisible() or not find(opened.commands._pane().topic)
     dialog.all.click()
     assert dialog.list.isVisible()
-    dialog.finish()
 
 
 # --- examples -------------------------------------------------------------------------------------
 
 
-def busy(program):
-    return any(one.state in GOING for one in program.session.work)
-
-
-def test_inspect_opens_the_sample(program, until):
+def test_the_example_of_inspect_opens_the_sample(program, until):
     program.commands.open_example("inspect")
     until(lambda: program.session.capture is not None and not busy(program))
     assert program.session.mode == "inspect" and program.session.spec.name
 
 
-def test_prune_scores_the_classifier_on_the_reviews(program, until):
+def test_the_example_of_prune_scores_the_classifier_on_the_reviews(program, until):
     program.commands.open_example("prune")
     until(lambda: program.session.trial is not None)
     assert program.session.mode == "prune" and program.session.data.endswith("reviews.tsv")
     assert program.session.checkpoint == str(resource("sample/softmax"))
 
 
-def test_compare_puts_two_classifiers_beside_each_other(program, until):
+def test_the_example_of_compare_opens_two_classifiers(program, until):
     program.commands.open_example("compare")
     until(lambda: program.session.beside is not None and not busy(program))
     assert program.session.mode == "compare"
@@ -199,14 +185,15 @@ def surprise():
         return error
 
 
-def test_what_nobody_foresaw_is_written_with_its_traceback(logged, capfd):
+def test_an_unforeseen_error_is_logged_with_its_traceback(logged, capfd):
     shown = shown_error(surprise())
-    assert "nobody thought of this" in logged() and "test_helping.py" in logged()
+    assert "nobody thought of this" in logged() and "test_help.py" in logged()
     assert str(log.file()) in shown.do
+    assert "nobody thought of this" in shown.why and "test_help.py" in shown.details
     assert capfd.readouterr().err == ""
 
 
-def test_what_was_foreseen_is_not(logged):
+def test_a_foreseen_error_is_not_logged(logged):
     shown_error(HgvizError("this is no capture", "it has no maps", "Choose another"))
     log.record(KeyboardInterrupt())
     assert logged() == ""
@@ -242,8 +229,6 @@ def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
 
 
 def test_the_folder_of_the_log_is_shown_or_named(program, monkeypatch):
-    from hgviz.gui import commands
-
     asked = []
     monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: asked.append(url) or True)
     program.commands.run("log")
@@ -257,4 +242,3 @@ def test_an_error_nobody_foresaw_offers_the_log(program):
     program.commands.show_error(surprise())
     (dialog,) = program.frame.findChildren(ErrorDialog)
     assert dialog.default.text() == "Show the log folder"
-    dialog.finish()

@@ -1,5 +1,6 @@
 """The hourglass view in a real window: what it paints, and what a click does."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +13,14 @@ from hgviz import palettes
 from hgviz.core import Display, HeadId, Selection, finish
 from hgviz.gui import theme
 from hgviz.gui.atlas import Thumb, compose
+from hgviz.gui.headgrid import Brush, Look
 from hgviz.gui.hourglass import HourglassView, shades_of
+from hgviz.maps import LazyMap
 from hgviz.session import Session, Work
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture
 
-
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
+pytestmark = pytest.mark.usefixtures("app")
 
 
 def click(view, head, button=Qt.MouseButton.LeftButton):
@@ -38,40 +38,43 @@ def cell_of(view, head):
     return picture(view.glass.viewport())[box.top() : box.bottom(), box.left() : box.right()]
 
 
-def test_every_head_has_its_picture(capture):
+@pytest.fixture
+def view(capture):
     with showing(HourglassView, session_of(capture)) as view:
-        assert set(view._picture.atlas.places) == set(capture.spec.heads)
-        sizes = view.glass.sizes()
-        for head, (_, _, width, height) in view._picture.atlas.places.items():
-            assert (width, height) == sizes[head]
+        yield view
 
 
-def test_the_screen_shows_the_atlas(capture):
-    with showing(HourglassView, session_of(capture)) as view:
-        head = HeadId(0, 3)
-        x, y, width, height = view._picture.atlas.places[head]
-        drawn = view._picture.atlas.image[y : y + height, x : x + width]
-        box = view.glass.where(head)
-        screen = picture(view.glass.viewport())[box.top() :, box.left() :]
-        inside = np.s_[6 : height - 6, 4:10]  # below the diagonal
-        assert np.array_equal(screen[inside][10:], drawn[inside][10:, :, 2::-1])
+def test_every_head_has_its_picture(view, capture):
+    assert set(view._picture.atlas.places) == set(capture.spec.heads)
+    sizes = view.glass.sizes()
+    for head, (_, _, width, height) in view._picture.atlas.places.items():
+        assert (width, height) == sizes[head]
 
 
-def test_a_click_selects_and_the_frame_moves(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        click(view, HeadId(5, 1))
-        assert session.selection.head_id == HeadId(5, 1)
-        assert session.selection.query == 60
-        assert session.opened[2] == HeadId(5, 1)
-        assert view.glass.chosen == HeadId(5, 1)
-        box = view.glass.where(HeadId(5, 1))
-        mark = theme.current().mark
-        ring = picture(view.glass.viewport())[box.center().y(), box.left() - 3 : box.left()]
-        assert (np.abs(ring.astype(int) - mark.getRgb()[:3]).max(axis=1) < 60).any()
+def test_the_screen_shows_the_atlas(view):
+    head = HeadId(0, 3)
+    x, y, width, height = view._picture.atlas.places[head]
+    drawn = view._picture.atlas.image[y : y + height, x : x + width]
+    box = view.glass.where(head)
+    screen = picture(view.glass.viewport())[box.top() :, box.left() :]
+    inside = np.s_[6 : height - 6, 4:10]  # below the diagonal
+    assert np.array_equal(screen[inside][10:], drawn[inside][10:, :, 2::-1])
 
 
-def test_pointing_rings_and_says_what_it_is(capture):
+def test_a_click_selects_and_the_frame_moves(view):
+    session = view.session
+    click(view, HeadId(5, 1))
+    assert session.selection.head_id == HeadId(5, 1)
+    assert session.selection.query == 60
+    assert session.opened[2] == HeadId(5, 1)
+    assert view.glass.chosen == HeadId(5, 1)
+    box = view.glass.where(HeadId(5, 1))
+    mark = theme.current().mark
+    ring = picture(view.glass.viewport())[box.center().y(), box.left() - 3 : box.left()]
+    assert (np.abs(ring.astype(int) - mark.getRgb()[:3]).max(axis=1) < 60).any()
+
+
+def test_the_head_under_the_pointer_has_a_ring_and_a_card(capture):
     session = session_of(capture, facts=True)
     with showing(HourglassView, session) as view:
         view.glass.hovered.emit(HeadId(1, 1))
@@ -86,9 +89,7 @@ def test_pointing_rings_and_says_what_it_is(capture):
 
 
 def test_a_partial_capture_has_empty_frames_and_the_running_layer_in_blue(capture):
-    part = replace(
-        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
-    )
+    part = replace(capture, maps=(*capture.maps[:6], *[None] * 7))
     session = session_of(part, layer=3)
     session.put(work=(Work("capture", "Capturing", 6, 13, state="running", keeps="six layers"),))
     with showing(HourglassView, session) as view:
@@ -103,31 +104,25 @@ def test_a_partial_capture_has_empty_frames_and_the_running_layer_in_blue(captur
         assert "capturing" in view.head.note.full
 
 
-def test_finished_layers_are_not_read_again(capture):
-    class Counting:
-        def __init__(self, one):
-            self._one, self.read_ = one, 0
+def test_finished_layers_are_not_read_again(capture, monkeypatch):
+    reads, summary = Counter(), LazyMap.summary
 
-        def __getattr__(self, name):
-            return getattr(self._one, name)
+    def counted(layer, head):
+        reads[capture.maps.index(layer)] += 1
+        return summary(layer, head)
 
-        def summary(self, head):
-            self.read_ += 1
-            return self._one.summary(head)
-
-    maps = tuple(Counting(one) for one in capture.maps)
-    session = session_of(replace(capture, maps=(*maps[:3], *[None] * 10)))
+    monkeypatch.setattr(LazyMap, "summary", counted)
+    session = session_of(replace(capture, maps=(*capture.maps[:3], *[None] * 10)))
     with showing(HourglassView, session) as view:
-        before = maps[0].read_
-        session.put(capture=replace(capture, maps=maps))
+        assert reads == {0: 6, 1: 6, 2: 6}
+        session.put(capture=capture)
         view.settle()
         view.resize(700, 800)
         view.settle()
-        assert before == maps[0].read_ == 6
-        assert maps[12].read_ == 6
+        assert reads == dict.fromkeys(range(13), 6)
 
 
-def test_without_a_capture_the_frames_are_empty_and_nothing_is_invented(capture):
+def test_without_a_capture_the_frames_are_empty(capture):
     session = Session()
     session.put(spec=capture.spec)
     with showing(HourglassView, session) as view:
@@ -148,15 +143,12 @@ def test_without_a_model_the_pane_offers_the_sample():
 @pytest.mark.parametrize("signed", [False, True])
 def test_signed_and_dark_are_drawn(app, dark, signed):
     theme.apply(app, dark)
-    try:
-        capture = make_capture("The hourglass was used at sea.", signed=signed)
-        with showing(HourglassView, session_of(capture, query=3)) as view:
-            pixels = picture(view.glass.viewport())
-            pane = np.array(theme.current().pane.getRgb()[:3])
-            assert (pixels[-3, 5] == pane).all()
-            assert len({tuple(one) for one in cell_of(view, HeadId(0, 4)).reshape(-1, 3)}) > 5
-    finally:
-        theme.apply(app, False)
+    capture = make_capture("The hourglass was used at sea.", signed=signed)
+    with showing(HourglassView, session_of(capture, query=3)) as view:
+        pixels = picture(view.glass.viewport())
+        pane = np.array(theme.current().pane.getRgb()[:3])
+        assert (pixels[-3, 5] == pane).all()
+        assert len({tuple(one) for one in cell_of(view, HeadId(0, 4)).reshape(-1, 3)}) > 5
 
 
 @pytest.mark.parametrize("text", ["H", "Hi"])
@@ -166,25 +158,23 @@ def test_tiny_texts_are_drawn(text):
         assert len(view._picture.atlas.places) == 78
 
 
-def test_a_hidden_view_does_not_work(capture, qtbot):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        before = view._picture
-        view.hide()
-        session.put(display=Display(palette="magma"))
-        qtbot.wait(80)
-        assert view._picture is before
-        view.show()
-        qtbot.waitUntil(lambda: view._picture is not before, timeout=30_000)
+def test_a_hidden_view_does_not_work(view, qtbot):
+    session = view.session
+    before = view._picture
+    view.hide()
+    session.put(display=Display(palette="magma"))
+    qtbot.wait(80)
+    assert view._picture is before
+    view.show()
+    qtbot.waitUntil(lambda: view._picture is not before, timeout=30_000)
 
 
-def test_the_same_question_gives_the_same_picture(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        before = view._picture
-        session.put(selection=Selection(0, 0, 3))
-        view.settle()
-        assert view._picture is before
+def test_the_same_question_gives_the_same_picture(view):
+    session = view.session
+    before = view._picture
+    session.put(selection=Selection(0, 0, 3))
+    view.settle()
+    assert view._picture is before
 
 
 @pytest.mark.parametrize("size", [(592, 640), (400, 500), (300, 300)])
@@ -205,54 +195,36 @@ def test_level_names_stay_in_view_while_their_rows_do(capture):
     )
     long = replace(capture, spec=many, maps=(capture.maps[0],) * 48, spans=capture.spans[:1])
     with showing(HourglassView, session_of(long, layer=47), 592, 400) as view:
-        from hgviz.gui.headgrid import Brush, Look
-
         glass = view.glass
         look = Look(None, None, frozenset(), glass.shown)
         y = Brush(None, glass.layout_, glass.scene, look)._pinned(glass.layout_.labels[0])
         assert glass.shown.top() <= y <= glass.shown.bottom()
 
 
-def test_the_menu_exports_copies_and_goes(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        asked = []
-        view.export_wanted.connect(lambda: asked.append("export"))
-        menu = view.menu(HeadId(1, 2))
-        said = {one.text(): one for one in menu.actions() if one.text()}
-        assert list(said) == ["Go to head 1.2", "Export map…", "Copy picture"]
-        said["Export map…"].trigger()
-        assert session.selection.head_id == HeadId(1, 2) and asked == ["export"]
-        said["Copy picture"].trigger()
-        assert not QApplication.clipboard().pixmap().isNull()
-        assert [one.text() for one in view.menu(None).actions()] == ["Copy picture"]
+def test_the_menu_exports_copies_and_goes(view):
+    session = view.session
+    asked = []
+    view.export_wanted.connect(lambda: asked.append("export"))
+    menu = view.menu(HeadId(1, 2))
+    said = {one.text(): one for one in menu.actions() if one.text()}
+    assert list(said) == ["Go to head 1.2", "Export map…", "Copy picture"]
+    said["Export map…"].trigger()
+    assert session.selection.head_id == HeadId(1, 2) and asked == ["export"]
+    said["Copy picture"].trigger()
+    assert not QApplication.clipboard().pixmap().isNull()
+    assert [one.text() for one in view.menu(None).actions()] == ["Copy picture"]
 
 
-def test_the_figure_is_the_wall(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        spec = view.figure(session)
-        assert (spec.kind, spec.selection) == ("wall", session.selection)
-
-
-def test_in_the_lane_and_in_place_give_the_same(capture):
-    session = session_of(capture)
-    with showing(HourglassView, session) as view:
-        view._picture = None
-        again = finish(view.request(session))
-        view._picture = None
-        view.settle()
-        assert np.array_equal(again.atlas.image, view._picture.atlas.image)
+def test_the_picture_from_a_lane_equals_the_one_computed_at_once(view):
+    session = view.session
+    view._picture = None
+    again = finish(view.request(session))
+    view._picture = None
+    view.settle()
+    assert np.array_equal(again.atlas.image, view._picture.atlas.image)
 
 
 # --- heads coloured by a metric -------------------------------------------------------------------
-
-
-@pytest.fixture
-def session(capture, facts):
-    session = session_of(capture)
-    session.put(facts=dict(facts))
-    return session
 
 
 def test_the_smallest_has_the_first_colour_and_the_largest_the_last():

@@ -1,4 +1,4 @@
-"""The look Image in a window: the row of the query over the picture, by mouse and keys."""
+"""Models that read images: the look Image, and images that are opened, scored and compared."""
 
 import shlex
 
@@ -10,9 +10,13 @@ from PIL import Image
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
-from hgviz import palettes
-from hgviz.gui.dialogs import ErrorDialog
+from hgviz import cli, palettes
+from hgviz.core import HeadId, finish
+from hgviz.gui.changes import changes
+from hgviz.gui.commands import report_command
 from hgviz.gui.view import LOOKS
+from hgviz.session.other import Other
+from tests.gui.screen import errors
 from tests.making import make_capture
 from tests.models.building import write_transformer
 from tests.models.zoo import write
@@ -20,6 +24,23 @@ from tests.pictures import make_image_capture
 from tests.test_pairs import tokenizer
 
 CAPTURE = make_image_capture(rows=4, columns=6, heads=3)
+
+
+def write_vit(folder, size=32, patch=8):
+    """A checkpoint that reads images of size x size pixels, in patches."""
+    write(folder, "vit", "ViTForImageClassification", image_size=size, patch_size=patch)
+    write_processor(folder, size)
+    return str(folder)
+
+
+def write_processor(folder, size=32):
+    sides = {"height": size, "width": size}
+    transformers.ViTImageProcessor(size=sides).save_pretrained(folder)
+
+
+def write_image(path, colour=(200, 30, 30)):
+    Image.new("RGB", (50, 40), colour).save(path)
+    return str(path)
 
 
 @pytest.fixture
@@ -85,92 +106,53 @@ def test_a_text_has_no_tab_for_images(seen):
     assert not bar.isTabVisible(at) and seen.session.look == "map"
 
 
-def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path, qtbot):
-    import transformers
-
-    write(tmp_path / "vit", "vit", "ViTForImageClassification", image_size=32, patch_size=8)
-    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
-    processor.save_pretrained(tmp_path / "vit")
+def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path, until):
+    session = program.session
+    program.commands.open_path(write_vit(tmp_path / "vit"))
+    until(lambda: session.model is not None)
+    assert session.capture is None
     for name, colour in (("a.png", (200, 30, 30)), ("b.png", (20, 30, 230))):
-        Image.new("RGB", (50, 40), colour).save(tmp_path / name)
-    program.commands.open_path(str(tmp_path / "vit"))
-    qtbot.waitUntil(lambda: program.session.model is not None, timeout=20000)
-    assert program.session.capture is None
-    for name, colour in (("a.png", (200, 30, 30)), ("b.png", (20, 30, 230))):
-        old = program.session.capture
-        program.commands.open_path(str(tmp_path / name))
-        qtbot.waitUntil(lambda old=old: _another(program.session.capture, old), timeout=20000)
-        picture = program.session.capture.prompt.signal.picture
+        program.commands.open_path(write_image(tmp_path / name, colour))
+        until(lambda name=name: session.capture is not None and session.capture.main.text == name)
+        picture = session.capture.prompt.signal.picture
         assert np.abs(picture[5, 5].astype(int) - colour).max() <= 1
     program.settle()
     assert program.inspect.strip.edit.text() == "Choose image…"
 
 
-def _another(now, old):
-    return now is not None and now is not old
-
-
-def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path, qtbot):
-    import transformers
-
-    from hgviz.core import HeadId, finish
-    from hgviz.gui.changes import changes
-
-    write(tmp_path / "vit", "vit", "ViTForImageClassification", image_size=32, patch_size=8)
-    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
-    processor.save_pretrained(tmp_path / "vit")
-    random, lines = np.random.default_rng(0), ["image,label"]
+def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path, until):
+    session, random, lines = program.session, np.random.default_rng(0), ["image,label"]
     for at in range(40):
         pixels = random.integers(0, 255, (32, 32, 3)) * (np.arange(3) != at % 4)
-        pixels = pixels.astype(np.uint8)
-        Image.fromarray(pixels).save(tmp_path / f"{at}.png")
+        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / f"{at}.png")
         lines.append(f"{at}.png,LABEL_{at % 2}")
     (tmp_path / "a.csv").write_text("\n".join(lines))
-    program.commands.open_path(str(tmp_path / "vit"))
-    qtbot.waitUntil(lambda: program.session.model is not None, timeout=20000)
+    program.commands.open_path(write_vit(tmp_path / "vit"))
+    until(lambda: session.model is not None)
     program.commands.use_data(str(tmp_path / "a.csv"))
-    qtbot.waitUntil(lambda: _done(program.session.trial, frozenset()), timeout=30000)
+    until(lambda: session.trial is not None and session.trial.done)
     off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in range(3 + layer))
-    program.session.put(off=off)
-    qtbot.waitUntil(lambda: _done(program.session.trial, off), timeout=30000)
-    found = finish(changes(program.session.trial, "all", program.session.model))
-    assert found.rows and all(one.before.endswith(".png") for one in found.rows)
-    assert {one.whole for one in found.rows} <= {"LABEL_0", "LABEL_1"}
+    session.put(off=off)
+    until(lambda: session.trial.done and session.trial.off == off)
+    rows = finish(changes(session.trial, "all", session.model)).rows
+    assert rows and all(row.before.endswith(".png") for row in rows)
+    assert {row.whole for row in rows} <= {"LABEL_0", "LABEL_1"}
 
 
-def _done(trial, off):
-    return trial is not None and trial.done and trial.off == off
-
-
-def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path, qtbot):
-    import transformers
-
-    from hgviz import cli
-    from hgviz.gui.commands import report_command
-    from hgviz.session.other import Other
-
-    for name, size, patch in (("a", 32, 8), ("b", 16, 4), ("c", 32, 16)):
-        write(
-            tmp_path / name, "vit", "ViTForImageClassification", image_size=size, patch_size=patch
-        )
-        processor = transformers.ViTImageProcessor(size={"height": size, "width": size})
-        processor.save_pretrained(tmp_path / name)
-    Image.new("RGB", (50, 40), (200, 30, 30)).save(tmp_path / "a.png")
-    (tmp_path / "a.csv").write_text("image,label\na.png,LABEL_0\na.png,LABEL_1\n")
+def test_an_image_is_compared_with_what_another_model_makes_of_it(program, tmp_path, until):
     session = program.session
-    program.commands.open_path(str(tmp_path / "a"))
-    qtbot.waitUntil(lambda: session.model is not None, timeout=20000)
-    program.commands.open_path(str(tmp_path / "a.png"))
-    qtbot.waitUntil(lambda: session.capture is not None and session.capture.complete, timeout=20000)
-    for name in ("b", "c"):
-        old = session.beside
-        program.commands.comparing.choose(Other("model", path=str(tmp_path / name)))
-        qtbot.waitUntil(lambda old=old: _another(session.beside, old), timeout=20000)
-        qtbot.waitUntil(lambda: session.beside.complete, timeout=20000)
+    (tmp_path / "a.csv").write_text("image,label\na.png,LABEL_0\na.png,LABEL_1\n")
+    program.commands.open_path(write_vit(tmp_path / "a"))
+    until(lambda: session.model is not None)
+    program.commands.open_path(write_image(tmp_path / "a.png"))
+    until(lambda: session.capture is not None and session.capture.complete)
+    for name, size, patch, grid in (("b", 16, 4, (4, 4)), ("c", 32, 16, (2, 2))):
+        old, other = session.beside, write_vit(tmp_path / name, size, patch)
+        program.commands.comparing.choose(Other("model", path=other))
+        until(lambda old=old: session.beside is not old and session.beside.complete)
         program.settle()
-        beside = session.beside.prompt
-        assert beside.signal.grid == ((4, 4) if name == "b" else (2, 2))
-        assert beside.text == "a.png"
+        prompt = session.beside.prompt
+        assert (prompt.signal.grid, prompt.text) == (grid, "a.png")
         session.put(data=str(tmp_path / "a.csv"))
         command = shlex.split(report_command(session))
         assert "--text" not in command
@@ -180,64 +162,45 @@ def test_an_image_stands_beside_what_another_model_makes_of_it(program, tmp_path
         assert ("do not cut it alike" in report) == (name == "c")
 
 
-def test_what_one_model_read_is_not_forced_on_the_next(program, tmp_path, qtbot):
+def test_the_next_model_reads_the_text_at_hand_and_no_image(program, tmp_path, until):
     session, commands = program.session, program.commands
-    folders = {name: tmp_path / name for name in ("vit", "both", "short")}
-    import transformers
-
-    write(folders["vit"], "vit", "ViTForImageClassification", image_size=32, patch_size=8)
-    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
-    processor.save_pretrained(folders["vit"])
     keys = {"dtype": torch.float32, "vocab_size": 256, "max_positions": 80}
-    write_transformer(folders["both"], form="encoder-decoder", **keys)
-    write_transformer(folders["short"], form="decoder", **keys | {"max_positions": 16})
-    Image.new("RGB", (40, 40)).save(tmp_path / "face.png")
+    both = write_transformer(tmp_path / "both", form="encoder-decoder", **keys)
+    short = write_transformer(tmp_path / "short", form="decoder", **keys | {"max_positions": 16})
     text = "The bell rang, and the sand ran down."
 
-    def opens(name):
-        commands.open_path(str(folders[name]))
-        qtbot.waitUntil(
-            lambda: session.checkpoint == str(folders[name]) and session.model is not None,
-            timeout=20000,
-        )
-
-    def reads(words):
-        qtbot.waitUntil(lambda: session.capture and session.capture.main.text == words,
-                        timeout=20000)  # fmt: skip
-        assert not program.frame.findChildren(ErrorDialog)
+    def opens(folder, words=None):
+        commands.open_path(str(folder))
+        until(lambda: session.checkpoint == str(folder) and session.model is not None)
+        if words:
+            until(lambda: session.capture is not None and session.capture.main.text == words)
+            assert not errors(program)
 
     session.put(text=text)
-    opens("vit")
-    commands.open_path(str(tmp_path / "face.png"))
-    reads("face.png")
+    opens(write_vit(tmp_path / "vit"))
+    commands.open_path(write_image(tmp_path / "face.png"))
+    until(lambda: session.capture is not None and session.capture.main.text == "face.png")
     assert session.text == text and not session.stale
-    opens("both")
-    reads(text)
+    opens(both, text)
     commands.prompting.capture_text(text, "Die Glocke.")
-    qtbot.waitUntil(lambda: session.capture.target.text == "Die Glocke.", timeout=20000)
-    opens("short")
-    reads(text[:16])
+    until(lambda: session.capture.target.text == "Die Glocke.")
+    opens(short, text[:16])
     assert "was cut: this model reads 16 bytes" in program.frame.chosen_words.full
     assert (session.text, session.second) == (text[:16], "")
 
 
-# --- a folder with a model of texts and one of images: each is opened for what is to be read ------
-
-
-def test_a_text_is_read_by_one_model_and_an_image_by_the_other(program, tmp_path, qtbot):
+def test_a_folder_of_two_models_reads_texts_by_one_and_images_by_the_other(
+    program, tmp_path, until
+):
     folder, session = write(tmp_path / "clip", "clip", "CLIPModel"), program.session
-    size = {"height": 32, "width": 32}
-    transformers.ViTImageProcessor(size=size).save_pretrained(folder)
+    write_processor(folder)
     tokenizer().save(str(folder / "tokenizer.json"))
-    Image.new("RGB", (50, 40), (200, 30, 30)).save(tmp_path / "a.png")
     session.put(text="the cat sat")
     program.commands.open_path(str(folder))
-    qtbot.waitUntil(
-        lambda: session.model is not None and session.capture is not None, timeout=20000
-    )
+    until(lambda: session.model is not None and session.capture is not None)
     program.settle()
     assert session.capture.prompt.text == "the cat sat"
-    program.commands.open_path(str(tmp_path / "a.png"))
-    qtbot.waitUntil(lambda: session.capture.prompt.text == "a.png", timeout=20000)
-    qtbot.waitUntil(lambda: session.model is not None and session.capture.complete, timeout=20000)
+    program.commands.open_path(write_image(tmp_path / "a.png"))
+    until(lambda: session.capture.prompt.text == "a.png" and session.capture.complete)
+    until(lambda: session.model is not None)
     assert session.model.spec.modality == "image"

@@ -1,4 +1,4 @@
-"""Docks that are moved and hidden, kept for the next start, and reset."""
+"""The Inspect page: docks that are moved and hidden, kept for the next start, and reset."""
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, Laying
+from hgviz.session.saved import Layout
 
 
 def titles(program):
@@ -58,11 +59,7 @@ def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     page.deleteLater()
     opened.commands.run("reset_layout")
     assert column.order == column.usual
-
-
-def test_names_of_docks_that_are_none_do_no_harm(opened):
-    column = opened.inspect.column
-    column.arrange(("None", "Display", "Display"))
+    column.arrange(("None", "Display", "Display"))  # names of no dock, and one twice
     assert sorted(column.order) == sorted(column.usual)
 
 
@@ -80,19 +77,11 @@ def test_docks_are_hidden_and_come_back_by_a_key(opened, size):
         assert settings.load().side == ("right" if shown else "hidden")
 
 
-def test_docks_stand_at_the_left_where_they_are_wanted(opened):
+def test_docks_come_back_to_the_side_they_were_at(opened):
     page = opened.inspect
     opened.commands._prefer("side", "left")
     QApplication.processEvents()
     assert page.column.x() < page.hourglass.x() < page.middle.x()
-    opened.commands.run("docks")
-    opened.commands.run("docks")
-    assert page.side == "left"
-
-
-def test_docks_come_back_to_the_side_they_were_at(opened):
-    page = opened.inspect
-    page.put_docks("left")
     page.put_docks("hidden")
     opened.commands.run("docks")
     assert (page.side, page.across.indexOf(page.column)) == ("left", 0)
@@ -105,7 +94,7 @@ def test_docks_come_back_to_the_side_they_were_at(opened):
     assert page.side == "left"
 
 
-def test_docks_are_hidden_where_they_are_seen(opened):
+def test_docks_are_hidden_only_on_their_page(opened):
     opened.session.put(mode="prune")
     opened.commands.run("docks")
     assert opened.inspect.side == "right" and "Inspect" in opened.frame.chosen_words.full
@@ -124,8 +113,6 @@ def test_tabs_stand_in_the_order_of_the_docks(opened):
 
 
 def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened):
-    from hgviz.session.saved import Layout
-
     laying = opened.laying
     opened.inspect.column.arrange(("Display",))
     wanted = laying.layout()

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainterPath
 from PySide6.QtWidgets import QApplication
 
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.figures import composed
 from hgviz.figures.paper import style
 from hgviz.gui import links as curve
@@ -18,14 +18,12 @@ from hgviz.gui import theme
 from hgviz.gui.links import KEY, QUERY, LinksView, end_label
 from hgviz.maps import LazyMap
 from hgviz.maps.links import side_of
+from hgviz.session import Session
 from tests.gui import kinds
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture
 
-
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
+pytestmark = pytest.mark.usefixtures("app")
 
 
 @pytest.fixture(scope="module")
@@ -61,150 +59,144 @@ def links(view):
     return view.found.links
 
 
-def test_the_strongest_keys_of_the_query_are_linked(words):
+@pytest.fixture
+def view(words):
+    """The links of a query of head 1.2."""
     with showing(LinksView, session_of(words, 1, 2, 4), 704, 700) as view:
-        row = words.maps[1].read(2)[4]
-        (strand,) = links(view).strands[4]
-        assert strand.keys.tolist() == np.argsort(-row, kind="stable")[:5].tolist()
-        assert view.head.title.text() == "Head 1.2"
-        assert "5 links with" in view.sentence.full and "of the weight" in view.sentence.full
+        yield view
 
 
-def test_its_table_has_every_link_with_its_weight(words):
-    with showing(LinksView, session_of(words, 1, 2, 4), 704, 700) as view:
-        titles, *rows = view.as_table()
-        weights = words.maps[1].read(2)[4]
-        assert len(rows) == 5
-        for row in rows:
-            assert float(row[-1]) == pytest.approx(weights[int(row[titles.index("Key position")])])
+def test_the_strongest_keys_of_the_query_are_linked(view, words):
+    row = words.maps[1].read(2)[4]
+    (strand,) = links(view).strands[4]
+    assert strand.keys.tolist() == np.argsort(-row, kind="stable")[:5].tolist()
+    assert view.head.title.text() == "Head 1.2"
+    assert "5 links with" in view.sentence.full and "of the weight" in view.sentence.full
 
 
-def test_a_click_chooses_with_ctrl_one_more_with_shift_all_between(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        click(view, QUERY, 7)
-        assert session.selection.query == 7 and sorted(links(view).strands) == [7]
-        click(view, QUERY, 3, Qt.KeyboardModifier.ControlModifier)
-        assert session.selection.query == 3 and sorted(links(view).strands) == [3, 7]
-        assert view.head.note.full == "2 tokens"
-        whole = words.maps[1].read(2)
-        np.testing.assert_allclose(links(view).joint[0], whole[[3, 7]].mean(0), rtol=1e-6)
-        click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
-        assert sorted(links(view).strands) == [3]
-        click(view, QUERY, 6, Qt.KeyboardModifier.ShiftModifier)
-        assert sorted(links(view).strands) == [3, 4, 5, 6] and session.selection.query == 3
-        click(view, KEY, 9)
-        assert session.selection.key == 9 and view.web.scene.key == 9
+def test_the_table_has_every_link_with_its_weight(view, words):
+    titles, *rows = view.as_table()
+    weights = words.maps[1].read(2)[4]
+    assert len(rows) == 5
+    for row in rows:
+        assert float(row[-1]) == pytest.approx(weights[int(row[titles.index("Key position")])])
 
 
-def test_dragging_chooses_several(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        mouse(view, QEvent.Type.MouseButtonPress, at(view, QUERY, 5))
-        mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 6))
-        mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 8))
-        mouse(view, QEvent.Type.MouseButtonRelease, at(view, QUERY, 8))
-        view.settle()
-        assert sorted(links(view).strands) == [5, 6, 7, 8]
+def test_a_click_chooses_with_ctrl_one_more_with_shift_all_between(view, words):
+    session = view.session
+    click(view, QUERY, 7)
+    assert session.selection.query == 7 and sorted(links(view).strands) == [7]
+    click(view, QUERY, 3, Qt.KeyboardModifier.ControlModifier)
+    assert session.selection.query == 3 and sorted(links(view).strands) == [3, 7]
+    assert view.head.note.full == "2 tokens"
+    whole = words.maps[1].read(2)
+    np.testing.assert_allclose(links(view).joint[0], whole[[3, 7]].mean(0), rtol=1e-6)
+    click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
+    assert sorted(links(view).strands) == [3]
+    click(view, QUERY, 6, Qt.KeyboardModifier.ShiftModifier)
+    assert sorted(links(view).strands) == [3, 4, 5, 6] and session.selection.query == 3
+    click(view, KEY, 9)
+    assert session.selection.key == 9 and view.web.scene.key == 9
 
 
-def test_another_query_from_another_pane_takes_the_place_of_all(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
-        session.select(query=2)
-        view.settle()
-        assert sorted(links(view).strands) == [2]
+def test_dragging_chooses_several(view):
+    mouse(view, QEvent.Type.MouseButtonPress, at(view, QUERY, 5))
+    mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 6))
+    mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 8))
+    mouse(view, QEvent.Type.MouseButtonRelease, at(view, QUERY, 8))
+    view.settle()
+    assert sorted(links(view).strands) == [5, 6, 7, 8]
 
 
-def test_keys_move_the_query_along_the_text_and_escape_shows_all(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        press(view, Qt.Key.Key_Down)
-        assert session.selection.query == 5
-        press(view, Qt.Key.Key_Up, Qt.KeyboardModifier.ShiftModifier)
-        assert sorted(links(view).strands) == [4, 5]
-        press(view, Qt.Key.Key_Right)
-        assert session.selection.key is not None
-        press(view, Qt.Key.Key_Escape)
-        assert session.selection.query is None
-        assert len(links(view).strands) == words.maps[1].shape[1]
-        assert view.head.note.full == "every query in view"
+def test_another_query_from_another_pane_takes_the_place_of_all(view):
+    session = view.session
+    click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
+    session.select(query=2)
+    view.settle()
+    assert sorted(links(view).strands) == [2]
 
 
-def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        before = picture(view.web)
-        mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 8))
-        assert session.hover.query == 8
-        view.settle()
-        assert sorted(view.found.hot.strands) == [8] and sorted(links(view).strands) == [4]
-        assert view.sentence.full.startswith(f"“{end_label(links(view).queries, 8)}”: ")
-        assert (picture(view.web) != before).any()
-        key = int(links(view).strands[4][0].keys[0])
-        mouse(view, QEvent.Type.MouseMove, at(view, KEY, key))
-        assert session.hover.key == key and session.hover.query == 4
-        QApplication.sendEvent(view.web.viewport(), QEvent(QEvent.Type.Leave))
-        assert session.hover is None and view.web.hot is None
+def test_keys_move_the_query_along_the_text_and_escape_shows_all(view, words):
+    session = view.session
+    press(view, Qt.Key.Key_Down)
+    assert session.selection.query == 5
+    press(view, Qt.Key.Key_Up, Qt.KeyboardModifier.ShiftModifier)
+    assert sorted(links(view).strands) == [4, 5]
+    press(view, Qt.Key.Key_Right)
+    assert session.selection.key is not None
+    press(view, Qt.Key.Key_Escape)
+    assert session.selection.query is None
+    assert len(links(view).strands) == words.maps[1].shape[1]
+    assert view.head.note.full == "every query in view"
 
 
-def test_several_heads_have_a_colour_each_or_are_one_with_numbers(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        assert not view.bar.fuse.isVisible()
-        view.bar.heads.setCurrentIndex(1)
-        view.settle()
-        assert view.bar.fuse.isVisible() and len(links(view).heads) == 6
-        assert [one.name for one in view.web.scene.strands] == [f"1.{n}" for n in range(6)]
-        assert len({one.above.name() for one in view.web.scene.strands}) == 6
-        assert view.web.plan.numbers is None
-        view.bar.heads.setCurrentIndex(2)
-        view.bar.fuse.setCurrentIndex(1)
-        view.settle()
-        assert view.head.title.text() == "18 heads: mean" and links(view).single
-        assert view.web.plan.numbers is not None
+def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(view):
+    session = view.session
+    before = picture(view.web)
+    mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 8))
+    assert session.hover.query == 8
+    view.settle()
+    assert sorted(view.found.hot.strands) == [8] and sorted(links(view).strands) == [4]
+    assert view.sentence.full.startswith(f"“{end_label(links(view).queries, 8)}”: ")
+    assert (picture(view.web) != before).any()
+    key = int(links(view).strands[4][0].keys[0])
+    mouse(view, QEvent.Type.MouseMove, at(view, KEY, key))
+    assert session.hover.key == key and session.hover.query == 4
+    QApplication.sendEvent(view.web.viewport(), QEvent(QEvent.Type.Leave))
+    assert session.hover is None and view.web.hot is None
 
 
-def test_heads_by_number_and_what_is_wrong_with_them(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        view.bar.heads.setCurrentIndex(3)
-        assert view.bar.named.isVisible()
-        for text, heads in (("2.*,1.0", 7), ("", 1), ("  ", 1)):
-            view.bar.named.setText(text)
-            view.bar.named.editingFinished.emit()
-            view.settle()
-            assert len(links(view).heads) == heads and view.web.isVisible()
-        view.bar.named.setText("9.9")
+def test_several_heads_have_a_colour_each_or_are_one_with_numbers(view):
+    assert not view.bar.fuse.isVisible()
+    view.bar.heads.setCurrentIndex(1)
+    view.settle()
+    assert view.bar.fuse.isVisible() and len(links(view).heads) == 6
+    assert [one.name for one in view.web.scene.strands] == [f"1.{n}" for n in range(6)]
+    assert len({one.above.name() for one in view.web.scene.strands}) == 6
+    assert view.web.plan.numbers is None
+    view.bar.heads.setCurrentIndex(2)
+    view.bar.fuse.setCurrentIndex(1)
+    view.settle()
+    assert view.head.title.text() == "18 heads: mean" and links(view).single
+    assert view.web.plan.numbers is not None
+
+
+def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
+    session = view.session
+    view.bar.heads.setCurrentIndex(3)
+    assert view.bar.named.isVisible()
+    for text, heads in (("2.*,1.0", 7), ("", 1), ("  ", 1)):
+        view.bar.named.setText(text)
         view.bar.named.editingFinished.emit()
         view.settle()
-        assert view.found.error.what == "this model has no head 9.9"
-        assert not view.web.isVisible() and view.bar.isVisible()  # to mend it
-        assert view.figure(session) is None
-        view.bar.named.setText("0.1")
-        view.bar.named.editingFinished.emit()
-        view.settle()
-        assert view.web.isVisible() and view.found.error is None
+        assert len(links(view).heads) == heads and view.web.isVisible()
+    view.bar.named.setText("9.9")
+    view.bar.named.editingFinished.emit()
+    view.settle()
+    assert view.found.error.what == "this model has no head 9.9"
+    assert not view.web.isVisible() and view.bar.isVisible()  # to mend it
+    assert view.figure(session) is None
+    view.bar.named.setText("0.1")
+    view.bar.named.editingFinished.emit()
+    view.settle()
+    assert view.web.isVisible() and view.found.error is None
 
 
-def test_words_and_special_tokens(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        many = len(links(view).keys)
-        view.bar.toggles["words"].setChecked(True)
-        view.settle()
-        merged = [end_label(links(view).keys, at) for at in range(len(links(view).keys))]
-        assert len(merged) < many and "unforgettable" in merged
-        view.bar.toggles["special"].setChecked(False)
-        view.settle()
-        assert "[CLS]" not in [
-            end_label(links(view).keys, at) for at in range(len(links(view).keys))
-        ]
-        assert "on special tokens, hidden" in view.sentence.full
-        session.select(query=0)
-        view.settle()
-        assert view.sentence.full.startswith("The query is a special token")
+def test_tokens_merge_into_words_and_special_tokens_can_be_hidden(view, words):
+    session = view.session
+    many = len(links(view).keys)
+    view.bar.toggles["words"].setChecked(True)
+    view.settle()
+    merged = [end_label(links(view).keys, at) for at in range(len(links(view).keys))]
+    assert len(merged) < many and "unforgettable" in merged
+    view.bar.toggles["special"].setChecked(False)
+    view.settle()
+    keys = links(view).keys
+    assert "[CLS]" not in [end_label(keys, at) for at in range(len(keys))]
+    assert "on special tokens, hidden" in view.sentence.full
+    session.select(query=0)
+    view.settle()
+    assert view.sentence.full.startswith("The query is a special token")
 
 
 def test_values_are_offered_where_they_were_kept(words):
@@ -281,12 +273,9 @@ def test_any_capture_is_shown(name, dark, app):
         drawn.append(view.figure(session))
         with style.dressed():
             assert all(composed(spec, capture).height > 0 for spec in drawn)
-    theme.apply(app, dark=False)
 
 
 def test_nothing_captured_is_said():
-    from hgviz.session import Session
-
     with showing(LinksView, Session(), 704, 700) as view:
         assert view.empty[0] == "No links to show yet"
     partial = kinds.bert()
@@ -314,7 +303,7 @@ def test_long_texts_are_read_where_they_are_in_view():
         assert view.web.in_view()[0] <= 1700 < view.web.in_view()[1]
 
 
-def test_what_a_link_leads_to_beyond_the_view_is_said_and_a_click_goes_there():
+def test_a_click_on_a_link_that_leaves_the_view_scrolls_to_its_end():
     capture = make_capture("The sand. " + "runs down and down and " * 40, strides=(1,), heads=6)
     session = session_of(capture, 0, 5, 800)  # it looks at the first position
     with showing(LinksView, session, 704, 400) as view:
@@ -324,15 +313,14 @@ def test_what_a_link_leads_to_beyond_the_view_is_said_and_a_click_goes_there():
         assert view.web.plan.shown(KEY)[0] <= place < view.web.plan.shown(KEY)[1]
 
 
-def test_the_figure_of_the_view_is_what_it_shows(words):
-    session = session_of(words, 1, 2, 4)
-    with showing(LinksView, session, 704, 700) as view:
-        click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
-        view.bar.toggles["words"].setChecked(True)
-        view.settle()
-        spec = view.figure(session)
-        assert spec.kind == "links" and spec.links == view.found.linking
-        assert spec.links.queries == (4, 7) and spec.links.words
+def test_the_figure_has_the_queries_and_words_of_the_view(view, words):
+    session = view.session
+    click(view, QUERY, 7, Qt.KeyboardModifier.ControlModifier)
+    view.bar.toggles["words"].setChecked(True)
+    view.settle()
+    spec = view.figure(session)
+    assert spec.kind == "links" and spec.links == view.found.linking
+    assert spec.links.queries == (4, 7) and spec.links.words
 
 
 def test_bytes_of_one_character_are_named_each():
@@ -372,7 +360,7 @@ def _point(a, b, c, d):
     return point
 
 
-def test_actions_lead_there(program, capture):
+def test_the_actions_of_the_looks_switch_to_links_and_back(program, capture):
     program.session.put(capture=capture)
     program.commands.run("look_links")
     program.settle()
@@ -381,10 +369,3 @@ def test_actions_lead_there(program, capture):
     assert view.isVisible() and view.found is not None
     program.commands.run("look_map")
     assert program.session.look == "map" and not view.isVisible()
-
-
-def test_links_need_no_capture_of_a_model_to_be_measured(words):
-    from hgviz.maps.links import Linking, linked
-
-    found = finish(linked(words, session_of(words, 1, 2, 4).selection, Linking(most=1)))
-    assert found.peak == pytest.approx(float(words.maps[1].read(2)[4].max()))

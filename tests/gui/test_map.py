@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
@@ -16,7 +15,7 @@ from hgviz.gui.map import MapView
 from hgviz.gui.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
-from tests.gui.screen import shown
+from tests.gui.screen import colour_at, drag, plain, shown, wheel
 from tests.making import byte_prompt, make_capture, make_factors
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
@@ -44,17 +43,6 @@ def hover(view, row, column):
     view.canvas.pointed.emit((row, column))
 
 
-def turn(view, place, notches):
-    QApplication.sendEvent(
-        view.canvas,
-        QWheelEvent(
-            place, view.canvas.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches),
-            Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier,
-            Qt.ScrollPhase.NoScrollPhase, False,
-        ),
-    )  # fmt: skip
-
-
 # --- the picture ----------------------------------------------------------------------------------
 
 
@@ -72,7 +60,7 @@ def test_known_weights_have_exactly_their_colours(app):
     assert not cells[~seen].any()
 
 
-def test_what_is_drawn_is_what_was_handed_over(app, small):
+def test_the_screen_shows_the_composed_pixels(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         picture = view.canvas.grab().toImage()
         rect = view.canvas.map_rect
@@ -83,15 +71,13 @@ def test_what_is_drawn_is_what_was_handed_over(app, small):
             assert picture.pixelColor(place.toPoint()).getRgb()[:3] == tuple(handed)
 
 
-def test_masked_is_neither_zero_nor_off(app, small):
+def test_masked_cells_look_unlike_zero_and_unlike_a_head_that_is_off(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
         seen = view.canvas.pixels[-10, 10]
         assert seen[3] == 255
         assert view.canvas.pixels[10, -10, 3] == 0
-        grey = (
-            view.canvas.grab().toImage().pixelColor(view.canvas.cell_rect(1, 60).center().toPoint())
-        )
-        assert grey.lightness() > 220
+        hidden = view.canvas.cell_rect(1, 60).center()
+        assert min(colour_at(view.canvas, hidden.x(), hidden.y())) > 200
         before = view.canvas.grab().toImage()
         session.put(off=frozenset({HeadId(0, 0)}))
         view.settle()
@@ -119,7 +105,6 @@ def test_the_dark_theme_keeps_the_colours_of_unsigned_data(app, small):
         theme.apply(app, dark=True)
         QApplication.processEvents()
         assert np.array_equal(view.canvas.pixels, light)
-        theme.apply(app, dark=False)
 
 
 def test_with_two_pixels_to_one_every_cell_is_a_square_of_whole_device_pixels(
@@ -180,27 +165,20 @@ def test_a_hidden_map_does_no_work(app, small, qtbot):
 
 
 @pytest.mark.parametrize("text", ["a", "ab"])
-@pytest.mark.parametrize("layer", [0, 2, 8])
-def test_one_and_two_tokens_have_a_map(app, text, layer):
-    capture = make_capture(text)
-    with shown(MapView, capture=capture, selection=Selection(layer, 0, 0, 0)) as (view, _):
-        assert view.canvas.pixels.shape[0] <= 192
-        assert view.canvas.sentence.text()
+def test_one_and_two_tokens_have_a_map(app, text):
+    for layer in (0, 2, 8):
+        chosen = Selection(layer, 0, 0, 0)
+        with shown(MapView, capture=make_capture(text), selection=chosen) as (view, _):
+            assert view.canvas.pixels.shape[0] <= 192
+            assert view.canvas.sentence.text()
 
 
 @pytest.mark.parametrize("size", [(240, 160), (300, 900), (1400, 300)])
-def test_any_room_will_do(app, small, size):
+def test_the_map_fits_any_room(app, small, size):
     with shown(MapView, size, capture=small, selection=Selection(0, 0, 10, 3)) as (view, _):
         rect = view.canvas.map_rect
         assert view.canvas.rect().contains(rect.toAlignedRect())
         assert view.canvas.sentence.geometry().left() >= 0
-
-
-def test_without_a_capture_it_says_what_to_do(app):
-    with shown(MapView) as (view, _):
-        assert view.canvas.scene is None
-        assert view.empty[0] == "No attention to show yet"
-        assert view.figure(view.session) is None
 
 
 def test_a_layer_that_is_not_captured_yet_says_so(app, small):
@@ -243,16 +221,15 @@ def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, shape):
 # --- reading it -----------------------------------------------------------------------------------
 
 
-def test_it_says_in_a_sentence_what_the_cell_means(app):
+def test_a_sentence_and_a_card_say_what_the_cell_means(app):
     capture = make_capture("abcd", heads=1)
     weights = np.zeros((1, 4, 4))
     weights[0, :, 0] = 1
     weights[0, 3] = [0.89, 0.004, 0.1, 0.006]
     capture = with_weights(capture, 0, weights)
     with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 0)) as (view, session):
-        said = plain(view.canvas.sentence.text())
-        assert (
-            said == "d puts 89 % of its weight on a 3 letters back. The whole row adds up to 1.000."
+        assert plain(view.canvas.sentence.text()) == (
+            "d puts 89 % of its weight on a 3 letters back. The whole row adds up to 1.000."
         )
         assert "0.89" in plain(view.canvas.card.text)
         session.select(key=1)
@@ -267,15 +244,6 @@ def test_it_says_in_a_sentence_what_the_cell_means(app):
         assert plain(view.canvas.sentence.text()).startswith("Point at a cell")
 
 
-def plain(html):
-    from PySide6.QtGui import QTextDocument
-
-    document = QTextDocument()
-    document.setHtml(html)
-    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
-    return text.replace("\u00a0", " ")
-
-
 def test_a_text_of_html_and_marks_stays_text(app):
     capture = make_capture("<b>&amp;\u202eabc")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 0, 0)) as (view, session):
@@ -288,7 +256,7 @@ def test_a_text_of_html_and_marks_stays_text(app):
         assert plain(view.canvas.sentence.text()).startswith("< puts")
 
 
-def test_hovering_moves_the_key_and_keeps_the_query(app, small):
+def test_the_pointer_moves_the_key_and_keeps_a_chosen_query(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0, 30, 5)) as (view, session):
         hover(view, 50, 12)
         assert session.hover == Selection(0, 0, 30, 12)
@@ -297,10 +265,8 @@ def test_hovering_moves_the_key_and_keeps_the_query(app, small):
         view.canvas.pointed.emit(None)
         assert session.hover is None
         assert (view.canvas.cross.row, view.canvas.cross.column) == (30, 5)
-
-
-def test_without_a_query_hovering_moves_both(app, small):
-    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
+        session.put(selection=Selection(0, 0))  # without a query both move
+        view.settle()
         hover(view, 50, 12)
         assert session.hover == Selection(0, 0, 50, 12)
         view.settle()
@@ -350,7 +316,7 @@ def test_the_wheel_zooms_at_the_pointer_and_double_click_fits(app, small, qtbot)
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         whole = view.canvas.view
         place = view.canvas.cell_rect(20, 10).center()
-        turn(view, place, 4)
+        wheel(view.canvas, place, 4)
         assert view.canvas.view.down.scale > whole.down.scale
         assert view.canvas.cell_at(place) == (20, 10)
         qtbot.mouseDClick(view.canvas, Qt.MouseButton.LeftButton, pos=place.toPoint())
@@ -359,25 +325,16 @@ def test_the_wheel_zooms_at_the_pointer_and_double_click_fits(app, small, qtbot)
 
 def test_dragging_pans(app, small, qtbot):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
-        turn(view, QPointF(300, 300), 6)
+        wheel(view.canvas, QPointF(300, 300), 6)
         before = view.canvas.view
-        drag(qtbot, view.canvas, QPoint(300, 300), QPoint(260, 270))
+        drag(view.canvas, QPoint(300, 300), QPoint(260, 270))
         after = view.canvas.view
-        assert (after.across.start, after.down.start) == (
-            before.across.start + 40, before.down.start + 30,
-        )  # fmt: skip
+        assert after.across.start == before.across.start + 40
+        assert after.down.start == before.down.start + 30
         assert session.selection.query is None
 
 
-def drag(qtbot, widget, start, end):
-    left = Qt.MouseButton.LeftButton
-    qtbot.mousePress(widget, left, pos=start)
-    qtbot.mouseMove(widget, (start + end) / 2)
-    qtbot.mouseMove(widget, end)
-    qtbot.mouseRelease(widget, left, pos=end)
-
-
-def test_the_scale_is_the_sessions(app, small):
+def test_the_scale_of_colours_is_that_of_the_session(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
         view.scale.chosen.emit("log")
         assert session.display.scale == "log"
@@ -403,7 +360,7 @@ def test_limits_can_be_given_or_shared_by_all_heads(app, small):
 
 def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
-        turn(view, QPointF(300, 300), 5)
+        wheel(view.canvas, QPointF(300, 300), 5)
         seen = view.canvas.view
         session.put(selection=Selection(1, 3))
         view.settle()
@@ -426,14 +383,6 @@ def test_a_growing_capture_keeps_what_was_opened(app, small):
         assert not [key for key in view.tiles._tiles if key.source is source]
 
 
-def test_its_figure_is_the_map_it_shows(app, small):
-    with shown(MapView, capture=small, selection=Selection(3, 2, 9, 4)) as (view, session):
-        spec = view.figure(session)
-        assert (spec.kind, spec.selection, spec.display) == (
-            "map", session.selection, session.display,
-        )  # fmt: skip
-
-
 def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
     facts = {HeadId(0, 0): HeadFacts(HeadId(0, 0), {}, "last comma or full stop", "", "", 0.3)}
     chosen = Selection(0, 0)
@@ -447,7 +396,7 @@ def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
         assert view.role.geometry().right() < view.level.geometry().left()
 
 
-def test_an_edited_text_keeps_its_old_map_marked(app, small):
+def test_the_map_of_an_edited_text_is_marked_as_old(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
         assert view.before.isHidden()
         session.put(text="another")
@@ -543,7 +492,7 @@ def grown(capture, tokens):
 # --- what has not come yet ------------------------------------------------------------------------
 
 
-def test_moving_the_picture_along_paints_what_painting_it_anew_would(app):
+def test_a_panned_picture_equals_one_composed_anew(app):
     capture = make_capture("The sand runs. " * 80, heads=1, strides=(1,))
     random = np.random.default_rng(0)
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
@@ -559,7 +508,7 @@ def test_moving_the_picture_along_paints_what_painting_it_anew_would(app):
                 assert np.array_equal(moved, canvas.pixels)
 
 
-def test_it_says_how_true_it_is_until_it_is_exact(app, small, qtbot):
+def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         note = view.canvas._footnote
         assert view.canvas.quality == "exact" and not note.words
@@ -574,7 +523,7 @@ def test_it_says_how_true_it_is_until_it_is_exact(app, small, qtbot):
         assert not note.words
 
 
-def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
+def test_the_neighbouring_heads_are_read_after_what_is_on_screen(app):
     capture = make_capture("The sand runs. " * 160, heads=3, strides=(1,))
     with shown(MapView, capture=capture, selection=Selection(0, 1)) as (view, _):
         asked = []
@@ -592,7 +541,7 @@ def test_what_may_be_looked_at_next_comes_after_what_is_on_screen(app):
         assert set(sources) == {here, *(one.source for one in beside)}
 
 
-def test_what_was_shown_while_nobody_saw_it_is_not_read_as_the_map_before(app, small):
+def test_a_map_that_changed_while_hidden_is_read_as_the_new_one(app, small):
     larger = make_capture("The sand runs. " * 160, heads=1, strides=(1,))
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
         asked = []
@@ -609,7 +558,7 @@ def test_what_was_shown_while_nobody_saw_it_is_not_read_as_the_map_before(app, s
         assert {part.key.source for part in asked[-1]} == {view._opened.source}
 
 
-def test_what_is_off_screen_is_not_read_in_a_hurry_but_follows(app):
+def test_tiles_on_screen_are_read_before_the_others(app):
     capture = make_capture("The sand runs. " * 160, heads=1, strides=(1,))
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
         canvas, asked = view.canvas, []
@@ -638,7 +587,7 @@ def test_a_window_closes_while_tiles_are_on_their_way(app):
     assert view._supply._readers is None
 
 
-def test_a_head_that_is_come_back_to_at_once_lacks_nothing(app):
+def test_going_to_another_head_and_back_reads_the_tiles_that_came_in_between(app):
     capture = make_capture("The sand runs. " * 200, heads=2, strides=(1,))
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
         view.canvas.zoom(20, view.canvas.map_rect.center())

@@ -7,14 +7,16 @@ from functools import cache
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QTextDocument
+from PySide6.QtGui import QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
+from hgviz.analysis import heads
 from hgviz.analysis.mixed import is_of_tokens, of_tokens
 from hgviz.analysis.texts import texts_of
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, finish, readonly
+from hgviz.figures.paper.frame import signed_head
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
 from hgviz.gui import program as status
 from hgviz.gui.actions import by_name
@@ -36,7 +38,7 @@ from hgviz.session import Session, clearest, step_layer, step_token
 from hgviz.session.other import Other
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
-from tests.gui.screen import colour_at, shown
+from tests.gui.screen import colour_at, plain, shown, shows_no_error
 from tests.making import make_capture
 from tests.models import zoo
 from tests.models.building import write_unattending
@@ -53,13 +55,6 @@ def made(name, **keys):
 @cache
 def ragged():
     return kinds.bert(n_heads=12, n_layers=4, kept=((0, 3, 11), (1, 2), (), (0, 11)))
-
-
-def plain(html):
-    document = QTextDocument()
-    document.setHtml(html)
-    text = document.toPlainText().replace("\u2068", "").replace("\u2069", "")
-    return text.replace("\u00a0", " ")
 
 
 def place(strip, row, token):
@@ -86,13 +81,13 @@ def test_every_head_of_every_kind_opens_in_every_view(app, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("size", [(900, 500), (1600, 900)])
-def test_every_kind_can_be_followed(app, name, size):
+def test_every_kind_can_be_followed(app, name):
     capture = made(name)
-    for layer in (capture.spec.layers[0], capture.spec.layers[-1]):
+    first, *_, last = capture.spec.layers
+    for layer, size in ((first, (900, 500)), (last, (1600, 900))):
         chosen = Selection(layer.index, 0, 3)
         with shown(FollowView, size, capture=capture, selection=chosen) as (view, _):
-            assert not view.grab().isNull()
+            assert shows_no_error(view)
             assert len(view.trail.looks) == len(view.trail.story.course.strips)
 
 
@@ -203,7 +198,7 @@ def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
     assert seen[6].query == middle + 1
 
 
-def test_what_is_settled_is_not_overtaken_by_what_was_asked_before(program):
+def test_a_settled_pane_is_not_overwritten_by_an_earlier_question(program):
     """In the status bar and in the panes: a lane is done, but what it says comes later."""
     program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
     program.settle()
@@ -228,7 +223,7 @@ def test_what_is_settled_is_not_overtaken_by_what_was_asked_before(program):
 
 
 @pytest.mark.parametrize("grows", [False, True])
-def test_what_a_pane_asked_for_is_of_what_was_there_then(program, capture, facts, grows):
+def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, capture, facts, grows):
     """A lane comes to it when the session is further."""
     session, small = program.session, make_capture("ab", heads=1)
     large = {"capture": capture, "facts": facts, "selection": Selection(12, 5, 60, 3)}
@@ -279,13 +274,9 @@ def test_an_edited_second_text_is_stale():
     assert session.stale
 
 
-def test_the_texts_of_a_pair_are_told_apart():
-    assert texts_of(made("pair")) == (ENGLISH, PAIR)
-    assert texts_of(made("bert")) == (ENGLISH, "")
-
-
 def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     capture = made("pair")
+    assert texts_of(capture) == (ENGLISH, PAIR) and texts_of(made("bert")) == (ENGLISH, "")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
         card = plain(view.canvas.card.text)
         assert "liked second text, position 19" in " ".join(card.split())
@@ -318,7 +309,7 @@ def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
         assert view.head.note.full == "6 layers, 3 between source and target"
 
 
-def test_a_target_that_is_a_copy_of_the_source_is_called_so(app):
+def test_a_target_that_repeats_the_source_is_called_a_copy(app):
     for target, said in ((GERMAN, "in both texts"), (ENGLISH, "a copy of the source")):
         with shown(TextStrip, (900, 300), capture=kinds.translator(target=target)) as (view, _):
             assert said in view.head.note.full
@@ -364,6 +355,8 @@ def test_walls_of_every_size_show_each_head_once(app, heads, layers):
 def test_a_classifier_says_its_class(app):
     capture = made("classifier")
     assert of_text(capture).sentence() == "positive 97 %"
+    bare = replace(capture, spec=replace(capture.spec, labels=()))
+    assert of_text(bare).answers[0][0] == "class 1"  # without a name
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
@@ -372,12 +365,6 @@ def test_a_classifier_says_its_class(app):
         told = view.trail.story.trace.verdict
         assert told.question("token") == "The model says:"
         assert [name for name, _ in told.answers] == ["positive", "negative"]
-
-
-def test_classes_without_names_go_by_number():
-    capture = made("classifier")
-    bare = replace(capture, spec=replace(capture.spec, labels=()))
-    assert of_text(bare).answers[0][0] == "class 1"
 
 
 def test_ids_of_a_small_vocabulary_are_no_bytes_and_none_is_special():
@@ -396,12 +383,10 @@ def test_sums_too_small_to_write_are_whole_in_the_sentence(app):
     weights = np.zeros(len(spans), np.float32)
     weights[:2] = 0.952, -0.0004
     said = Reading(HeadId(0, 0), names, names, 1, weights, signed=True)
-    document = QTextDocument()
-    document.setHtml(said.sentence())
-    assert document.toPlainText().endswith("adds up to +0.952: +0.952 −<0.001.")
+    assert plain(said.sentence()).endswith("adds up to +0.952: +0.952 −<0.001.")
 
 
-def test_other_models_say_what_comes_next_or_stands_in_place():
+def test_decoders_predict_the_next_token_and_encoders_the_hidden_one():
     decoder = made("gpt2")
     answers = of_token(decoder, 3, str).answers
     assert answers[0][0] == str(int(decoder.logits[3].argmax()))
@@ -420,10 +405,8 @@ def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
         assert view.canvas.scene.source.shape == (18, 8)
         assert view.canvas.scene.columns.glyph(3) == "slot 3"
         assert view.level.text() == "slots → text"
-    with shown(TextStrip, WIDE, capture=capture, selection=Selection(1, 0, 5, 3)) as (
-        view,
-        session,
-    ):
+    chosen = Selection(1, 0, 5, 3)
+    with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, session):
         text, slots = view.strips
         assert text.lines[0].weights is None and text.lines[0].chosen == 5
         assert np.array_equal(slots.lines[0].weights, capture.maps[1].read(0)[5])
@@ -490,10 +473,8 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
 
 def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
     capture = made("six")
-    with shown(MapView, (480, 600), capture=capture, selection=Selection(0, 0, 3)) as (
-        view,
-        session,
-    ):
+    chosen = Selection(0, 0, 3)
+    with shown(MapView, (480, 600), capture=capture, selection=chosen) as (view, session):
         session.put(selection=Selection(0, 1, 3))
         view.settle()
         canvas = view.canvas
@@ -503,7 +484,7 @@ def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
         assert canvas.view.whole and canvas.map_rect.right() + 60 <= canvas.width()
 
 
-def test_arcs_know_what_is_taken_away(app):
+def test_arcs_of_negative_weights_are_negative(app):
     with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
         assert min(weight for _, weight in view.trail.looks[0].top) < 0
 
@@ -542,13 +523,13 @@ def test_the_first_selection_of_two_texts_is_one_they_have():
 
 
 @pytest.mark.parametrize("width", [900, 1600])
-def test_what_a_head_reads_stands_whole_beside_its_text(app, width):
+def test_the_label_of_a_cross_head_fits_beside_its_strip(app, width):
     with shown(FollowView, (width, 700), capture=made("translator"), selection=CROSS) as (view, _):
         wide = QFontMetricsF(theme.font(0.85)).horizontalAdvance("head 1.5 on the source")
         assert min(one.left for one in view.trail.story.course.strips) > 50 + wide + 14
 
 
-# --- the tokens behind slots, in a real window ----------------------------------------------------
+# --- the tokens behind slots ----------------------------------------------------------------------
 
 
 def linformer():
@@ -589,27 +570,23 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
     assert not program.frame.findChildren(ErrorDialog)
 
 
-def test_what_has_no_slots_says_so(opened):
+def test_a_capture_without_slots_says_so(opened):
     assert "not at slots" in by_name("tokens").why_off(opened.session)
     before = opened.session.capture
     opened.commands.run("tokens")
     assert opened.session.capture is before
 
 
-def test_slots_of_unknown_tokens_are_said_in_a_dialog(program):
+def test_a_dialog_says_when_the_tokens_behind_slots_are_unknown(program):
     program.session.put(capture=kinds.yubert())
     program.commands.run("tokens")
     (dialog,) = program.frame.findChildren(ErrorDialog)
     assert "does not say which tokens" in dialog.error.what
-    dialog.close()
 
 
 def test_every_head_of_tokens_is_signed():
-    from hgviz.analysis.heads import signed
-    from hgviz.figures.paper.frame import signed_head
-
     capture = of_tokens(linformer())
-    assert all(signed(capture.spec.layers[0], capture.maps[0]))
+    assert all(heads.signed(capture.spec.layers[0], capture.maps[0]))
     assert all(signed_head(capture, 0, head) for head in range(4))
 
 
@@ -621,7 +598,7 @@ def test_neurons_send_to_the_slots(program):
     assert view.empty_actions == (("tokens", "Show the slots"),)
 
 
-# --- captures in which heads stream, opened in the window: what the map, the panel and B show -----
+# --- heads that stream ----------------------------------------------------------------------------
 
 FIRST = HeadId(0, 0)
 FEW = Streaming(frozenset({FIRST}), 4, 16)
@@ -654,7 +631,7 @@ def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
     assert not view.streams.isVisible()
 
 
-def test_b_is_as_a_is_but_for_what_it_is_to_be_without(streamed, until):
+def test_b_streams_like_a_unless_all_heads_are_wanted(streamed, until):
     session, other = streamed.session, frozenset({HeadId(1, 0)})
     assert dict(sides.switched(session))[frozenset()] == "The whole model"
     for off, streaming in ((other, FEW), (frozenset(), NO_STREAMING)):
@@ -694,7 +671,7 @@ def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
     assert panels._limits(streams, one.heads[0]) == ()
 
 
-# --- a model without attention is named for what it is, and what was open stays open --------------
+# --- layers that do not attend --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("keys", [{"family": "lstm"}, {"family": "window", "window": 3}])
@@ -731,7 +708,7 @@ def test_of_many_layers_without_a_map_the_first_are_listed():
     assert hourglass.mapless_words(()) == hourglass.mapless_names(()) == ""
 
 
-# --- a model that was pruned for good, in the window: layers without heads among others -----------
+# --- layers without heads -------------------------------------------------------------------------
 
 OFF = ("0.*,2.*", "0.*,1.*,2.*,3.*,4.*")
 STEPS = ("next_head", "next_layer", "last_head", "level_in", "strongest", "follow", "last_layer")

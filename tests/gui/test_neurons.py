@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
+from hgviz.gui import theme
+from hgviz.gui.grid import Names
 from hgviz.gui.neurons import NeuronView
 from hgviz.gui.tables import HEAD, HIGH
 from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
@@ -163,7 +165,7 @@ def test_a_stranger_s_text_does_not_break_the_table(app):
         assert picture(view).shape[1] == 704
 
 
-def test_what_is_missing_is_said(app, capture):
+def test_a_view_without_its_data_says_what_is_missing(app, capture):
     weights = np.zeros((6, 20, 20), np.float32)
     dense = replace(capture, maps=(DenseMap(weights, tuple(range(6))), *capture.maps[1:]))
     with shown(NeuronView, capture=dense, selection=Selection(0, 0, 3)) as (view, session):
@@ -193,8 +195,6 @@ def test_titles_and_elements_tell_what_they_are(app, capture):
 
 @pytest.mark.parametrize("size", [(240, 160), (520, 300), (1400, 900)])
 def test_it_fits_any_room_and_both_themes(app, capture, size):
-    from hgviz.gui import theme
-
     with shown(NeuronView, size, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
         room = view.keys.room()
         x, wide = room.columns[-1]
@@ -204,23 +204,21 @@ def test_it_fits_any_room_and_both_themes(app, capture, size):
         assert (picture(view) != light).any()
 
 
-def test_a_long_text_draws_only_what_is_on_screen(app):
-    capture = make_capture(text="a b c d. " * 60, strides=(1, 2), heads=5)
+def test_a_long_text_draws_only_what_is_on_screen(app, monkeypatch):
+    capture, asked, glyph = make_capture("a b c d. " * 60, (1, 2), 5), set(), Names.glyph
     with shown(NeuronView, capture=capture, selection=Selection(0, 4, 500, 499)) as (view, _):
-        asked = []
-        names = view.found.columns
-        object.__setattr__(view.keys.found, "columns", _Asked(names, asked))
+        monkeypatch.setattr(Names, "glyph", lambda self, cell: asked.add(cell) or glyph(self, cell))
         view.keys.viewport().grab()
-        assert 0 < len(set(asked)) <= 714 // HIGH + 2
+        assert 0 < len(asked) <= 714 // HIGH + 2
 
 
-class _Asked:
-    def __init__(self, names, asked):
-        self._names, self._asked = names, asked
-
-    def glyph(self, cell):
-        self._asked.append(cell)
-        return self._names.glyph(cell)
-
-    def __getattr__(self, name):
-        return getattr(self._names, name)
+def test_every_column_of_numbers_is_as_wide_as_its_name(app):
+    capture = of_kernels(True)
+    fields = {"capture": capture, "selection": Selection(0, 0, 2, 1)}
+    with shown(NeuronView, (790, 400), **fields) as (view, _):
+        table = view.keys
+        bold = QFontMetricsF(theme.font(0.85, 600))
+        stages = table.found.anatomy.stages
+        assert any("|k|" in one.title for one in stages)
+        for one, (_, wide) in zip(stages, table.room().columns, strict=True):
+            assert bold.horizontalAdvance(one.title) <= wide - 2

@@ -1,8 +1,9 @@
-"""The docks about heads say what was measured, and a click opens a head."""
+"""The docks: this head, its top keys, notable heads, and how weights are coloured."""
 
 from dataclasses import replace
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 
 from hgviz import palettes
 from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
@@ -11,17 +12,7 @@ from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, WorthPanel
 from hgviz.gui.sentences import measured
 from tests.gui.screen import picture, session_of, showing, shown
 
-
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
-
-
-@pytest.fixture
-def session(capture, facts):
-    session = session_of(capture)
-    session.put(facts=dict(facts))
-    return session
+pytestmark = pytest.mark.usefixtures("app")
 
 
 def test_the_role_its_evidence_and_every_metric_are_told(session):
@@ -78,16 +69,12 @@ def test_the_zeros_of_the_shift_are_named(session):
 
 
 def test_a_click_on_a_key_chooses_it(session, qtbot):
-    from PySide6.QtCore import QPoint, Qt
-
     with showing(LooksPanel, session, 304, 240) as view:
         qtbot.mouseClick(view.keys, Qt.MouseButton.LeftButton, pos=QPoint(60, 30))
         assert session.selection.key == view.keys.keys[1].token
 
 
-def test_heads_worth_a_look_are_four_and_open(session, qtbot):
-    from PySide6.QtCore import Qt
-
+def test_the_notable_heads_open_by_a_click(session, qtbot):
     with showing(WorthPanel, session, 304, 320) as view:
         expected = [one.head for one in worth_a_look(session.facts)]
         assert [row.head for row in view.rows if row.isVisible()] == expected
@@ -107,10 +94,7 @@ def test_a_head_without_a_picture_shows_none(session):
 
 
 def test_a_partial_capture_lists_what_is_there(capture, session):
-    part = replace(
-        capture, maps=tuple(one if n < 6 else None for n, one in enumerate(capture.maps))
-    )
-    session.put(capture=part)
+    session.put(capture=replace(capture, maps=(*capture.maps[:6], *[None] * 7)))
     session.put(selection=Selection(12, 0, 3))
     with showing(LooksPanel, session, 304, 240) as view:
         assert not view.content.isVisible()
@@ -119,7 +103,7 @@ def test_a_partial_capture_lists_what_is_there(capture, session):
 # --- the panel that says how weights become colours -----------------------------------------------
 
 
-def test_it_shows_the_display_of_the_session(app):
+def test_the_display_panel_shows_the_display_of_the_session(app):
     display = Display("magma", (0.0, 0.5), "log")
     with shown(DisplayPanel, (304, 160), display=display) as (view, _):
         assert view.palettes.currentData() == "magma"
@@ -127,7 +111,7 @@ def test_it_shows_the_display_of_the_session(app):
         assert view.top.text() == "0.5"
 
 
-def test_every_control_writes_one_field(app):
+def test_every_control_of_the_display_panel_writes_one_field(app):
     with shown(DisplayPanel, (304, 160)) as (view, session):
         view.palettes.activated.emit(view.palettes.findData("cividis"))
         view.scale.chosen.emit("linear")
@@ -140,7 +124,7 @@ def test_every_control_writes_one_field(app):
         assert session.display.limits is None
 
 
-def test_it_offers_every_unsigned_palette(app):
+def test_the_display_panel_offers_every_unsigned_palette(app):
     with shown(DisplayPanel, (304, 160)) as (view, _):
         offered = [view.palettes.itemData(at) for at in range(view.palettes.count())]
         assert offered == [one.name for one in palettes.PALETTES.values() if not one.signed]

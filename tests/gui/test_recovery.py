@@ -7,16 +7,16 @@ import subprocess
 import sys
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Selection
 from hgviz.gui import sessions as recovery
-from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.program import Program
 from hgviz.gui.sessions import RecoveryDialog, last
-from hgviz.gui.window import Window
+from hgviz.session import saved
+from tests.gui.screen import busy, error_dialogs
+from tests.studying import make_study
 
 WINDOW = """
 import sys, time
@@ -72,57 +72,38 @@ def soon(monkeypatch):
 
 
 @pytest.fixture
-def start(app):
-    """Windows as at the start of the program; `end` closes one."""
-    made = []
+def start(new_program):
+    """Open a window as at the start of the program, with paths to open."""
 
-    def make(*paths):
-        frame = Window()
-        frame.resize(1200, 800)
-        frame.show()
-        made.append(Program(frame))
-        made[-1].open_first([str(one) for one in paths])
+    def open_window(*paths):
+        program = new_program()
+        program.open_first([str(path) for path in paths])
         QApplication.processEvents()
-        return made[-1]
+        return program
 
-    yield make
-    for one in made:
-        one.close()
-        one.frame.close()
-        one.frame.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-
-
-@pytest.fixture(scope="session")
-def story(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "story.txt"
-    path.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
-    return path
+    return open_window
 
 
 def offers(program):
+    """The dialogs that offer what a killed process had open."""
     return [one for one in program.frame.findChildren(RecoveryDialog) if one.isVisible()]
 
 
-def errors(program):
-    return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
-
-
 def files():
+    """The files that are kept of what is open, without locks."""
     return sorted(one.name for one in last().parent.glob("open*") if one.suffix != ".lock")
 
 
-def quiet(program):
-    return not any(one.state in ("waiting", "running") for one in program.session.work)
+def kept_session():
+    """The session that is kept of the first window."""
+    return saved.read(last().with_name("open.hgviz"))
 
 
 def process(code, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
+        [sys.executable, "-c", code, *map(str, arguments)], text=True, stdout=subprocess.PIPE,
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    )  # fmt: skip
 
 
 def killed(code, *arguments):
@@ -138,61 +119,43 @@ def killed(code, *arguments):
 def leave(start, path, until, **fields):
     """A session as a killed process leaves it, of a window on a capture."""
     one = start(path)
-    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(**fields)
-    until(lambda: files() and quiet(one))
+    until(lambda: files() and not busy(one))
     one.recovery.close(complete=False)
     one.close()
 
 
-def test_scores_masks_and_curves_of_a_killed_process_come_back(start, checkpoint, story, until):
+def test_scores_masks_and_curves_of_a_killed_process_come_back(
+    start, checkpoint, story, until, tmp_path
+):
     said = ast.literal_eval(killed(WINDOW + MEASURED + KEPT, checkpoint, story))
     score, change, gradient, curves = said
-    one = start()
-    (dialog,) = offers(one)
-    before = files()
-    words = " ".join(words for _, words in recovery.contents(dialog_session(dialog)))
+    program = start()
+    (dialog,) = offers(program)
+    before, session = files(), program.session
+    words = " ".join(words for _, words in recovery.contents(kept_session()))
     assert "not saved yet" in words and "tiny" in words and "story.txt" in words
-    assert one.session.capture is None  # nothing else opens behind the question
+    assert session.capture is None  # nothing else opens behind the question
     QTest.keyClick(dialog.default, Qt.Key.Key_Return)
-    session = one.session
-    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    until(lambda: session.trial is not None and session.trial.done and not busy(program))
     (mask,) = session.masks
     assert mask.off == session.off == {HeadId(1, 0)} and session.mode == "prune"
     assert (mask.score.value, mask.change) == (score, change)
     assert session.study.gradient.sum() == gradient and len(session.study.curves) == curves
     assert session.unsaved and session.study.path == ""
-    assert one.commands.pruning.known is session.study  # measuring goes on with it
-    assert one.commands.sessions.file == ""
+    assert program.commands.pruning.known is session.study  # measuring goes on with it
+    assert program.commands.sessions.file == ""
     until(lambda: len(files()) == 2 and files() != before)
-
-
-def dialog_session(dialog):
-    from hgviz.session import saved
-
-    return saved.read(last().with_name("open.hgviz"))
-
-
-def test_a_study_that_was_never_on_the_data_goes_when_other_data_come(
-    start, checkpoint, story, until, tmp_path
-):
-    """The rule for data that somebody chooses stays as it was."""
-    killed(WINDOW + MEASURED + KEPT, checkpoint, story)
-    one = start()
-    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
-    session = one.session
-    until(lambda: session.trial is not None and session.trial.done and quiet(one))
     other = tmp_path / "other.txt"
     other.write_text("Nothing of the bell. " * 60, encoding="utf-8")
-    one.commands.use_data(str(other))
-    until(lambda: session.trial is not None and session.trial.done and quiet(one))
-    assert session.study is None
+    program.commands.use_data(str(other))  # on other data the study goes, the masks stay
+    until(lambda: session.study is None and session.trial is not None and session.trial.done)
+    until(lambda: not busy(program))
     assert session.masks[0].score.value == session.trial.paired.score.value
 
 
-def test_data_that_changed_meanwhile_take_the_scores_of_masks_away(
-    start, checkpoint, tmp_path, until
-):
+def test_masks_are_scored_again_on_data_that_changed(start, checkpoint, tmp_path, until):
     data = tmp_path / "data.txt"
     data.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
     killed(WINDOW + SCORED + KEPT, checkpoint, data)
@@ -200,30 +163,30 @@ def test_data_that_changed_meanwhile_take_the_scores_of_masks_away(
     one = start()
     QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
     session = one.session
-    until(lambda: session.trial is not None and session.trial.done and quiet(one))
+    until(lambda: session.trial is not None and session.trial.done and not busy(one))
     assert session.masks[0].score.value == session.trial.paired.score.value  # of the new data
 
 
-def test_an_orderly_end_leaves_nothing_to_offer(start, kept, until):
+def test_a_window_that_is_closed_leaves_no_recovery_file(start, kept, until):
     one = start(kept)
-    until(lambda: one.session.capture is not None and quiet(one) and files())
+    until(lambda: one.session.capture is not None and not busy(one) and files())
     one.close()
     assert files() == [] and last().exists()
     assert not offers(start())
 
 
-def test_what_is_kept_changes_with_what_is_open(start, kept, until):
+def test_the_recovery_file_follows_the_session(start, kept, until):
     one = start(kept)
-    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(selection=Selection(1, 0, 15, 4), off=frozenset({HeadId(0, 1)}))
-    until(lambda: files() and dialog_session(None).chosen.query == 15)
-    assert dialog_session(None).off == ("0.1",)
+    until(lambda: files() and kept_session().chosen.query == 15)
+    assert kept_session().off == ("0.1",)
     one.commands.sessions.clear()
     one.session.put(text="")
     until(lambda: files() == [])
 
 
-def test_a_terminated_process_leaves_what_was_not_saved(start, checkpoint, story, until):
+def test_an_unsaved_study_is_recovered_after_sigterm(start, checkpoint, story, until):
     """SIGTERM ends the window in order, and nobody can be asked about what would be lost."""
     code = """
 import sys
@@ -258,7 +221,7 @@ sys.exit(app.window(sys.argv[1:2]))
     assert [name for name in files() if name.endswith(".h5")]
     again = start()
     QTest.keyClick(offers(again)[0].default, Qt.Key.Key_Return)
-    until(lambda: again.session.study is not None and quiet(again))
+    until(lambda: again.session.study is not None and not busy(again))
     assert again.session.unsaved and again.session.study.measured()["gradient"] == 1
 
 
@@ -268,25 +231,25 @@ def test_a_second_window_does_no_harm_to_the_first(start, kept, until):
     second = start(kept)
     assert not offers(second)  # what a living window has open was not left
     second.session.put(selection=Selection(1, 0, 15, 4))
-    until(lambda: quiet(first) and quiet(second) and not second.recovery._timer.isActive())
-    assert dialog_session(None).chosen.query != 15
+    until(lambda: not busy(first) and not busy(second) and not second.recovery._timer.isActive())
+    assert kept_session().chosen.query != 15
     second.close()
     assert files()
     first.close()
     assert not files()
 
 
-def test_what_nobody_answered_is_asked_again_and_stays_until_it_is_discarded(start, kept, until):
+def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, kept, until):
     leave(start, kept, until, selection=Selection(1, 0, 5, None))
     one = start(kept)
     QTest.keyClick(offers(one)[0], Qt.Key.Key_Escape)
-    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(selection=Selection(1, 0, 3, None))
     until(lambda: not one.recovery._timer.isActive())
     one.close()
     again = start()
     offers(again)[0]._answer("open")
-    until(lambda: again.session.capture is not None and quiet(again))
+    until(lambda: again.session.capture is not None and not busy(again))
     assert again.session.selection.query == 5
     again.recovery.close(complete=False)
     again.close()
@@ -296,7 +259,7 @@ def test_what_nobody_answered_is_asked_again_and_stays_until_it_is_discarded(sta
     until(lambda: third.session.capture is not None)  # the usual start
 
 
-def test_a_path_opens_behind_the_question(start, kept, until):
+def test_a_path_opens_behind_the_recovery_dialog(start, kept, until):
     leave(start, kept, until)
     one = start(kept)
     assert offers(one)
@@ -304,17 +267,17 @@ def test_a_path_opens_behind_the_question(start, kept, until):
 
 
 @pytest.mark.parametrize("content", [b"", b"broken", b'{"format": "hgviz session"}'])
-def test_a_damaged_file_is_spoken_of_once_and_kept(start, until, content, kept):
+def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content, kept):
     file = last().with_name("open.hgviz")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     one = start(kept)
-    (said,) = errors(one)
+    (said,) = error_dialogs(one)
     assert len(said.error.lines) == 3 and "damaged-" in said.error.do
     (away,) = file.parent.glob("damaged-*.hgviz")
     assert away.read_bytes() == content and not file.exists()
     one.close()
-    assert not errors(start())
+    assert not error_dialogs(start())
 
 
 def test_a_damaged_study_gives_way_to_the_one_that_was_saved(start, checkpoint, story, until):
@@ -323,11 +286,11 @@ def test_a_damaged_study_gives_way_to_the_one_that_was_saved(start, checkpoint, 
     study.write_bytes(study.read_bytes()[:999])
     one = start()
     QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
-    until(lambda: errors(one) and quiet(one))
+    until(lambda: error_dialogs(one) and not busy(one))
     assert one.session.study is None and one.session.masks[0].score is not None
 
 
-def test_a_folder_that_cannot_be_written_is_told_of_once(start, kept, until, monkeypatch):
+def test_a_full_disk_is_reported_once(start, kept, until, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -336,27 +299,25 @@ def test_a_folder_that_cannot_be_written_is_told_of_once(start, kept, until, mon
     one.commands.say = said.append
     until(lambda: any("No space left" in words for words in said))
     one.session.put(look="links")
-    until(lambda: quiet(one) and not one.recovery._timer.isActive())
+    until(lambda: not busy(one) and not one.recovery._timer.isActive())
     assert sum("No space left" in words for words in said) == 1 and files() == []
 
 
-def test_no_place_no_harm(start, kept, until, monkeypatch):
+def test_without_a_lock_nothing_is_kept_and_the_window_works(start, kept, until, monkeypatch):
     def refused(*_):
         raise PermissionError
 
     monkeypatch.setattr("filelock.FileLock.acquire", refused)
     one = start(kept)
-    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.session.capture is not None and not busy(one))
     until(lambda: not one.recovery._timer.isActive())
-    one.close()
+    assert files() == [] and not error_dialogs(one)
 
 
-def test_a_write_that_was_cut_off_leaves_the_session_before(start, kept, until, monkeypatch):
+def test_an_interrupted_write_leaves_the_session_before(start, kept, until, monkeypatch):
     """Killed between the study and the session: the session names the study that it had."""
-    from tests.studying import make_study
-
     one = start(kept)
-    until(lambda: one.session.capture is not None and quiet(one))
+    until(lambda: one.session.capture is not None and not busy(one))
     study = make_study()
     one.session.put(capture=None, model=None, spec=study.spec, study=study, unsaved=True)
     until(lambda: one.recovery._kept is not None and one.recovery._kept.study is study)
@@ -369,4 +330,4 @@ def test_a_write_that_was_cut_off_leaves_the_session_before(start, kept, until, 
     one.session.put(study=make_study(1), unsaved=True)
     until(lambda: len(files()) == len(before) + 1)
     assert set(before) < set(files())
-    assert dialog_session(None).unsaved.path in before
+    assert kept_session().unsaved.path in before

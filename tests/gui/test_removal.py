@@ -17,6 +17,7 @@ from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
 from hgviz.models.formats import checkpoint as own
 from hgviz.models.surgery import export, proof
+from tests.gui.screen import busy
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
 
@@ -43,11 +44,9 @@ def slow(monkeypatch):
 
 
 @pytest.fixture
-def asking(scored, tmp_path, until):
+def asking(scored, tmp_path, switch_off):
     """The dialog over the page, with three heads off; it writes to tmp_path / "out"."""
-    scored.commands.pruning.switch(OFF)
-    until(lambda: scored.session.trial.done and scored.session.trial.off == OFF)
-    scored.settle()
+    switch_off(OFF)
     scored.prune.live.remove.click()
     dialog = scored.commands.removing.dialog
     dialog.folder.setText(str(tmp_path / "out"))
@@ -64,11 +63,7 @@ def shown(dialog):
     )
 
 
-def running(program):
-    return any(one.state in ("waiting", "running") for one in program.session.work)
-
-
-def test_it_needs_a_checkpoint_and_heads_that_are_off(pruning):
+def test_removing_needs_a_checkpoint_and_heads_that_are_off(pruning):
     action = pruning.frame.actions_by_name["remove_heads"]
     assert not action.isEnabled() and action.toolTip() == "No head is switched off"
     pruning.commands.run("switch_head")
@@ -96,7 +91,7 @@ def test_the_dialog_says_what_goes_and_the_keyboard_stays_in_it(asking, scored):
     assert asking.isHidden() and scored.commands.removing.dialog is None
 
 
-def test_return_removes_and_the_proof_is_the_tasks_own(
+def test_return_removes_the_heads_and_shows_the_proof_of_the_task(
     asking, scored, short_checkpoint, story, tmp_path, until
 ):
     asking.folder.setFocus()
@@ -113,7 +108,7 @@ def test_return_removes_and_the_proof_is_the_tasks_own(
     assert asking.default is asking.open_it and asking.open_it.hasFocus()
     QTest.keyClick(asking.open_it, Qt.Key.Key_Return)
     session = scored.session
-    until(lambda: session.checkpoint == str(tmp_path / "out") and not running(scored))
+    until(lambda: session.checkpoint == str(tmp_path / "out") and not busy(scored))
     assert len(session.spec.heads) == 7 and not session.off
     assert session.capture.spec.digest == session.model.spec.digest
     assert str(tmp_path / "out") in scored.commands.opened_before
@@ -145,7 +140,7 @@ def test_stop_leaves_no_folder_and_it_can_be_asked_again(asking, scored, slow, t
     assert not list(tmp_path.iterdir())
     assert asking.told.text() == "Stopped: nothing was written" and asking.go.isEnabled()
     scored.commands.drop("remove-heads")  # by the list of jobs, when nothing runs: no harm
-    until(lambda: not running(scored))
+    until(lambda: not busy(scored))
 
 
 def test_it_can_be_hidden_and_comes_back_with_the_proof(asking, scored, tmp_path, until):
@@ -199,7 +194,7 @@ def _other(tmp_path, monkeypatch):
         (_other, "differs from the masked model"),
     ],
 )
-def test_what_goes_wrong_is_one_line_in_the_dialog(asking, tmp_path, until, spoil, says):
+def test_an_error_is_one_line_in_the_dialog(asking, tmp_path, until, spoil, says):
     with pytest.MonkeyPatch.context() as spoiled:
         spoil(tmp_path, spoiled)
         before = sorted(one.name for one in tmp_path.rglob("*"))
@@ -215,7 +210,7 @@ def test_what_goes_wrong_is_one_line_in_the_dialog(asking, tmp_path, until, spoi
     assert asking.title.text() == "3 heads are removed"
 
 
-def test_all_heads_may_go_and_that_is_said(scored, tmp_path, until):
+def test_all_heads_may_be_removed(scored, tmp_path, until):
     spec = scored.session.spec
     scored.commands.pruning.switch(frozenset(spec.heads))
     scored.commands.run("remove_heads")
@@ -271,7 +266,7 @@ def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
     whole()
 
 
-def test_whole_layers_are_named_in_one(tiny):
+def test_heads_of_whole_layers_are_named_by_a_star(tiny):
     spec = tiny.spec
     for off in (OFF, frozenset(spec.heads), frozenset({HeadId(1, 1)})):
         assert tasks.heads_from(named(off, spec.layers), spec) == off

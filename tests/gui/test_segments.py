@@ -9,15 +9,17 @@ from PySide6.QtCore import QPointF
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection, finish
+from hgviz.figures import Spec
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
 from hgviz.gui.follow import FollowView, Room, Wish, char_edges, follow, lay
 from hgviz.gui.grid import rule_of
 from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.jobs import GOING
 from hgviz.gui.layouts import Room as Space
 from hgviz.gui.layouts import arrange, stages, visits
+from hgviz.gui.map import MapView
+from hgviz.gui.panels import LooksPanel
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP, null_box, segment_ends
 from hgviz.gui.view import VIEWS
@@ -30,7 +32,7 @@ from tests.analysis.test_funnel import N
 from tests.analysis.test_funnel import make as make_funnel
 from tests.analysis.test_segments import ENDS, make
 from tests.analysis.test_segments import TEXT as SENTENCE
-from tests.gui.screen import colour_at, shown
+from tests.gui.screen import colour_at, shown, shows_no_error
 from tests.making import make_capture
 from tests.models import patches as blt
 from tests.models.building import make_transformer
@@ -79,7 +81,7 @@ def given(model):
 # --- what is shown --------------------------------------------------------------------------------
 
 
-def test_the_fixture_is_worth_its_name(own, given):
+def test_the_model_finds_some_ends_and_the_given_ends_are_the_spaces(own, given):
     found = set(segment_ends(own).tolist())
     assert 3 < len(found) < len(TEXT) - 3 and found != SPACES
     assert set(segment_ends(given).tolist()) == SPACES
@@ -103,7 +105,7 @@ def test_segments_are_as_wide_as_their_tokens_and_stand_under_them(app, given):
         assert strip._cell_box(1, 0).right() < LEFT - 3  # no token is as far left
 
 
-def test_a_letter_before_any_end_asks_the_null_group(app, given):
+def test_a_letter_before_any_end_reads_the_null_group(app, given):
     with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 2)) as (view, _):
         assert view.strip.lines[1].chosen == 0
         top, height = view.strip.rows.tops[1]
@@ -113,7 +115,7 @@ def test_a_letter_before_any_end_asks_the_null_group(app, given):
     assert "in none of the segments" in program.followed(given, Selection(3, 0, 2))
 
 
-def test_what_is_after_the_last_end_is_in_no_segment(app, given):
+def test_letters_after_the_last_end_are_in_no_segment(app, given):
     with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 34)) as (view, _):
         strip, last = view.strip, max(SPACES)
         top, height = strip.rows.tops[1]
@@ -156,17 +158,13 @@ def test_every_segmentation_is_drawn_in_every_look(app, model, dark, ends):
         for layer, query in ((1, 0), (3, 34)):
             fields = {"capture": capture, "selection": Selection(layer, 0, query, 0)}
             with shown(kind, (900, 400), **fields) as (view, _):
-                assert not view.grab().isNull()
-    theme.apply(app, False)
+                assert shows_no_error(view)
 
 
 # --- the null group has a name --------------------------------------------------------------------
 
 
-def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
-    from hgviz.gui.map import MapView
-    from hgviz.gui.panels import LooksPanel
-
+def test_the_null_group_is_named_in_every_pane(app, given):
     chosen = Selection(1, 0, 1, 1)  # before any end
     assert "query 0 (null group)" in program.chosen_words(given, chosen)
     with shown(MapView, capture=given, selection=chosen) as (view, _):
@@ -180,16 +178,14 @@ def test_the_null_group_is_named_wherever_it_is_looked_at(app, given):
 
 
 @pytest.mark.parametrize("kind", ["map", "links"])
-def test_the_null_group_is_named_on_paper(given, tmp_path, kind):
-    from hgviz.figures import Spec
-
+def test_the_null_group_is_named_in_figures(given, tmp_path, kind):
     out = tmp_path / "figure.svg"
     finish(tasks.figure(Spec(kind, Selection(1, 0, 20)), given, out))
     assert ">∅<" in out.read_text()
 
 
 @pytest.mark.parametrize(("token", "said"), [(34, "“w” is in no segment yet"), (14, "“r” joins")])
-def test_what_follows_the_last_end_joins_no_segment_when_it_is_followed(given, token, said):
+def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, token, said):
     wish = trace.Wish(Selection(3, 0, token), {}, {})
     way = stages(given.spec)
     assert said in finish(trace.follow(given, way, token, wish, str)).chips[0]
@@ -231,7 +227,7 @@ def test_a_letter_is_followed_to_its_segment_and_back(name):
         assert back[2:] == (inside[0][0], inside[-1][1])
 
 
-def test_every_segment_stands_in_the_text_strip(qtbot):
+def test_every_segment_stands_in_the_text_strip(app):
     capture = segmented()
     fields = {"capture": capture, "selection": Selection(3, 1, 30)}
     with shown(TextStrip, (1600, 188), **fields) as (view, session):
@@ -239,17 +235,15 @@ def test_every_segment_stands_in_the_text_strip(qtbot):
         assert line.spans.tolist() == capture.spans[1].tolist()
         session.put(selection=Selection(3, 1, 0))  # which reads the null group alone
         view.settle()
-        assert not view.grab().toImage().isNull()
+        assert shows_no_error(view)
 
 
 @pytest.mark.parametrize("kind", [HourglassView, FollowView])
 @pytest.mark.parametrize("name", ["words", "none", "every token"])
-def test_views_show_any_segments(qtbot, kind, name):
-    with shown(kind, (900, 700), capture=segmented(name), selection=Selection(2, 1, 5)) as (
-        view,
-        _,
-    ):
-        assert not view.grab().toImage().isNull()
+def test_views_show_any_segments(app, kind, name):
+    fields = {"capture": segmented(name), "selection": Selection(2, 1, 5)}
+    with shown(kind, (900, 700), **fields) as (view, _):
+        assert shows_no_error(view)
 
 
 def test_the_null_group_looks_at_itself_and_is_called_none():
@@ -264,8 +258,6 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
 
 @pytest.mark.parametrize("kind", ["map", "levels", "links", "wall"])
 def test_figures_show_segments(tmp_path, kind):
-    from hgviz.store import write_capture
-
     write_capture(tmp_path / "c.h5", segmented())
     out = tmp_path / "figure.svg"
     given = ("--layer", 3, "--head", 1, "-o", out)
@@ -323,15 +315,13 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
 
 @pytest.mark.parametrize("kind", VIEWS)
 @pytest.mark.parametrize("capture", [funnel, base, no_stay])
-def test_views_show_a_funnel(qtbot, kind, capture):
-    with shown(view_of(kind), (900, 700), capture=capture(), selection=Selection(2, 1, N - 1)) as (
-        view,
-        _,
-    ):
-        assert not view.grab().toImage().isNull()
+def test_views_show_a_funnel(app, kind, capture):
+    fields = {"capture": capture(), "selection": Selection(2, 1, N - 1)}
+    with shown(view_of(kind), (900, 700), **fields) as (view, _):
+        assert shows_no_error(view)
 
 
-def test_only_with_its_decoder_a_text_grows_back(qtbot):
+def test_only_with_its_decoder_a_text_grows_back(app):
     for capture, said in ((funnel(), True), (base(), False)):
         with shown(HourglassView, (900, 700), capture=capture) as (view, _):
             assert ("grows back" in view.head.note.text()) is said
@@ -348,10 +338,6 @@ def test_figures_show_a_funnel(tmp_path, kind):
 # --- a Byte Latent Transformer in the window: bytes, patches and bytes as an hourglass ------------
 
 RIVER = "The river broke its banks."
-
-
-def busy(program):
-    return any(one.state in GOING for one in program.session.work)
 
 
 @pytest.fixture(scope="module")
@@ -374,14 +360,14 @@ def blt_capture(tmp_path_factory):
     ("two parts", RIVER, 4), ("two parts", RIVER, 7), ("one part", RIVER, 5), ("two parts", "a", 9),
     ("no patcher", RIVER, 2), ("all layers look down", RIVER, 3),
 ])  # fmt: skip
-def test_views_show_a_byte_latent_transformer(qtbot, blt_capture, kind, mode, text, layer):
+def test_views_show_a_byte_latent_transformer(app, blt_capture, kind, mode, text, layer):
     capture = blt_capture(mode, text)
     chosen = Selection(layer, 1, len(text) - 1)
     with shown(view_of(kind), (900, 700), capture=capture, selection=chosen) as (view, _):
-        assert not view.grab().toImage().isNull()
+        assert shows_no_error(view)
 
 
-def test_every_layer_has_a_row_from_bytes_to_patches_and_back(qtbot, blt_capture):
+def test_every_layer_has_a_row_from_bytes_to_patches_and_back(app, blt_capture):
     capture = blt_capture()
     assert [(one.level, len(one.rows)) for one in visits(capture.spec)] == [
         (0, 4), (1, 0), (2, 2), (0, 3),
@@ -410,7 +396,6 @@ def test_no_cell_of_a_map_between_levels_counts_as_unseen_that_has_weight(blt_ca
     capture = blt_capture(mode)
     for layer in capture.spec.layers:
         one, rule = capture.maps[layer.index], rule_of(capture, HeadId(layer.index, 0))
-        seen = (
-            np.tril(np.ones(one.shape[1:], bool)) if rule.causal else np.ones(one.shape[1:], bool)
-        )
+        seen = np.ones(one.shape[1:], bool)
+        seen = np.tril(seen) if rule.causal else seen
         assert not one.read(0)[~seen].any(), layer.name

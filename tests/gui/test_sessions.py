@@ -1,11 +1,11 @@
-"""Sessions in a real window: what is saved comes back, in another window and at the next start."""
+"""Sessions: what is saved comes back, also at the next start; recent, dropped and unsaved files."""
 
 import json
 import shutil
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -15,41 +15,21 @@ from hgviz.core import HeadId, Selection, Step
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import Finder
-from hgviz.gui.program import Program
 from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
 from hgviz.gui.sources import placed
-from hgviz.gui.window import Window
 from hgviz.resources import resource
 from hgviz.session import saved
 from hgviz.session.other import Other
 from hgviz.settings import MOST, newest
 from hgviz.study import Mask
+from tests.gui.screen import busy
+from tests.sweeps import make_sweep
 
 TEXT = "A sailor turned the glass."
 
 
-@pytest.fixture
-def another(app):
-    """Programs in windows of their own, closed at the end."""
-    made = []
-
-    def make():
-        frame = Window()
-        frame.resize(1600, 1000)
-        frame.show()
-        made.append(Program(frame))
-        QApplication.processEvents()
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.close()
-        one.frame.close()
-        one.frame.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-
-
-def capture_of(program, checkpoint, until):
+def capture_text(program, checkpoint, until):
+    """Open a checkpoint and capture TEXT."""
     session = program.session
     session.put(text=TEXT)
     program.commands.open_path(str(checkpoint))
@@ -61,13 +41,9 @@ def save(program, path, until):
     until(lambda: program.commands.sessions.file == str(path))
 
 
-def quiet(program):
-    return not any(one.state in ("waiting", "running") for one in program.session.work)
-
-
-def test_a_capture_comes_back_as_it_was_left(opened, kept, another, until, tmp_path):
+def test_a_capture_comes_back_as_it_was_left(opened, kept, new_program, until, tmp_path):
     opened.commands.open_path(str(kept))
-    until(lambda: opened.session.capture.path == str(kept) and quiet(opened))
+    until(lambda: opened.session.capture.path == str(kept) and not busy(opened))
     session = opened.session
     session.put(selection=Selection(2, 1, 20, 10), look="links", mode="follow")
     session.put(off=frozenset({HeadId(0, 1)}))
@@ -75,28 +51,28 @@ def test_a_capture_comes_back_as_it_was_left(opened, kept, another, until, tmp_p
     save(opened, tmp_path / "one.hgviz", until)
     found = saved.read(tmp_path / "one.hgviz")
     assert found.capture.path == "kept.h5" and found.text == ""
-    second = another()
+    second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.masks and quiet(second))
+    until(lambda: second.session.masks and not busy(second))
     for name in ("selection", "look", "mode", "off", "display", "masks", "text"):
         assert getattr(second.session, name) == getattr(session, name), name
     assert second.session.capture.path == str(kept)
     assert second.session.recent[:1] == (str(tmp_path / "one.hgviz"),)
 
 
-def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, another, until, tmp_path):
-    capture_of(program, checkpoint, until)
+def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program, until, tmp_path):
+    capture_text(program, checkpoint, until)
     session = program.session
     session.put(off=frozenset({HeadId(1, 0)}))
     program.commands.run("capture")
-    until(lambda: session.capture.off == session.off and quiet(program))
+    until(lambda: session.capture.off == session.off and not busy(program))
     program.commands.comparing.choose(Other("activation", "ymish"))
-    until(lambda: session.beside is not None and quiet(program))
+    until(lambda: session.beside is not None and not busy(program))
     session.put(selection=Selection(1, 1, 12, 3))
     save(program, tmp_path / "one.hgviz", until)
-    second = another()
+    second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.beside is not None and quiet(second))
+    until(lambda: second.session.beside is not None and not busy(second))
     assert second.session.capture.main.text == TEXT
     assert second.session.capture.off == {HeadId(1, 0)}
     assert second.session.checkpoint == str(checkpoint)
@@ -116,25 +92,25 @@ def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
     file, session = tmp_path / "one.hgviz", program.session
     saved.write(placed(blank, {"model": str(short)}, str(file)), file)
     program.commands.open_path(str(file))
-    until(lambda: session.capture is not None and session.capture.complete and quiet(program))
+    until(lambda: session.capture is not None and session.capture.complete and not busy(program))
     assert session.capture.main.text == session.text == TEXT[:16]
     assert session.off == session.capture.off == {HeadId(1, 0)}
     assert "16 bytes" in program.frame.chosen_words.full
     assert not program.frame.findChildren(ErrorDialog)
 
 
-def test_what_is_missing_is_said_and_the_rest_opens(
-    program, checkpoint, kept, another, until, tmp_path
+def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
+    program, checkpoint, kept, new_program, until, tmp_path
 ):
-    capture_of(program, checkpoint, until)
+    capture_text(program, checkpoint, until)
     program.commands.open_path(str(kept))
-    until(lambda: program.session.capture.path == str(kept) and quiet(program))
+    until(lambda: program.session.capture.path == str(kept) and not busy(program))
     program.session.put(checkpoint=str(checkpoint))
     save(program, tmp_path / "one.hgviz", until)
     kept.unlink()
-    second = another()
+    second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.capture is not None and quiet(second))
+    until(lambda: second.session.capture is not None and not busy(second))
     (said,) = second.frame.findChildren(ErrorDialog)
     assert said.error.why == f"Capture: {kept}"
     assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
@@ -148,103 +124,78 @@ def test_a_hostile_session_says_what_is_wrong(program, until, tmp_path):
     assert "absolute" in " ".join(program.frame.findChild(ErrorDialog).error.lines)
 
 
-def test_the_last_session_comes_back_at_the_next_start(another, kept, until):
-    first = another()
-    first.open_first([str(kept)])
-    until(lambda: first.session.capture is not None and quiet(first))
-    first.session.put(selection=Selection(1, 0, 15, 4))
-    first.close()
+@pytest.fixture
+def last_session(new_program, kept, until):
+    """A window with a capture, a head and a query in it was closed: the capture's path."""
+    program = new_program()
+    program.open_first([str(kept)])
+    until(lambda: program.session.capture is not None and not busy(program))
+    program.session.put(selection=Selection(1, 0, 15, 4))
+    program.close()
     assert last().exists()
-    second = another()
-    second.open_first([])
-    until(lambda: second.session.capture is not None and quiet(second))
-    assert second.session.capture.path == str(kept)
-    assert second.session.selection == Selection(1, 0, 15, 4)
-    assert second.commands.sessions.file == ""  # nobody saved it under a name
-    assert second.session.recent == (str(kept),)
+    return str(kept)
+
+
+def test_the_last_session_comes_back_at_the_next_start(new_program, last_session, until):
+    program = new_program()
+    program.open_first([])
+    until(lambda: program.session.capture is not None and not busy(program))
+    assert program.session.capture.path == last_session
+    assert program.session.selection == Selection(1, 0, 15, 4)
+    assert program.commands.sessions.file == ""  # nobody saved it under a name
+    assert program.session.recent == (last_session,)
     assert last().exists() and not last().with_suffix(".opening").exists()
 
 
-def test_a_last_session_that_ended_the_program_is_not_opened_again(another, kept, until):
-    first = another()
-    first.open_first([str(kept)])
-    until(lambda: first.session.capture is not None)
-    first.close()
-    second = another()
-    second.commands.show_found = lambda found: None  # it gets no further
-    second.commands.sessions.open_last(print)
+def test_a_last_session_that_ended_the_program_is_not_opened_again(
+    new_program, last_session, until
+):
+    program = new_program()
+    program.commands.show_found = lambda found: None  # it gets no further
+    program.commands.sessions.open_last(print)
     until(lambda: last().with_suffix(".opening").exists())
     assert not last().exists()
 
 
-def test_the_sample_is_there_where_it_is_asked_for(another, kept, until):
-    first = another()
-    first.open_first([str(kept)])
-    until(lambda: first.session.capture is not None)
-    first.close()
-    second = another()
-    asked = []
-    second._open_sample = lambda: asked.append(True)
-    second.open_first([], go_on=False)
-    assert asked
+def test_a_path_is_opened_in_place_of_the_last_session(new_program, last_session, until, tmp_path):
+    other = shutil.copy(last_session, tmp_path / "other.h5")
+    program = new_program()
+    program.open_first([str(other)])
+    until(lambda: program.session.capture is not None)
+    assert program.session.capture.path == str(other)
 
 
-def test_a_path_is_opened_in_place_of_the_last_session(another, kept, until, tmp_path):
-    first = another()
-    first.open_first([str(kept)])
-    until(lambda: first.session.capture is not None)
-    first.close()
-    other = shutil.copy(kept, tmp_path / "other.h5")
-    second = another()
-    second.open_first([str(other)])
-    until(lambda: second.session.capture is not None)
-    assert second.session.capture.path == str(other)
-
-
-def test_nothing_comes_back_where_nobody_wants_it(another, kept, until):
-    first = another()
-    first.open_first([str(kept)])
-    until(lambda: first.session.capture is not None)
-    first.close()
-    settings.save(settings.Settings(restore=False))
-    second = another()
-    asked = []
-    second._open_sample = lambda: asked.append(True)
-    second.open_first([])
-    assert asked
-
-
-def test_a_last_session_that_is_broken_gives_way_to_the_sample(another, until):
-    last().parent.mkdir(parents=True, exist_ok=True)
-    last().write_bytes(b"broken")
-    one = another()
-    asked = []
-    one._open_sample = lambda: asked.append(True)
-    one.open_first([])
+@pytest.mark.parametrize("why", ["the sample is asked for", "restoring is off", "damaged"])
+def test_the_sample_opens_in_place_of_the_last_session(new_program, last_session, until, why):
+    if why == "restoring is off":
+        settings.save(settings.Settings(restore=False))
+    elif why == "damaged":
+        last().write_bytes(b"broken")
+    program, asked = new_program(), []
+    program._open_sample = lambda: asked.append(True)
+    program.open_first([], go_on=why != "the sample is asked for")
     until(lambda: asked)
-    assert one.frame.findChild(ErrorDialog) is None
+    assert program.frame.findChild(ErrorDialog) is None
 
 
-def test_a_study_of_many_runs_comes_back_on_its_page(program, another, until, tmp_path):
-    from tests.sweeps import make_sweep
-
+def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until, tmp_path):
     make_sweep(seeds=(1,), methods=("michel",), folder=tmp_path / "many")
     program.commands.open_path(str(tmp_path / "many"))
-    until(lambda: program.session.sweep is not None and quiet(program))
+    until(lambda: program.session.sweep is not None and not busy(program))
     cell = program.session.sweep.standings[2].cell.key
     program.commands.choose_cell(cell)
     save(program, tmp_path / "one.hgviz", until)
     assert saved.read(tmp_path / "one.hgviz").sweep == saved.Place("many")  # it changes as it runs
-    second = another()
+    second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.sweep is not None and quiet(second))
+    until(lambda: second.session.sweep is not None and not busy(second))
     assert second.session.mode == "sweep" and second.session.sweep.title
     assert second.session.cell == cell
     old = (tmp_path / "one.hgviz").read_text().replace(cell, "0" * 24)
     (tmp_path / "two.hgviz").write_text(old)  # of cells that are no more
-    third = another()
+    third = new_program()
     third.commands.open_path(str(tmp_path / "two.hgviz"))
-    until(lambda: third.session.sweep is not None and quiet(third))
+    until(lambda: third.session.sweep is not None and not busy(third))
     assert third.session.cell == ""
 
 
@@ -267,13 +218,15 @@ def test_the_newest_stands_first_and_the_oldest_go():
     assert newest(tuple(map(str, range(MOST))), "new") == ("new", *map(str, range(MOST - 1)))
 
 
-def test_what_is_opened_is_remembered_for_the_next_start(program, kept, until):
-    assert not files(program) and not program.frame.actions_by_name["clear_recent"].isEnabled()
+def test_a_file_that_is_opened_is_remembered_until_the_list_is_cleared(program, kept, until):
+    clear = program.frame.actions_by_name["clear_recent"]
+    assert not files(program) and not clear.isEnabled()
     program.commands.open_path(str(kept))
     until(lambda: program.session.capture is not None)
     assert settings.load().recent == (str(kept),)
-    assert files(program) == ["&1   kept.h5"]
-    assert program.frame.actions_by_name["clear_recent"].isEnabled()
+    assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
+    program.commands.run("clear_recent")
+    assert program.session.recent == () and settings.load().recent == ()
 
 
 def test_files_of_one_name_are_told_apart_by_their_folder(program, kept, tmp_path):
@@ -282,7 +235,7 @@ def test_files_of_one_name_are_told_apart_by_their_folder(program, kept, tmp_pat
     assert files(program) == ["&1   kept.h5   /elsewhere", f"&2   kept.h5   {tmp_path}"]
 
 
-def test_what_comes_with_hgviz_is_not_listed(program):
+def test_bundled_models_are_not_listed(program):
     program.commands.opened_before[str(resource("sample/hourglass"))] = "hourglass-sample"
     assert program.session.recent == () and settings.load().recent == ()
 
@@ -293,7 +246,7 @@ def test_a_path_is_kept_whole_whatever_the_folder_at_hand(program, kept, monkeyp
     assert program.session.recent == (str(kept),)
 
 
-def test_one_that_has_gone_says_so_and_can_be_removed(program, kept, until):
+def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, kept, until):
     program.commands.recent.add(str(kept))
     kept.unlink()
     program.commands.recent.look()
@@ -308,20 +261,14 @@ def test_one_that_has_gone_says_so_and_can_be_removed(program, kept, until):
     assert not program.frame.menus["Open recent"].menuAction().isEnabled()
 
 
-def test_one_that_is_broken_is_no_missing_file(program, kept, until):
+def test_a_broken_file_is_not_called_missing(program, kept, until):
     kept.write_bytes(b"nothing that can be opened")
     program.commands.open_recent(str(kept))
     until(lambda: dialog(program) is not None)
     assert "not there" not in " ".join(dialog(program).error.lines)
 
 
-def test_the_list_is_cleared_by_its_action(program, kept):
-    program.commands.recent.add(str(kept))
-    program.commands.run("clear_recent")
-    assert program.session.recent == () and settings.load().recent == ()
-
-
-def test_the_empty_page_offers_them(program, kept, until):
+def test_the_empty_page_offers_recent_files(program, kept, until):
     page = program.empty.recent
     assert page.isHidden()
     program.commands.recent.add(str(kept))
@@ -331,7 +278,7 @@ def test_the_empty_page_offers_them(program, kept, until):
     until(lambda: program.session.capture is not None)
 
 
-def test_the_palette_offers_them_and_says_where_they_lie(program, kept, until):
+def test_the_palette_offers_recent_files_and_says_where_they_lie(program, kept, until):
     program.commands.recent.add(str(kept))
     program.commands.run("find")
     (finder,) = program.frame.findChildren(Finder)
@@ -342,7 +289,7 @@ def test_the_palette_offers_them_and_says_where_they_lie(program, kept, until):
     until(lambda: program.session.capture is not None)
 
 
-def test_what_was_found_lately_comes_first_in_the_palette(opened):
+def test_the_command_used_last_comes_first_in_the_palette(opened):
     opened.commands.run("find")
     (finder,) = opened.frame.findChildren(Finder)
     QTest.keyClicks(finder.field, "fit the map")
@@ -353,10 +300,9 @@ def test_what_was_found_lately_comes_first_in_the_palette(opened):
     assert finder.model.shown[0][0].action == "fit"
     QTest.keyClicks(finder.field, "map")  # stands later in its words than in "Look: map"
     assert finder.model.shown[0][0].action == "fit"
-    finder.finish()
 
 
-def test_places_are_said_as_people_write_them(monkeypatch):
+def test_the_home_folder_is_written_as_a_tilde(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     assert place_of("/home/me/models/a.h5") == "~/models"
     assert place_of("/home/meg/a.h5") == "/home/meg"
@@ -367,15 +313,14 @@ def test_places_are_said_as_people_write_them(monkeypatch):
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
-def forever(total=10):
+def forever():
     for at in range(10**9):
-        yield Step(min(at * 0.001, total / 2), total, "on the way")
+        yield Step(min(at * 0.001, 5), 10, "on the way")
 
 
-def start(program, key="report", title="Report on A and B", lasting=False):
+def start(program, key="report", title="Report on A and B"):
     lane = program.lanes.facts
-    program.commands.working.start(lane, key, title, forever(), print, keeps="keeps nothing",
-                                   lasting=lasting)  # fmt: skip
+    program.commands.working.start(lane, key, title, forever(), print, keeps="keeps nothing")
 
 
 @pytest.fixture
@@ -391,12 +336,12 @@ def asked(opened):
     return ask
 
 
-def test_nothing_is_asked_where_nothing_would_be_lost(opened, asked):
+def test_closing_asks_nothing_where_nothing_would_be_lost(opened, asked):
     opened.session.put(masks=(Mask("a", frozenset({HeadId(0, 0)})),))  # the session comes back
     assert asked() is None and not opened.frame.isVisible()
 
 
-def test_work_that_is_not_done_is_asked_about(opened, asked, until):
+def test_closing_asks_about_work_that_is_not_done(opened, asked, until):
     start(opened)
     until(lambda: opened.session.work[-1].state == "running")
     dialog = asked()
@@ -408,7 +353,7 @@ def test_work_that_is_not_done_is_asked_about(opened, asked, until):
     assert not opened.frame.isVisible() and not opened._open
 
 
-def test_what_would_be_lost_is_said(opened):
+def test_the_closing_dialog_lists_what_would_be_lost(opened):
     session, working = opened.session, opened.commands.working
     assert losses(session, working, True) == ()
     session.put(masks=(Mask("a", frozenset()), Mask("b", frozenset())))
@@ -482,48 +427,46 @@ def drop(program, *paths):
         ([("x.pdf", "nothing")], "inspect", "nothing", {}),
     ],
 )  # fmt: skip
-def test_what_files_mean(found, page, deed, paths):
+def test_what_dropped_files_do(found, page, deed, paths):
     plan = planned(found, True, page)
     assert (plan.deed, plan.paths) == (deed, paths)
     aside = {path for path, _ in found} - set(paths.values())
     assert all(one in plan.said for one in aside)
-
-
-def test_texts_without_a_model_say_what_they_need():
     plan = planned([("t.txt", "texts")], False, "inspect")
     assert plan.deed == "nothing" and "needs a model" in plan.said
 
 
-def test_two_captures_are_a_and_b(program, kept, until, tmp_path):
-    other = shutil.copy(kept, tmp_path / "other.h5")
+def test_two_dropped_captures_are_a_and_b(program, kept, until, tmp_path):
+    other, session = shutil.copy(kept, tmp_path / "other.h5"), program.session
+    drop(program, kept)
+    until(lambda: session.capture is not None and session.facts)
     drop(program, kept, other)
-    session = program.session
-    until(lambda: session.beside is not None and quiet(program))
+    until(lambda: session.beside is not None and not busy(program))
     assert (session.capture.path, session.beside.path) == (str(kept), str(other))
     assert session.mode == "compare"
 
 
-def test_a_model_and_data_are_opened_together(program, checkpoint, until, tmp_path):
+def test_a_dropped_model_is_scored_on_data_dropped_with_it(program, checkpoint, until, tmp_path):
     text = tmp_path / "wiki.txt"
     text.write_text("The hourglass was turned. " * 60)
     drop(program, checkpoint, text)
     session = program.session
-    until(lambda: session.trial is not None and session.trial.done and quiet(program), 240)
+    until(lambda: session.trial is not None and session.trial.done and not busy(program), 240)
     assert session.checkpoint == str(checkpoint) and session.data == str(text)
     assert session.mode == "prune"
 
 
-def test_what_cannot_be_opened_together_leaves_what_was_there(opened, until, tmp_path):
+def test_dropped_files_that_do_not_open_leave_the_capture_that_was_open(opened, until, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_text("{}")
     before = opened.session.capture
     drop(opened, tmp_path / "a", tmp_path / "b")
-    until(lambda: opened.frame.findChildren(ErrorDialog) and quiet(opened))
+    until(lambda: opened.frame.findChildren(ErrorDialog) and not busy(opened))
     assert opened.session.capture is before and before is not None
 
 
-def test_what_is_nothing_is_said_in_a_line(program, until, tmp_path):
+def test_dropped_files_that_nothing_opens_are_named_in_the_status_bar(program, until, tmp_path):
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(b"%PDF")
     drop(program, tmp_path / "a.pdf", tmp_path / "b.pdf")

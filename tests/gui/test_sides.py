@@ -1,4 +1,4 @@
-"""How B comes to be: chosen over its map or in the dialog, followed, stopped, refused."""
+"""B: chosen over its map or in the dialog, captured, stopped, refused; the command of a report."""
 
 import shlex
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import write_capture
+from tests.gui.screen import busy
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea, and on the sea."
@@ -58,8 +59,8 @@ def sides(bench):
     view.settle()
     yield view
     view.unbind()
-    for one in (view, view.a, view.b):
-        one.deleteLater()
+    for widget in (view, view.a, view.b):
+        widget.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
@@ -78,10 +79,6 @@ def choose(bench, until, other, head=None):
     """Have another B, and wait for all of it."""
     bench.comparing.choose(other, head)
     until(lambda: not busy(bench))
-
-
-def busy(bench):
-    return any(one.state in ("waiting", "running") for one in bench.session.work)
 
 
 def entries(menu: QMenu):
@@ -143,7 +140,7 @@ def test_b_follows_when_a_is_captured_anew(bench, model, until):
     assert bench.session.other == Other("activation", "tanh")
 
 
-def test_b_waits_while_nobody_looks(bench, model, until):
+def test_b_is_not_captured_while_its_page_is_hidden(bench, model, until):
     choose(bench, until, Other("activation", "tanh"))
     bench.session.put(mode="inspect")
     bench.session.put(capture=captured(model, "It waits."))
@@ -161,7 +158,7 @@ def test_two_levels_of_one_capture_stand_beside_each_other(bench, until):
     assert told.b == "head 2.1" and "1:1 and 1:2" in told.note
 
 
-def test_a_capture_is_compared_as_it_is_and_what_is_none_leaves_b(bench, until, tmp_path):
+def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, until, tmp_path):
     path = tmp_path / "other.h5"
     write_capture(path, make_capture("The hourglass was used."))
     choose(bench, until, Other("model", path=str(path)))
@@ -172,7 +169,7 @@ def test_a_capture_is_compared_as_it_is_and_what_is_none_leaves_b(bench, until, 
     assert bench.session.beside is kept and bench.session.other == before
 
 
-def test_what_cannot_be_opened_so_leaves_what_was_there(bench, until):
+def test_an_unknown_activation_leaves_b(bench, until):
     choose(bench, until, Other("activation", "tanh"))
     kept = bench.session.beside
     choose(bench, until, Other("activation", "nonsense"))
@@ -191,7 +188,7 @@ def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, 
     assert dialog.default.isEnabled()
 
 
-def test_stop_keeps_what_was_there(bench, sides, until):
+def test_stop_leaves_the_b_that_was_there(bench, sides, until):
     choose(bench, until, Other("activation", "tanh"))
     kept = bench.session.beside
     sides.stopped.connect(bench.comparing.stop)
@@ -223,7 +220,7 @@ def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(
     assert all(one.maps[0] is not None for one in seen)
 
 
-def test_nothing_is_compared_with_after_compare_with_nothing(bench, sides, until):
+def test_compare_with_nothing_removes_b(bench, sides, until):
     there = []
     sides.paired.connect(there.append)
     choose(bench, until, Other("activation", "tanh"))
@@ -240,7 +237,7 @@ def test_another_model_takes_masks_along_only_where_it_has_these_heads(bench, un
     assert bench.session.beside is None and bench.session.other is None
 
 
-def test_the_dialog_hands_over_what_was_chosen(bench, over):
+def test_the_dialog_returns_the_chosen_b(bench, over):
     chosen = []
     dialog = CompareDialog(over, bench.session, {"/some/model": "model"})
     dialog.chosen.connect(lambda *wish: chosen.append(wish))
@@ -302,7 +299,7 @@ def test_the_sides_of_nothing_can_be_drawn(bench, sides):
     assert not sides.a.isEnabled() and not menu_of(sides.b) and not menu_of(sides.a)
 
 
-# --- the command of a report on A and B: when there is one, and what it says ----------------------
+# --- the command of a report ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -326,8 +323,10 @@ def session(capture):
         ({"beside": None}, "Needs a B"),
         ({"data": ""}, "Needs data"),
         ({"checkpoint": ""}, "checkpoint of A"),
+        ({"other": Other("model", path="b.h5"), "beside": SimpleNamespace(path="b.h5")},
+         "B is a capture"),
     ],
-)
+)  # fmt: skip
 def test_a_report_that_cannot_be_written_is_refused(session, change, word):
     why_off = by_name("report_sides").why_off
     assert why_off(session) == ""
@@ -336,13 +335,7 @@ def test_a_report_that_cannot_be_written_is_refused(session, change, word):
     assert word in why_off(session)
 
 
-def test_a_report_on_a_capture_file_is_refused(session):
-    session.other = Other("model", path="b.h5")
-    session.beside = SimpleNamespace(path="b.h5")
-    assert "B is a capture" in by_name("report_sides").why_off(session)
-
-
-def test_the_command_names_both_models(session):
+def test_the_command_of_a_report_names_both_models_and_is_copied(session, program):
     text = session.capture.main.text
     words = shlex.split(report_command(session))
     assert words[:6] == ["hgviz", "compare", "a", "a", "--data", "d.tsv"]
@@ -352,13 +345,7 @@ def test_the_command_names_both_models(session):
     assert "--off 0.1" in report_command(session)
     session.other = Other("model", path="elsewhere", activation="tanh")
     assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")
-
-
-def test_the_command_is_copied(program, session):
-    state = program.session
-    state.put(
-        checkpoint="a", capture=session.capture, beside=session.capture, data="d.tsv",
-        other=Other("model", path="b"),
-    )  # fmt: skip
+    names = ("checkpoint", "capture", "beside", "data", "other")
+    program.session.put(**{name: getattr(session, name) for name in names})
     program.commands.report_sides()
-    assert QGuiApplication.clipboard().text() == report_command(state)
+    assert QGuiApplication.clipboard().text() == report_command(program.session)

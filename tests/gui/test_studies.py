@@ -14,100 +14,44 @@ from PySide6.QtWidgets import QApplication
 from hgviz import tasks
 from hgviz.core import finish
 from hgviz.gui import sources, studyruns
-from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.help import find
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
-from hgviz.gui.studies import COLUMNS, SweepPage
+from hgviz.gui.studies import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell, Standing
+from tests.gui.screen import error_dialogs, errors
+from tests.sweeps import make_sweep, study_file, without, write
 
-STUDY = """
-title = "Which activation"
-question = "Does one need fewer heads?"
-asks = ["score", "curve", "compare"]
-seeds = {seeds}
-activations = ["softmax", "ymish"]
-methods = ["michel"]
-[[models]]
-name = "small"
-family = "bert"
-[[data]]
-name = "reviews"
-valid = "reviews.tsv"
-"""
-RIGHT = {"count": 8, "bits": "f0"}
+SCORE = {"metric": "accuracy", "value": 0.84, "low": 0.82, "high": 0.86, "loss": 0.4, "total": 8,
+         "parameters": 1000, "right": {"count": 8, "bits": "f0"}}  # fmt: skip
+SEEDS, METHODS = (1, 2), ("michel",)
+MADE = {"seconds": 2.0, "host": "node02"}
 
 
-def planned(seeds=(1, 2), models=("small",), methods=("michel", "random")):
-    """The cells of such a study, those first that others need."""
-    cells = []
-    for model in models:
-        for seed in seeds:
-            trained = []
-            for activation in ("softmax", "ymish"):
-                place = {
-                    "data": "reviews", "model": model, "activation": activation, "seed": str(seed),
-                }  # fmt: skip
-                train = Cell("train", {"plan": {"data": {}}, "of": place}, (), {}, place)
-                given = {"trained": train.key}
-                measure = Cell("measure", {**given, "arrays": ["change"]}, (train.key,), {}, place)
-                cells += [train, Cell("score", given, (train.key,), {}, place), measure]
-                cells += [
-                    Cell("curve", {**given, "method": one}, (train.key, measure.key), {},
-                         {**place, "method": one})
-                    for one in methods
-                ]  # fmt: skip
-                trained.append(train.key)
-            a, b = trained
-            given = {"a": {"trained": a}, "b": {"trained": b}}
-            cells.append(Cell("compare", given, (a, b), {}, place))
-    return cells
-
-
-def found_by(cell):
-    """What such a cell might find."""
-    value = 0.8 + 0.01 * int(cell.place["seed"]) + 0.02 * (cell.place["activation"] == "ymish")
-    curve = {
-        "method": cell.place.get("method", ""), "seed": 0, "unit": "accuracy", "examples": 8,
-        "order": [], "off": [0, 2, 4], "values": [value, value - 0.1, 0.5], "loss": [0.4] * 3,
-        "change": [0.0] * 3,
-    }  # fmt: skip
-    return {
-        "train": {"metric": "accuracy", "value": value},
-        "score": {"metric": "accuracy", "value": value, "low": value - 0.02, "high": value + 0.02,
-                  "loss": 0.4, "total": 8, "parameters": 1000, "right": RIGHT},
-        "measure": {"heads": 4, "examples": 8, "arrays": ["change"]},
-        "curve": {"heads": 4, "curves": [curve]},
-        "compare": {"answers": {"difference": {"value": 0.012, "low": -0.01, "high": 0.03},
-                                "agreement": 0.9}, "metrics": []},
-    }[cell.work]  # fmt: skip
-
-
-def finish_cell(folder, cell, host="node01"):
-    """Keep what a cell found."""
-    folder.keep(cell.key, found_by(cell), {"seconds": 2.0, "host": host})
+@pytest.fixture(scope="module")
+def results():
+    """The sweep of such a study with every cell done."""
+    return make_sweep(seeds=SEEDS, methods=METHODS)
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, results):
     """A study of 22 cells of which nothing is done yet."""
-    found = SweepFolder(tmp_path / "study")
-    found.write_plan(STUDY.format(seeds=[1, 2]), planned())
-    return found
+    blank = without(results, *(one.cell.key for one in results.standings))
+    write(tmp_path / "study", study_file(seeds=SEEDS, methods=METHODS), blank.standings)
+    return SweepFolder(tmp_path / "study")
 
 
 @pytest.fixture
-def begun(folder):
-    """The same: a seed is done, one cell failed."""
-    cells = folder.cells()
-    for cell in cells:
-        if cell.place["seed"] == "1":
-            finish_cell(folder, cell)
-    second = [one for one in cells if one.place["seed"] == "2"]
-    folder.fail(second[5].key, "the loss is no number. Lower the rate", "Traceback: NaN")
+def begun(folder, results):
+    """The same with one seed done; of the other the training with ymish failed."""
+    for one in results.standings:
+        if one.cell.place["seed"] == "1":
+            folder.keep(one.cell.key, one.found, dict(MADE))
+    (failed,) = results.of("train", seed="2", activation="ymish")
+    folder.fail(failed.cell.key, "the loss is no number. Lower the rate", "Traceback: NaN")
     return folder
 
 
@@ -123,9 +67,6 @@ def show(program, folder):
     program.commands.show_sweep(tasks.sweep_at(folder.path), str(folder.path))
     QApplication.processEvents()
     program.settle()
-
-
-# --- the page of a study: what it shows, live, by keys, and when its folder goes wrong ------------
 
 
 @pytest.fixture
@@ -146,6 +87,7 @@ def test_without_a_study_there_are_four_modes(program):
     assert shown == ["inspect", "follow", "prune", "compare"]
     program.session.put(mode="sweep")
     assert program.frame.pages.currentWidget() is program.empty
+    assert [view.as_table() for view in program.sweep.views] == [None] * 5
 
 
 def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
@@ -155,13 +97,13 @@ def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     assert program.session.mode == "sweep"
     assert program.frame.pages.currentWidget() is program.sweep
     page = program.sweep
-    assert page.summary.head.title.text() == "Which activation"
+    assert page.summary.head.title.text() == "Which activation, which heads"
     assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
     assert "the loss is no number" in page.cells.as_text()
     assert program.frame.windowTitle().startswith("Which activation")
 
 
-def test_what_is_asked_off_the_thread_is_what_is_asked_here(studied, until):
+def test_views_drawn_from_lanes_equal_those_drawn_at_once(studied, until):
     page = studied.sweep
     views = [one for one in page.views if one.isVisible()]
     there = [one.as_text() for one in views]
@@ -172,14 +114,12 @@ def test_what_is_asked_off_the_thread_is_what_is_asked_here(studied, until):
     assert [one.as_text() for one in views] == there and len(views) >= 4
 
 
-def test_the_grid_follows_the_folder_whoever_writes_it(studied, begun, until, impatient):
-    session = studied.session
-    key = key_of(session, "train", seed="2", activation="softmax")
-    cell = next(one for one in begun.cells() if one.key == key)
+def test_the_page_follows_what_others_write(studied, begun, results, until, impatient):
+    (trained,) = results.of("train", seed="2", activation="softmax")
     studied.commands.watching.look()
-    finish_cell(begun, cell, "node02")
-    until(lambda: session.sweep.counts["done"] == 12)
+    begun.keep(trained.cell.key, trained.found, dict(MADE))
     until(lambda: "12 done" in studied.sweep.summary.counts.full)
+    assert studied.session.sweep.counts["done"] == 12
 
 
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):
@@ -230,7 +170,9 @@ def test_the_command_that_runs_the_study_is_copied(studied):
     assert words == ["hgviz", "study", "run", session.sweep_file, "-o", out, "--again"]
 
 
-def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient, monkeypatch):
+def test_the_folder_is_not_watched_while_the_page_is_hidden(
+    studied, begun, until, impatient, monkeypatch
+):
     looks = []
     look = studyruns.tasks.sweep_at
     monkeypatch.setattr(studyruns.tasks, "sweep_at",
@@ -247,46 +189,36 @@ def test_nobody_looks_at_a_page_that_is_hidden(studied, begun, until, impatient,
     until(lambda: looks)
 
 
-def test_a_folder_that_is_deleted_leaves_what_was_seen_with_a_word(
-    studied, begun, until, impatient
-):
+def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, until, impatient):
     shutil.rmtree(begun.path)
     studied.commands.watching.look()
     until(lambda: studied.session.sweep_trouble)
     studied.settle()
     assert studied.sweep.summary.trouble.isVisible()
     assert studied.session.sweep.counts["done"] == 11
-    assert not [one for one in studied.frame.findChildren(ErrorDialog) if one.isVisible()]
+    assert not errors(studied)
 
 
-def test_a_file_that_is_no_study_file_is_said_in_a_dialog(program, tmp_path, until):
+def test_a_file_that_is_no_study_file_is_an_error_in_a_dialog(program, tmp_path, until):
     path = tmp_path / "a.toml"
-
-    def dialogs():
-        return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
-
     for content in ("asks = 3", "[[models]]", "title = ", "\x00", '[model]\nfamily = "bert"'):
         path.write_text(content)
         program.commands.open_path(str(path))
-        until(dialogs)
-        lines = dialogs()[0].error.lines
+        until(lambda: error_dialogs(program))
+        (dialog,) = error_dialogs(program)
+        lines = dialog.error.lines
         assert len(lines) == 3 and all(lines) and program.session.sweep is None
-        dialogs()[0].finish()
+        dialog.finish()
         QApplication.processEvents()
 
 
-def test_a_damaged_result_is_said_once_and_closes_nothing(program, begun, until):
+def test_a_damaged_result_is_named_once_and_closes_nothing(program, begun, until):
     cell = next(one for one in begun.cells() if begun.is_done(one.key))
     begun.result_at(cell.key).write_text("{")
     program.commands.open_path(str(begun.path))
-
-    def dialogs():
-        return [one for one in program.frame.findChildren(ErrorDialog) if one.isVisible()]
-
-    until(lambda: dialogs() or program.session.sweep is not None)
-    if dialogs():
-        assert cell.key in dialogs()[0].error.what
-        dialogs()[0].finish()
+    until(lambda: errors(program))
+    (error,) = errors(program)
+    assert cell.key in error.what and program.frame.isVisible()
 
 
 def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studied):
@@ -303,12 +235,15 @@ def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studi
     assert page.budgets.chart.card.isVisible() and "of heads off" in page.budgets.chart.card.text
 
 
-def test_nothing_done_is_said_where_charts_will_be(program, folder):
+def test_charts_of_a_study_without_results_say_so(program, folder):
     show(program, folder)
     page = program.sweep
     assert page.reached.empty[0] == "No model is scored yet"
     assert page.summary.counts.full == "22 waiting"
     assert page.reached.figure(program.session) is None
+    page.show_chart("budgets")
+    program.settle()
+    assert all(view._notice is not None for view in (page.cell, page.reached, page.budgets))
 
 
 def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
@@ -317,7 +252,7 @@ def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
     assert studied.frame.pages.currentWidget() is studied.empty
 
 
-def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, until):
+def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(program, tmp_path):
     path = tmp_path / "asked.toml"
     path.write_text(
         'asks = ["score"]\nseeds = [1, 2]\n[[models]]\nname = "tiny"\nfamily = "bert"\n'
@@ -333,7 +268,7 @@ def test_a_study_file_that_was_not_run_shows_what_would_be(program, tmp_path, un
     assert not (tmp_path / "asked").exists()
 
 
-def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studied):
+def test_a_model_trained_by_a_study_is_named_by_its_place(studied):
     session = studied.session
     one = session.sweep.of("train")[0].cell
     capture = open_capture(resource(FIRST))
@@ -345,33 +280,38 @@ def test_a_model_that_a_study_trained_is_called_by_its_place_on_every_page(studi
     assert studyruns.trained_as(None, one.key) == ""
 
 
-def test_one_model_with_its_own_activation_is_named_not_called_own(program, tmp_path):
+def test_a_model_with_its_own_activation_goes_by_its_name(program, tmp_path):
     place = {"data": "reviews", "model": "small", "activation": "own", "seed": "1"}
     cell = Cell("score", {"checkpoint": "small"}, (), {}, place)
     folder = SweepFolder(tmp_path / "study")
-    folder.write_plan(STUDY.format(seeds=[1]), [cell])
-    finish_cell(folder, cell)
+    folder.write_plan(study_file(seeds=(1,)), [cell])
+    folder.keep(cell.key, SCORE, dict(MADE))
     show(program, folder)
     assert "small" in program.sweep.reached.as_text()
     assert "own" not in program.sweep.reached._found.content.groups
 
 
-def test_what_cells_found_is_said_in_words():
-    by = {one.work: Standing(one, "done", found_by(one), seconds=75.0) for one in planned()}
-    assert studyruns.value(by["score"]).startswith("accuracy 84.0")
-    assert studyruns.value(by["measure"]) == "4 heads on 8 examples"
-    assert "to 50.0" in studyruns.value(by["curve"])
-    assert studyruns.value(by["compare"]).startswith("+1.2 points (−1.0 to +3.0)")
-    assert ("Took", "75 s") in studyruns.facts(by["train"])
+CURVE = {
+    "method": "michel", "seed": 0, "unit": "accuracy", "examples": 8, "order": [],
+    "off": [0, 2, 4], "values": [0.84, 0.74, 0.5], "loss": [0.4] * 3, "change": [0.0] * 3,
+}  # fmt: skip
+DIFFERENCE = {"value": 0.012, "low": -0.01, "high": 0.03}
+FOUND = {
+    "score": (SCORE, "accuracy 84.0"),
+    "measure": ({"heads": 4, "examples": 8, "arrays": ["change"]}, "4 heads on 8 examples"),
+    "curve": ({"heads": 4, "curves": [CURVE]}, "to 50.0"),
+    "compare": ({"answers": {"difference": DIFFERENCE, "agreement": 0.9}, "metrics": []},
+                "+1.2 points (−1.0 to +3.0)"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("found", [{}, {"metric": 3}, {"curves": []}, {"answers": None}])
-def test_results_of_another_version_are_shown_without_what_they_lack(found):
-    for one in planned():
-        assert studyruns.value(Standing(one, "done", found)) == ""
-
-
-# --- the page of a study as tables, and what its facts are ----------------------------------------
+@pytest.mark.parametrize("work", FOUND)
+def test_the_result_of_a_cell_is_said_in_words(results, work):
+    found, words = FOUND[work]
+    standing = Standing(results.of(work)[0].cell, "done", found, seconds=75.0)
+    assert words in studyruns.value(standing) and ("Took", "75 s") in studyruns.facts(standing)
+    for other in ({}, {"metric": 3}, {"curves": []}, {"answers": None}):  # of another version
+        assert studyruns.value(replace(standing, found=other)) == ""
 
 
 def test_every_view_gives_its_values_as_a_table(studied):
@@ -385,9 +325,11 @@ def test_every_view_gives_its_values_as_a_table(studied):
         assert rows and all(len(row) == len(names) for row in rows), view
         assert not any("\t" in cell or "\n" in cell for row in rows for cell in row)
     grid = dict(zip(*page.cells.as_table()[:2], strict=True))
-    assert grid["State"] == "done" and float(grid["Value"]) == 81.0 and grid["Took, s"] == "2.0"
+    train, score = (session.sweep.of(work, seed="1")[0].found for work in ("train", "score"))
+    assert grid["State"] == "done" and grid["Took, s"] == "2.0"
+    assert float(grid["Value"]) == pytest.approx(100 * train["value"])
     facts = dict(page.cell.as_table()[1:])
-    assert (facts["Metric"], facts["Low"], facts["High"]) == ("accuracy", "79.0", "83.0")
+    assert facts["Metric"] == "accuracy" and float(facts["Low"]) == 100 * score["low"]
     assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     assert page.summary.as_table() == [
         ["State", "Cells"], ["done", "11"], ["waiting", "5"], ["failed", "1"],
@@ -395,10 +337,6 @@ def test_every_view_gives_its_values_as_a_table(studied):
     ]  # fmt: skip
     mean = [row for row in page.reached.as_table() if "mean" in row]
     assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
-
-
-def test_a_study_that_is_not_there_has_no_table(program):
-    assert [view.as_table() for view in program.sweep.views] == [None] * 5
 
 
 def test_every_fact_says_what_it_is_and_where_from(studied):
@@ -412,19 +350,3 @@ def test_every_fact_says_what_it_is_and_where_from(studied):
     across = Qt.Orientation.Horizontal
     assert all(rows.headerData(at, across, tip) for at in range(rows.columnCount()))
     assert "√n" in page.reached.head.title.toolTip()
-
-
-def test_a_pane_that_is_empty_says_so(program, folder):
-    show(program, folder)
-    page = program.sweep
-    page.show_chart("budgets")
-    program.settle()
-    for view in (page.cell, page.reached, page.budgets):
-        assert view._notice is not None
-
-
-def test_every_pane_has_its_page(app):
-    page = SweepPage()
-    topics = [view.topic for view in page.views]
-    page.deleteLater()
-    assert len(set(topics)) == 5 and all(find(topic) for topic in (*topics, "export"))

@@ -25,16 +25,7 @@ from tests.making import byte_prompt, make_capture
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
 
-@pytest.fixture(autouse=True)
-def dressed(app):
-    return app
-
-
-@pytest.fixture
-def session(capture, facts):
-    session = session_of(capture)
-    session.put(facts=dict(facts))
-    return session
+pytestmark = pytest.mark.usefixtures("app")
 
 
 def row_of(capture, head, query):
@@ -75,7 +66,7 @@ def test_pixels_of_several_cells_say_so(session):
         assert any(":" in one[0] for one in view.as_table()[1:])
 
 
-def test_a_band_gives_queries_and_keys_of_the_whole_map():
+def test_the_table_of_a_band_has_queries_and_keys_of_the_whole_map():
     capture = make_capture("The sand had run down.", windowed=True)
     down = next(one for one in capture.spec.layers if one.role == "down")
     session = session_of(capture, down.index, down.heads[0], None)
@@ -114,9 +105,8 @@ def test_follow_gives_a_row_for_each_stage(session):
         assert len(rows) == len(looks) + 1 and rows[-1][1] == "All levels"
         assert all(len(one) == len(heads) for one in rows)
         for row, look in zip(rows, looks, strict=False):
-            assert [float(one) for one in row[6 : 6 + 2 * len(look.top) : 2]] == [
-                weight for _, weight in look.top
-            ]
+            weights = [float(one) for one in row[6 : 6 + 2 * len(look.top) : 2]]
+            assert weights == [weight for _, weight in look.top]
         assert view.as_text() == view.trail.story.trace.sentence
 
 
@@ -138,13 +128,11 @@ def test_the_docks_give_what_they_list(session):
         assert len(table) - 1 == len(session.facts[HeadId(12, 5)].metrics)
         assert table[1][0] == "Focus (max)" and "of 54" in table[1][2]
     with showing(LooksPanel, session, 304, 400) as view:
-        assert [float(one[2]) for one in view.as_table()[1:]] == [
-            one.weight for one in view.keys.keys
-        ]
+        weights = [float(one[2]) for one in view.as_table()[1:]]
+        assert weights == [one.weight for one in view.keys.keys]
     with showing(WorthPanel, session, 304, 400) as view:
-        assert [one[0] for one in view.as_table()[1:]] == [
-            str(one.head) for one in view.rows if not one.isHidden()
-        ]
+        heads = [one[0] for one in view.as_table()[1:]]
+        assert heads == [str(one.head) for one in view.rows if not one.isHidden()]
     with showing(DisplayPanel, session, 304, 200) as view:
         assert dict(view.as_table())["Scale"] == "Square root"
     with showing(TextsPanel, session, 304, 200) as view:
@@ -154,7 +142,7 @@ def test_the_docks_give_what_they_list(session):
         assert view.as_table()[1][:2] == ["Capturing a text", "running"]
 
 
-def test_what_is_empty_offers_what_to_do_next():
+def test_empty_views_offer_the_next_step():
     for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, LooksPanel, TextsPanel,
                  WorthPanel):  # fmt: skip
         with showing(kind, Session(), 704, 400) as view:
@@ -182,7 +170,7 @@ def test_shift_and_arrows_take_more_queries_of_a_text(session, until):
         assert session.selection.query == 61
 
 
-def test_the_keys_that_are_looked_at_are_walked_and_chosen(session):
+def test_the_top_keys_are_walked_and_chosen_by_keys(session):
     with showing(LooksPanel, session, 304, 400) as view:
         for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
             QTest.keyClick(view.keys, key)
@@ -212,7 +200,7 @@ def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
         assert view.count.text() == "Each line: all 54 self-attention heads"
 
 
-# --- the list of keys that the looks Neurons and Attribution share --------------------------------
+# --- the list of keys -----------------------------------------------------------------------------
 
 
 class Plain(KeyList):

@@ -15,10 +15,8 @@ from hgviz import tasks
 from hgviz.analysis.texts import place
 from hgviz.core import HgvizError, Item, Selection, Step, finish
 from hgviz.gui import sources
-from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.jobs import GOING
 from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
-from tests.gui.screen import shown
+from tests.gui.screen import busy, errors, shown
 from tests.making import make_capture, stranger
 
 LABELS = ("negative", "positive")
@@ -59,12 +57,10 @@ def corpus(program, many, monkeypatch):
     return program
 
 
-def busy(program):
-    return any(one.state in GOING for one in program.session.work)
-
-
-def errors(program):
-    return [one.error for one in program.frame.findChildren(ErrorDialog) if not one.isHidden()]
+@pytest.fixture
+def panel(app, many):
+    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
+        yield panel
 
 
 # --- searching ------------------------------------------------------------------------------------
@@ -90,52 +86,43 @@ def errors(program):
         ("label:", list(range(300))),
     ],
 )
-def test_texts_are_found_by_words_and_labels(app, many, query, found):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        panel.field.setText(query)
-        assert panel.model.shown == found
+def test_texts_are_found_by_words_and_labels(panel, query, found):
+    panel.field.setText(query)
+    assert panel.model.shown == found
 
 
-def test_a_label_that_is_whole_is_not_the_beginning_of_others():
+def test_a_whole_label_is_not_the_beginning_of_others():
     folded = [("a", "1"), ("b", "10"), ("c", "")]
     assert Search.of("label:1").among(folded) == [0]
     assert Search.of("label:10").among(folded) == [1]
 
 
-def test_the_panel_counts_what_it_found(app, many):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        assert panel.count.full == "300 texts"
-        panel.field.setText("evening 29 was")
-        assert panel.count.full == "1 of 300 texts"
-        assert panel.list.accessibleName() == "Texts: 1 of 300 texts"
-
-
-def test_nothing_found_says_so_and_offers_to_clear(app, many):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        panel.field.setText("xyzzy <b>")
-        assert panel.none.full == "No text has “xyzzy <b>”"
-        assert panel.clear.isVisible() and not panel.list.isVisible()
-        panel.clear.click()
-        assert panel.list.isVisible() and panel.field.text() == ""
-        assert panel.model.rowCount() == 300
+def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel):
+    assert panel.count.full == "300 texts"
+    panel.field.setText("evening 29 was")
+    assert panel.count.full == "1 of 300 texts"
+    assert panel.list.accessibleName() == "Texts: 1 of 300 texts"
+    panel.field.setText("xyzzy <b>")
+    assert panel.none.full == "No text has “xyzzy <b>”"
+    assert panel.clear.isVisible() and not panel.list.isVisible()
+    panel.clear.click()
+    assert panel.list.isVisible() and panel.field.text() == ""
+    assert panel.model.rowCount() == 300
 
 
 # --- the rows -------------------------------------------------------------------------------------
 
 
-def test_a_row_says_its_text_plainly_and_marks_what_was_found(app, many):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        row = panel.model.index(3).data(Qt.ItemDataRole.UserRole)
-        assert (row.place, row.text, row.open) == (4, "Ein Café, sehr GUT und teuer", False)
-        assert panel.model.index(1).data(Qt.ItemDataRole.UserRole).open
-        assert (
-            panel.model.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
-        )
-        tip = panel.model.index(4).data(Qt.ItemDataRole.ToolTipRole)
-        assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in tip and "--item 4" in tip
-        panel.field.setText("was long")
-        row = panel.model.index(2).data(Qt.ItemDataRole.UserRole)
-        assert row.text[slice(*row.found)] == "was long"
+def test_a_row_says_its_text_plainly_and_marks_what_was_found(panel):
+    row = panel.model.index(3).data(Qt.ItemDataRole.UserRole)
+    assert (row.place, row.text, row.open) == (4, "Ein Café, sehr GUT und teuer", False)
+    assert panel.model.index(1).data(Qt.ItemDataRole.UserRole).open
+    assert panel.model.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
+    tip = panel.model.index(4).data(Qt.ItemDataRole.ToolTipRole)
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in tip and "--item 4" in tip
+    panel.field.setText("was long")
+    row = panel.model.index(2).data(Qt.ItemDataRole.UserRole)
+    assert row.text[slice(*row.found)] == "was long"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "‮evil", "a" * 100_000, "\x00\x07", "ﬁ" * 300, "İ" * 40])
@@ -155,14 +142,13 @@ def test_a_hundred_thousand_texts_make_no_widget_each(app):
         assert panel.model.shown == [99_999]
 
 
-def test_rows_are_of_two_lines_where_the_panel_is_narrow(app, many):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        assert panel.list.visualRect(panel.model.index(0)).height() == HIGH_ROW
-        assert not panel.unit.isVisible()
-        panel.resize(700, 200)
-        QApplication.processEvents()
-        assert panel.list.visualRect(panel.model.index(0)).height() == ROW
-        assert panel.unit.isVisible() and panel.unit.text() == "letters"
+def test_rows_are_of_two_lines_where_the_panel_is_narrow(panel):
+    assert panel.list.visualRect(panel.model.index(0)).height() == HIGH_ROW
+    assert not panel.unit.isVisible()
+    panel.resize(700, 200)
+    QApplication.processEvents()
+    assert panel.list.visualRect(panel.model.index(0)).height() == ROW
+    assert panel.unit.isVisible() and panel.unit.text() == "letters"
 
 
 # --- in the window --------------------------------------------------------------------------------
@@ -234,14 +220,14 @@ def test_escape_clears_the_search(corpus):
     assert panel.field.text() == "" and panel.model.rowCount() == 300
 
 
-def test_of_texts_asked_for_quickly_the_newest_is_shown(corpus, until):
+def test_the_newest_of_several_requested_texts_is_shown(corpus, until):
     for number in (5, 6, 7, 8):
         corpus.commands.open_item(number)
     until(lambda: not busy(corpus))
     assert corpus.session.capture.item == 8
 
 
-def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkeypatch, until):
+def test_a_text_that_cannot_be_read_leaves_the_old_one(corpus, monkeypatch, until):
     def broken(path, item=0):
         yield Step(0, 1)
         raise HgvizError("text 7 is damaged", "its bytes changed", "Capture it again")
@@ -254,24 +240,20 @@ def test_a_text_that_cannot_be_read_is_said_and_the_old_one_stays(corpus, monkey
     assert corpus.session.capture is before
 
 
+@pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("size", [(1600, 1000), (1100, 960), (1100, 700)])
-def test_finding_a_text_shows_the_panel_in_every_window(corpus, size):
+def test_finding_a_text_shows_the_panel_in_every_window(corpus, size, hidden):
     corpus.frame.resize(*size)
     QApplication.processEvents()
+    if hidden:
+        corpus.commands.run("docks")
+        assert corpus.inspect.side == "hidden"
     corpus.commands.run("find_text")
     QApplication.processEvents()
     assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
 
 
-def test_finding_a_text_shows_docks_that_are_hidden(corpus):
-    corpus.commands.run("docks")
-    assert corpus.inspect.side == "hidden"
-    corpus.commands.run("find_text")
-    QApplication.processEvents()
-    assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
-
-
-def test_one_text_that_is_saved_leaves_the_others_where_they_are(corpus, until, tmp_path):
+def test_saving_one_text_leaves_the_corpus_open(corpus, until, tmp_path):
     session, path = corpus.session, tmp_path / "one.h5"
     corpus.commands._save(session.capture, str(path))
     until(lambda: "Saved" in corpus.frame.chosen_words.full and path.exists())
@@ -345,27 +327,7 @@ def test_stop_opens_what_is_done(ready, until, tmp_path, began):
     assert not errors(ready)
 
 
-def test_a_file_that_holds_no_texts_is_said_and_nothing_is_lost(ready, monkeypatch, until):
-    def refused(*_, **__):
-        yield Step(0, 1)
-        raise HgvizError("in.tsv holds no texts", "it is empty", "Choose a file of texts")
-
-    monkeypatch.setattr(tasks, "capture_corpus", refused)
-    before = ready.session.capture
-    ready.commands.prompting.capture_corpus("in.tsv", "out.h5")
-    until(lambda: errors(ready))
-    assert errors(ready)[0].what == "in.tsv holds no texts"
-    assert ready.session.capture is before and not ready.paths
-
-
 # --- with the model itself ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def with_model(program, checkpoint, until):
-    program.commands.open_path(str(checkpoint))
-    until(lambda: program.session.capture is not None and not busy(program))
-    return program
 
 
 @pytest.fixture
@@ -415,7 +377,7 @@ def held(task, after, go):
                 yield step
 
 
-def test_what_was_captured_before_stop_can_be_opened_and_gone_on_with(
+def test_a_stopped_capture_of_texts_opens_and_can_be_resumed(
     with_model, reviews, until, tmp_path, monkeypatch
 ):
     session, out = with_model.session, tmp_path / "out.h5"
@@ -448,10 +410,10 @@ def test_a_file_without_texts_is_refused_in_words(with_model, until, tmp_path, c
     assert not (tmp_path / "out.h5").exists()
 
 
-# --- what a stranger wrote for text and tokens is plain text in the window, however long it is ----
+# --- texts of strangers ---------------------------------------------------------------------------
 
 
-def test_markup_controls_and_millions_of_characters_are_plain_text(program):
+def test_markup_and_controls_in_a_text_are_shown_as_plain_short_text(program):
     capture = stranger(make_capture("abcdefghij" * 4, (1, 2), 2))
     found = finish(sources.measure(capture))
     program.session.put(capture=capture, facts=found.facts)

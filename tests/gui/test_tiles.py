@@ -1,8 +1,7 @@
-"""Putting a picture together from the pieces of a map."""
+"""Tiles: a picture put together from the pieces of a map, which threads read."""
 
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,14 +29,14 @@ def whole(source, view):
     return tiles.compose(cache, source, view)
 
 
-def fill(cache, keys):
-    for part in cache.parts(keys):
+def fill(cache, keys, view=None):
+    """Read tiles; of a view only what is on screen."""
+    for part in cache.parts(keys, view):
         cache.read(part)
 
 
 def fill_screen(cache, source, view):
-    for part in cache.parts(cache.lacking(source, view), view):
-        cache.read(part)
+    fill(cache, cache.lacking(source, view), view)
 
 
 def random_map(size, causal=True, seed=0):
@@ -93,14 +92,14 @@ def test_a_part_shows_the_same_values_as_the_whole():
     assert part[row, column] == array[rows, across[column] : across[column + 1]].max()
 
 
-def test_what_the_query_cannot_see_is_not_read():
+def test_tiles_that_the_query_cannot_see_are_not_read():
     source = source_of(random_map(1024))
     view = Viewport.fitted((1024, 1024), (1100, 1100))
     keys = Tiles().lacking(source, view)
     assert {(key.i, key.j) for key in keys} == {(i, j) for i in range(4) for j in range(i + 1)}
 
 
-def test_unseen_is_where_the_rule_says_so():
+def test_unseen_cells_are_those_of_the_rule():
     rule = Rule(1.0, ("softmax",), (None,), stride_q=2, stride_k=1, causal=True)
     source = Source(DenseMap(np.ones((1, 10, 20), np.float32), (0,), False), 0, rule)
     view = Viewport.fitted((10, 20), (100, 200))
@@ -195,14 +194,12 @@ def kept():
     return Source(layer, 0, rule, bare.fold(found.cells, 3))
 
 
-def at_scale(scale, start=3000):
-    view = Viewport.fitted((8192, 8192), (200, 300))
-    down, across = (one.at(scale, 0).moved_to(round(start * scale)) for one in (
-        view.down, view.across))  # fmt: skip
-    return replace(view, down=down, across=across)
+def at_scale(scale):
+    """A part of that map at so many pixels to a cell."""
+    return at_place(scale, 3000, 3000, (8192, 8192))
 
 
-def test_what_is_stored_is_shown_first_and_close_to_what_comes(kept):
+def test_stored_levels_are_shown_first_and_are_close_to_the_exact_ones(kept):
     view, cache = at_scale(1 / 20), Tiles()
     keys = tiles.wanted(kept, view)
     for part in cache.sketches(keys):
@@ -300,7 +297,7 @@ def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, cau
         assert np.array_equal(tiles.compose(cache, source, view), whole(source, view))
 
 
-def test_what_was_left_of_a_tile_is_lacking_when_it_comes_on_screen():
+def test_the_rest_of_a_tile_is_read_when_it_comes_on_screen():
     source, cache = Source(Counting(), 0, FREE), Tiles()
     view = at_place(1 / 2, 0, 0)
     below = at_place(1 / 2, 300, 0)
@@ -324,16 +321,14 @@ def test_the_cache_is_bounded_for_all_sources_together():
 
 def test_the_ring_around_a_view_is_what_lies_next_to_it():
     source = source_of(random_map(2048, causal=False), FREE)
-    view = Viewport.fitted((2048, 2048), (200, 200)).zoomed(60, 0, 0)
-    view = replace(view, down=view.down.at(1.0, 0).moved_to(600), across=view.across.at(
-        1.0, 0).moved_to(600))  # fmt: skip
+    view = at_place(1, 600, 600, (2048, 2048))
     here = {(key.i, key.j) for key in tiles.wanted(source, view)}
     around = {(key.i, key.j) for key in tiles.around(source, view)}
     assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
     assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
 
 
-# --- reading tiles in threads: what comes first, what is never read, and the end ------------------
+# --- reading in threads ---------------------------------------------------------------------------
 
 
 class Slow:
@@ -357,12 +352,24 @@ def slow():
 
 
 @pytest.fixture
-def readers():
-    cache, came, wrong = Tiles(), [], []
-    one = Readers(cache, lambda call: call(), came.extend, wrong.append, count=1)
-    one.came, one.wrong = came, wrong
-    yield one
-    one.close()
+def many_readers():
+    """Make readers with so many threads: what came and went wrong is in .came and .wrong."""
+    every = []
+
+    def make(count, post=lambda call: call()):
+        cache, came, wrong = Tiles(), [], []
+        every.append(Readers(cache, post, came.extend, wrong.append, count=count))
+        every[-1].came, every[-1].wrong = came, wrong
+        return every[-1]
+
+    yield make
+    for readers in every:
+        readers.close()
+
+
+@pytest.fixture
+def readers(many_readers):
+    return many_readers(1)
 
 
 def keys_of(slow, row):
@@ -377,7 +384,7 @@ def until(condition):
         time.sleep(0.002)
 
 
-def test_what_was_asked_for_last_comes_first_and_what_nobody_wants_is_not_read(readers, slow):
+def test_the_newest_request_is_read_first_and_stale_ones_not_at_all(readers, slow):
     readers.want(readers.tiles.parts(keys_of(slow, 0)))
     assert slow.begun.wait(60)
     readers.want(readers.tiles.parts(keys_of(slow, 1)))
@@ -387,36 +394,33 @@ def test_what_was_asked_for_last_comes_first_and_what_nobody_wants_is_not_read(r
     assert slow.asked == [(0, 0), *((5, column) for column in range(8))]
 
 
-def test_a_part_that_is_being_read_is_not_read_twice(slow):
-    cache, came = Tiles(), []
-    both = Readers(cache, lambda call: call(), came.extend, print, count=2)
+def test_a_part_that_is_being_read_is_not_read_twice(many_readers, slow):
+    both = many_readers(2)
     keys = keys_of(slow, 0)[:1]
-    both.want(cache.parts(keys))
+    both.want(both.tiles.parts(keys))
     assert slow.begun.wait(60)
-    both.want(cache.parts(keys))
+    both.want(both.tiles.parts(keys))
     slow.go.set()
-    until(lambda: came)
+    until(lambda: both.came)
     both.close()
     assert slow.asked == [(0, 0)]
 
 
-def test_what_is_stored_waits_for_no_product_and_a_core_is_left_but_in_a_hurry(slow):
-    cache, came = Tiles(), []
-    both = Readers(cache, lambda call: call(), came.extend, print, count=2)
+def test_stored_tiles_come_first_and_only_a_hurry_takes_every_thread(many_readers, slow):
+    both = many_readers(2)
     keys = keys_of(slow, 0)
-    both.want(cache.parts(keys))
+    both.want(both.tiles.parts(keys))
     assert slow.begun.wait(60)
-    both.want(cache.parts(keys), stored=iter([Part(keys[5])]))
-    until(lambda: came == [Part(keys[5])])
+    both.want(both.tiles.parts(keys), stored=iter([Part(keys[5])]))
+    until(lambda: both.came == [Part(keys[5])])
     assert slow.asked == [(0, 0)]
-    both.want(cache.parts(keys), hurry=True)
+    both.want(both.tiles.parts(keys), hurry=True)
     until(lambda: len(slow.asked) == 2)
     slow.go.set()
-    until(lambda: len(came) == 9)
-    both.close()
+    until(lambda: len(both.came) == 9)
 
 
-def test_nothing_is_said_and_no_thread_stays_after_closing(readers, slow):
+def test_closed_readers_report_nothing_and_leave_no_thread(readers, slow):
     readers.want(readers.tiles.parts(keys_of(slow, 0)))
     assert slow.begun.wait(60)
     threading.Timer(0.05, slow.go.set).start()
@@ -427,16 +431,15 @@ def test_nothing_is_said_and_no_thread_stays_after_closing(readers, slow):
     assert len(slow.asked) == 1
 
 
-def test_parts_that_come_faster_than_they_are_heard_come_together(slow):
-    cache, calls, came = Tiles(), [], []
-    one = Readers(cache, calls.append, came.append, print, count=1)
+def test_parts_that_come_faster_than_they_are_heard_come_together(many_readers, slow):
+    calls = []
+    one = many_readers(1, calls.append)
     slow.go.set()
-    one.want(cache.parts(keys_of(slow, 0)))
-    until(lambda: len(slow.asked) == 8 and len(cache) == 8 and len(one._unheard) == 8)
+    one.want(one.tiles.parts(keys_of(slow, 0)))
+    until(lambda: len(slow.asked) == 8 and len(one.tiles) == 8 and len(one._unheard) == 8)
     assert len(calls) == 1
     calls[0]()
-    assert [part.key.j for part in came[0]] == list(range(8))
-    one.close()
+    assert [part.key.j for part in one.came] == list(range(8))
 
 
 def test_a_map_that_cannot_be_read_says_so_once(readers):
@@ -450,7 +453,7 @@ def test_a_map_that_cannot_be_read_says_so_once(readers):
     assert [str(one) for one in readers.wrong] == ["damaged"]
 
 
-def test_an_order_that_cannot_be_worked_out_is_said_and_the_next_one_is_read(readers, slow):
+def test_a_request_that_raises_is_reported_and_the_next_one_is_read(readers, slow):
     def broken():
         raise ValueError("no such tile")
         yield
@@ -463,7 +466,7 @@ def test_an_order_that_cannot_be_worked_out_is_said_and_the_next_one_is_read(rea
     assert [str(one) for one in readers.wrong] == ["no such tile"]
 
 
-def test_what_threads_read_is_what_is_read_at_once():
+def test_threads_read_the_same_cells_as_one_read(many_readers):
     random = np.random.default_rng(0)
 
     class Random(Slow):
@@ -474,15 +477,13 @@ def test_what_threads_read_is_what_is_read_at_once():
 
     source = Source(Random(), 0, FREE)
     keys = wanted(source, Viewport.fitted((2048, 2048), (2048, 2048)))
-    cache, came = Tiles(), []
-    many = Readers(cache, lambda call: call(), came.extend, print, count=4)
-    many.want(cache.parts(keys))
-    until(lambda: len(came) == 64)
-    many.close()
+    many = many_readers(4)
+    many.want(many.tiles.parts(keys))
+    until(lambda: len(many.came) == 64)
     for key in keys:
         (top, bottom), (left, right) = key.ranges
-        assert np.array_equal(cache.get(key).values, Random.weights[top:bottom, left:right])
-        assert cache.get(key).whole
+        assert np.array_equal(many.tiles.get(key).values, Random.weights[top:bottom, left:right])
+        assert many.tiles.get(key).whole
 
 
 def test_a_part_of_a_coarse_tile_is_read_alone(readers, slow):

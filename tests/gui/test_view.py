@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import Step
-from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import View
 from hgviz.gui.widgets import label
 from hgviz.session import Session, Work
+from tests.gui.screen import showing
 
 
 class Slow(View):
@@ -44,18 +44,13 @@ class Slow(View):
 
 @pytest.fixture
 def slow(app):
-    lanes, session, view = Lanes(), Session(), Slow()
-    view.resize(500, 300)
-    view.bind(session, lanes)
-    view.show()
-    yield view
-    view.unbind()
-    lanes.close()
-    view.close()
-    view.deleteLater()
+    """A slow view that was shown a moment ago."""
+    with showing(Slow, Session(), 500, 300, visible=False) as view:
+        view.show()
+        yield view
 
 
-def test_work_is_stopped_and_goes_on(slow, until):
+def test_work_that_is_stopped_can_be_resumed(slow, until):
     until(lambda: slow._busy.told.isVisible())
     assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
     QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
@@ -68,7 +63,7 @@ def test_work_is_stopped_and_goes_on(slow, until):
     assert slow.asked_for == 2
 
 
-def test_work_that_says_nothing_can_be_stopped_too(slow, until):
+def test_work_that_drew_nothing_yet_can_be_stopped(slow, until):
     slow.go = 0
     slow.refresh()
     until(lambda: slow._busy.told.isVisible())
@@ -76,7 +71,7 @@ def test_work_that_says_nothing_can_be_stopped_too(slow, until):
     assert "nothing is drawn yet" in slow._busy._words.full
 
 
-def test_short_work_shows_nothing(slow, until):
+def test_short_work_shows_no_bar(slow, until):
     slow.go = 4
     until(lambda: slow.seen == "abcd")
     assert slow._busy.told.isHidden()
@@ -104,22 +99,17 @@ class Late(View):
         self.pairs.append((result, self.session.beside))
 
 
-def test_what_was_read_of_one_capture_is_not_drawn_beside_another(app, until):
-    lanes, session, view = Lanes(), Session(), Late()
-    first, then = object(), object()
+def test_the_answer_about_an_old_b_is_not_drawn_beside_the_new_one(app, until):
+    session, first, then = Session(), object(), object()
     session.put(beside=first)
-    view.bind(session, lanes)
-    view.show()
-    view._ask()
-    assert view.reading.wait(5)
-    time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
-    session.put(beside=then)
-    until(lambda: view.pairs)
-    assert view.pairs == [(then, then)]
-    view.unbind()
-    lanes.close()
-    view.close()
-    view.deleteLater()
+    with showing(Late, session, visible=False) as view:
+        view.show()
+        view._ask()
+        assert view.reading.wait(5)
+        time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
+        session.put(beside=then)
+        until(lambda: view.pairs)
+        assert view.pairs == [(then, then)]
 
 
 class Patient(View):
@@ -140,27 +130,20 @@ class Patient(View):
         pass
 
 
-def test_what_is_measured_within_a_second_is_not_said_to_be_missing(app, until):
-    lanes, session, view = Lanes(), Session(), Patient()
+def test_a_pane_waits_a_second_before_it_says_that_something_is_missing(app, until):
+    session = Session()
     session.put(work=(Work("measure", "Measuring heads", state="running"),))
-    view._patience.setInterval(200)
-    view.bind(session, lanes)
-    view.show()
-    until(lambda: view._patience.isActive())
-    assert not view.drawn and view._notice is None
-    session.put(facts={"head": "what it does"})
-    until(lambda: view.drawn)
-    assert view._notice is None and not view._patience.isActive()
-    session.put(facts={})
-    until(lambda: view._notice is not None)
-    assert view._notice.isVisible()
-    view.unbind()
-    lanes.close()
-    view.close()
-    view.deleteLater()
-
-
-# --- a view that nobody sees keeps no lane busy ---------------------------------------------------
+    with showing(Patient, session, visible=False) as view:
+        view._patience.setInterval(200)
+        view.show()
+        until(lambda: view._patience.isActive())
+        assert not view.drawn and view._notice is None
+        session.put(facts={"head": "what it does"})
+        until(lambda: view.drawn)
+        assert view._notice is None and not view._patience.isActive()
+        session.put(facts={})
+        until(lambda: view._notice is not None)
+        assert view._notice.isVisible()
 
 
 class Endless(View):
@@ -178,16 +161,15 @@ class Endless(View):
         raise AssertionError("it never comes to an end")
 
 
-def test_what_a_hidden_view_works_on_is_dropped_once_it_is_of_what_was(app, until):
-    session, lanes, view = Session(), Lanes(), Endless()
-    view.bind(session, lanes)
-    view.show()
-    until(lambda: lanes.facts.jobs)
-    view.hide()
-    assert lanes.facts.jobs  # leaving for a moment loses nothing
-    session.put(text="another")
-    until(lambda: not lanes.facts.jobs)
-    view.show()
-    until(lambda: lanes.facts.jobs)
-    view.unbind()
-    lanes.close()
+def test_the_work_of_a_hidden_view_is_dropped_once_its_question_is_stale(app, until):
+    session = Session()
+    with showing(Endless, session, visible=False) as view:
+        view.show()
+        facts = view._lanes.facts
+        until(lambda: facts.jobs)
+        view.hide()
+        assert facts.jobs  # leaving for a moment loses nothing
+        session.put(text="another")
+        until(lambda: not facts.jobs)
+        view.show()
+        until(lambda: facts.jobs)

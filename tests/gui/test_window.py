@@ -4,16 +4,19 @@ import ast
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QKeySequence
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
 
 import hgviz
+from hgviz import settings
 from hgviz.core import HeadId, Selection
+from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
+from hgviz.gui.app import place
 from hgviz.gui.export import ExportDialog
-from hgviz.gui.window import LETTERS, keys_of, lettered
+from hgviz.gui.window import LETTERS, Chooser, Window, keys_of, lettered
 
 
 def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):
@@ -31,20 +34,22 @@ def test_every_action_is_in_a_menu_and_has_a_command(program):
     words = [menu.text() for menu in program.frame.menuBar().actions()]
     assert [one.replace("&", "") for one in words] == list(MENUS)
     assert len({one[one.index("&") + 1] for one in words}) == len(MENUS)
+    assert lettered("Heads", "D") == "Hea&ds"
 
 
-def test_what_cannot_be_done_is_off_and_says_why(program):
-    actions = program.frame.actions_by_name
-    assert not actions["save"].isEnabled()
-    assert "capture" in actions["save"].toolTip()
-    assert actions["open"].isEnabled()
-
-
-def test_a_capture_turns_its_actions_on(opened):
-    actions = opened.frame.actions_by_name
-    assert actions["save"].isEnabled() and actions["next_head"].isEnabled()
+def test_an_action_that_cannot_be_done_is_off_and_says_why(opened):
+    actions, session = opened.frame.actions_by_name, opened.session
+    facts = session.facts
+    assert all(actions[name].isEnabled() for name in ("open", "save", "next_head", "table"))
     assert not actions["capture"].isEnabled()  # there is no checkpoint beside it
     assert "checkpoint" in actions["capture"].toolTip()
+    session.put(facts={})
+    assert not actions["table"].isEnabled()
+    session.put(facts=facts)
+    assert actions["table"].isEnabled()
+    session.put(capture=None)
+    assert not actions["save"].isEnabled() and "capture" in actions["save"].toolTip()
+    assert actions["open"].isEnabled()
 
 
 # those that close the window, and that which asks the desktop for another
@@ -120,9 +125,6 @@ def test_f6_walks_all_panes_and_comes_round(opened):
 
 
 def test_the_theme_is_switched_and_kept(opened):
-    from hgviz import settings
-    from hgviz.gui import theme
-
     before = opened.frame.grab().toImage()
     opened.commands.run("theme")
     opened.settle()
@@ -144,7 +146,7 @@ def test_nothing_open_shows_the_empty_page(program):
 @pytest.mark.parametrize(
     ("size", "tabbed"), [((1600, 1000), False), ((1279, 800), True), ((1100, 700), True)]
 )
-def test_the_panes_make_room(opened, size, tabbed):
+def test_the_docks_become_tabs_in_a_narrow_window(opened, size, tabbed):
     opened.frame.resize(*size)
     QApplication.processEvents()
     opened.settle()
@@ -159,37 +161,6 @@ def test_the_panes_make_room(opened, size, tabbed):
             assert opened.frame.rect().contains(corner), view.title
 
 
-def test_a_dock_is_the_same_after_it_was_a_tab(opened):
-    head = next(one for one in opened.inspect.panels if one.title == "This head")
-    opened.frame.resize(1000, 700)
-    QApplication.processEvents()
-    opened.frame.resize(1600, 1000)
-    QApplication.processEvents()
-    assert head.isVisible()
-    assert opened.inspect.column.isAncestorOf(head)
-
-
-def test_what_is_dropped_is_opened(program, until, tmp_path, capture):
-    from hgviz.store import write_capture
-
-    path = tmp_path / "dropped.h5"
-    write_capture(path, capture)
-    data = QMimeData()
-    data.setUrls([QUrl.fromLocalFile(str(path))])
-    program.frame.dropEvent(
-        QDropEvent(
-            QPointF(50, 50),
-            Qt.DropAction.CopyAction,
-            data,
-            Qt.MouseButton.LeftButton,
-            Qt.KeyboardModifier.NoModifier,
-        )
-    )
-    until(lambda: program.session.capture is not None)
-    assert program.session.capture.prompt.text == capture.prompt.text
-    assert program.session.facts
-
-
 def test_the_status_bar_says_the_selection_in_words(opened):
     opened.session.put(selection=Selection(0, 0, 20, 10))
     opened.settle()
@@ -201,7 +172,7 @@ def test_the_status_bar_says_the_selection_in_words(opened):
     assert opened.frame.made_words.full.endswith("CPU, float32")
 
 
-def test_what_somebody_is_told_stays_a_while_and_goes_with_the_pointer(opened, qtbot):
+def test_a_message_of_the_status_bar_stays_a_while_or_until_the_pointer_moves(opened, qtbot):
     words, session = opened.frame.chosen_words, opened.session
     opened.commands.say("Saved it")
     session.put(selection=Selection(0, 0, 20, 10))
@@ -228,29 +199,15 @@ def test_full_screen_gives_back_the_window_as_it_was(opened):
         assert opened.frame.windowState() == state
 
 
-def test_what_heads_do_is_an_action_as_soon_as_they_are_measured(opened):
-    session, facts = opened.session, opened.session.facts
-    action = opened.frame.actions_by_name["table"]
-    session.put(facts={})
-    assert not action.isEnabled()
-    session.put(facts=facts)
-    assert action.isEnabled()
-
-
 def test_the_menu_of_a_head_exports_its_map(opened):
     menu = opened.inspect.hourglass.menu(HeadId(0, 1))
     next(one for one in menu.actions() if one.text() == "Export map…").trigger()
     (dialog,) = opened.frame.findChildren(ExportDialog)
     assert dialog.choices.kind.currentData() == "map"
     assert dialog.choices.spec.selection.head_id == HeadId(0, 1)
-    dialog.finish()
 
 
 def test_the_window_opens_where_it_was(program):
-    from hgviz import settings
-    from hgviz.gui.app import place
-    from hgviz.gui.window import Window
-
     program.frame.resize(1100, 720)  # the off-screen screen is no wider
     QApplication.processEvents()
     program.close()
@@ -260,19 +217,21 @@ def test_the_window_opens_where_it_was(program):
     other.deleteLater()
 
 
-def test_the_docks_fill_their_column_again_after_a_narrow_window(opened):
+def test_the_docks_are_the_same_and_fill_their_column_after_a_narrow_window(opened):
+    head = next(one for one in opened.inspect.panels if one.title == "This head")
     column = opened.inspect.column
     for size in ((1100, 700), (1600, 1000), (1100, 960), (1600, 1000)):
         opened.frame.resize(*size)
         QApplication.processEvents()
         opened.settle()
+    assert head.isVisible() and column.isAncestorOf(head)
     for section in column.sections.values():
         if section.isVisible() and section.panel.isVisible():
             assert section.panel.geometry().top() == section.head.height()
             assert section.panel.width() == section.width() == column.viewport().width()
 
 
-# --- every action has keys of its own, which nobody else takes ------------------------------------
+# --- keys -----------------------------------------------------------------------------------------
 
 PLAIN = {"Shift", ""}
 STEPPING = set("SFHJKLUDXBTC") | {"Shift+S", "Shift+X", "Right", "Left", "Down", "Up"}
@@ -290,12 +249,18 @@ TAKEN = {
 
 
 def own(one):
+    """The keys of an action, "" for one that Qt does not know."""
     return [QKeySequence(key).toString() for key in one.keys]
 
 
-def test_every_action_has_a_key_that_is_one():
-    assert not [one.name for one in ACTIONS if not one.keys]
-    assert all(key for one in ACTIONS for key in own(one))
+def test_every_action_has_a_valid_key_and_plain_keys_only_step():
+    """Letters alone act outside of text fields only, so few things have one."""
+    for action in ACTIONS:
+        assert own(action) and all(own(action)), action.name
+        for key in own(action):
+            held, _, last = key.rpartition("+")
+            function = last[0] == "F" and last[1:].isdigit()
+            assert held not in PLAIN or function or key in STEPPING, action.name
 
 
 def test_no_two_actions_share_a_key_nor_what_the_platform_adds(app):
@@ -311,29 +276,19 @@ def test_no_action_takes_what_desktops_text_fields_or_menus_have():
         assert not taken & set(own(one)), one.name
 
 
-@pytest.mark.parametrize("one", ACTIONS, ids=lambda one: one.name)
-def test_plain_keys_only_step(one):
-    """Letters alone act outside of text fields only, so few things have one."""
-    for key in own(one):
-        held, _, last = key.rpartition("+")
-        function = last[0] == "F" and last[1:].isdigit()
-        assert held not in PLAIN or function or key in STEPPING
-
-
-def shortcuts_of_views():
-    """Sequences that a view gives its own actions: file and words."""
-    root = Path(hgviz.__file__).parent / "gui"
-    for path in sorted(root.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "QShortcut":
-                yield path.name
-
-
 def test_no_view_has_a_shortcut_of_the_whole_window():
     """What a view does by key it does while it has the keyboard: keyPressEvent, or one of a widget;
     LOCAL lists it."""
-    assert not list(shortcuts_of_views())
+    for path in (Path(hgviz.__file__).parent / "gui").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            assert getattr(getattr(node, "func", None), "id", "") != "QShortcut", path.name
 
 
-def test_a_menu_is_opened_by_a_letter():
-    assert lettered("Heads", "D") == "Hea&ds"
+def test_the_size_of_a_model_gives_way_to_its_name(app):
+    chooser = Chooser()
+    chooser.show_model("quadratic", "12 k", {}, "")
+    for wide, both in ((250, True), (110, False), (250, True)):
+        chooser.resize(wide, 34)
+        chooser._fit()
+        assert chooser.size_words.isVisibleTo(chooser) is both
+    chooser.deleteLater()

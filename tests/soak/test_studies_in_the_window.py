@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import finish
-from tests.gui.conftest import app, program, until  # noqa: F401 - fixtures
+from tests.gui.conftest import app, new_program, program, until  # noqa: F401 - fixtures
 from tests.soak.sweeps import TINY
 
 pytestmark = pytest.mark.soak
