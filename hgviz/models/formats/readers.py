@@ -165,7 +165,7 @@ def self_contained(path: Path) -> Path | None:
         return None
     with suppress(OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, KeyError):
         with zipfile.ZipFile(file) as archive:
-            name = next(one for one in archive.namelist() if one.endswith("/data.pkl"))
+            name = next((one for one in archive.namelist() if one.endswith("/data.pkl")), "")
             with archive.open(name) as pickle:
                 start = pickle.read(MOST_CONFIG)
         return file if all(one in start for one in PARTS) else None
