@@ -15,6 +15,7 @@ import pytest
 from hgviz import terminal
 from hgviz.core import Step
 from hgviz.errors import Stopped
+from hgviz.resources import resource
 from hgviz.terminal import stopped_by_signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
@@ -40,6 +41,8 @@ def start(tmp_path):
     """Start hgviz in a folder of its own, with signals that are ignored where it starts from."""
     (tmp_path / "text.txt").write_text(TEXT)
     (tmp_path / "plan.toml").write_text(LANGUAGE)
+    header, *rows = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
+    (tmp_path / "rows.tsv").write_text("\n".join([header, *rows * 10]), "utf-8")
     started = []
 
     def begin(*words: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
@@ -88,7 +91,8 @@ CAPTURE = ("capture", "sample/hourglass", "--text-file", "text.txt", "-o", "a.h5
 STUDY = ("--data", "sample/reviews.tsv", "-o", "a.h5", "--method", "shapley")
 TRAIN = ("train", "plan.toml", "-o", "out")
 PRUNE = ("prune", "sample/hourglass", "--off", "0.0", "--data", "text.txt", "-o", "out")
-COMPARE = ("compare", "sample/softmax", "sample/ymish", "--data", "sample/reviews.tsv")
+COMPARE = ("compare", "sample/softmax", "sample/ymish", "--data", "rows.tsv")
+GIVEN = {"text.txt", "plan.toml", "rows.tsv"}
 IGNORED = (signal.SIGINT, signal.SIGQUIT)  # by a shell, of what a script puts in the background
 
 
@@ -97,7 +101,7 @@ IGNORED = (signal.SIGINT, signal.SIGQUIT)  # by a shell, of what a script puts i
     [
         (CAPTURE, layers, signal.SIGINT, IGNORED, "a.h5.part", {"a.h5.part"}),
         (CAPTURE, layers, signal.SIGTERM, (), "a.h5.part", {"a.h5.part"}),
-        (CAPTURE, computes, signal.SIGHUP, (), "", None),
+        (CAPTURE, layers, signal.SIGHUP, (), "a.h5.part", {"a.h5.part"}),
         (("importance", "sample/softmax", *STUDY), computes, signal.SIGTERM, (), "", None),
         (TRAIN, partial(there, "out/state.pt"), signal.SIGTERM, IGNORED, "out", {"out"}),
         (PRUNE, partial(there, ".out.new"), signal.SIGTERM, (), "Nothing was left in out", set()),
@@ -115,10 +119,10 @@ def test_a_command_stops_says_what_is_kept_and_ends_as_shells_expect(
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number, said
-    assert said.startswith("Stopped.") and said.count("\n") == 1 and kept in said
+    last = said.splitlines()[-1]  # on a slow machine lines before it tell how far it is
+    assert last.startswith("Stopped.") and kept in last and "Traceback" not in said
     if left is not None:
-        names = {one.name for one in tmp_path.iterdir()} - {"text.txt", "plan.toml"}
-        assert names == left
+        assert {one.name for one in tmp_path.iterdir()} - GIVEN == left
 
 
 def test_what_nohup_starts_outlives_its_terminal(start, tmp_path):

@@ -49,7 +49,7 @@ def file(tmp_path_factory):
 def alone(file):
     """What it finds when nobody disturbs it."""
     done = started(file, file.parent / "alone")
-    out, err = done.communicate()
+    err = errors(done)
     assert done.returncode == 0 and not err, err
     assert sorted(one.name for one in file.parent.iterdir()) == ["alone", "study.toml"]
     return found(file.parent / "alone")
@@ -69,6 +69,12 @@ def started(file, out, *options, room=None):
         env=os.environ | {"PYTHONPATH": os.getcwd()}, cwd=file.parent,
         preexec_fn=limit,
     )  # fmt: skip
+
+
+def errors(process, timeout=None):
+    """What a process wrote on standard error until it ended, without the lines on its progress."""
+    _, said = process.communicate(timeout=timeout)
+    return "".join(one for one in said.splitlines(True) if not one.startswith("Running"))
 
 
 def found(out):
@@ -121,7 +127,7 @@ def test_a_killed_worker_changes_no_number(file, alone, tmp_path):
             os.kill(fresh[0], signal.SIGKILL)
             killed.add(fresh[0])
         time.sleep(0.5)
-    out, err = process.communicate()
+    err = errors(process)
     assert process.returncode == 0 and not err, err
     assert len(killed) > 1 and found(tmp_path / "out") == alone
     assert not group(process)
@@ -164,7 +170,7 @@ def test_a_study_that_is_stopped_ends_soon_and_says_what_it_keeps(
             break
         # Ctrl+C goes to all that the terminal runs
         os.killpg(process.pid, number) if number == signal.SIGINT else os.kill(process.pid, number)
-        out, err = process.communicate(timeout=60)
+        err = errors(process, timeout=60)
         assert process.returncode == 128 + number and err.count("\n") == 1, err
         assert err.startswith("Stopped. What was done is kept in")
         assert not group(process)
@@ -178,7 +184,7 @@ def test_a_study_that_is_stopped_ends_soon_and_says_what_it_keeps(
 def test_a_full_disk_ends_it_with_one_line_and_it_goes_on(file, alone, tmp_path, options):
     for room in (2_000, 6_000, 20_000):  # bytes of a file: of a result, a tokenizer, a snapshot
         process = started(file, tmp_path / "out", *options, room=room)
-        _, err = process.communicate()
+        err = errors(process)
         assert process.returncode == 1 and err.count("\n") == 1 and "disk is full" in err
         assert not group(process)
     process = started(file, tmp_path / "out", *options)
