@@ -1,6 +1,8 @@
 """Guards around every test, and what most of them need."""
 
 import gc
+import json
+import math
 import os
 import sys
 import threading
@@ -22,6 +24,53 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # keeps no bytecode: there `hgviz info` took a third longer, and so did collecting these tests
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """Run a command line on the CPU; returns exit code, standard output and standard error."""
+    from hgviz import cli
+
+    monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
+    monkeypatch.setattr("hgviz.terminal.MINUTE", math.inf)  # no lines of progress on a slow machine
+
+    def call(*words):
+        capfd.readouterr()
+        code = cli.main([str(word) for word in words], cli.Window(None, None))
+        return code, *capfd.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def output(run):
+    """Run a command line that must succeed without a warning; returns what it prints."""
+
+    def call(*words):
+        code, out, error = run(*words)
+        assert (code, error) == (0, ""), error
+        return out
+
+    return call
+
+
+@pytest.fixture
+def facts(output):
+    """Run a command line that must succeed, with --json; returns what it prints, parsed."""
+    return lambda *words: json.loads(output(*words, "--json"))
+
+
+@pytest.fixture
+def refusal(run):
+    """Run a command line that must fail; returns the only line that it writes."""
+
+    def call(*words, code=1):
+        found, out, error = run(*words)
+        assert (found, out, error.count("\n")) == (code, "", 1), error
+        assert "nobody foresaw" not in error
+        return error
+
+    return call
 
 
 @pytest.fixture(scope="session")

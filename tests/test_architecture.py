@@ -86,10 +86,11 @@ def test_the_nouns_are_light():
     assert not loaded_after("import hgviz.core, hgviz.activations") & heavy
 
 
-def test_the_help_is_light():
-    heavy = {"numpy", "torch", "matplotlib", "PySide6", "h5py", "tokenizers", "msgspec"}
-    help_ = "from hgviz.__main__ import main; assert main(['--help']) == 0"
-    assert not loaded_after(help_) & heavy
+@pytest.mark.parametrize("words", [["--help"], ["study", "run", "--help"]])
+def test_the_help_is_light(words):
+    heavy = {"numpy", "torch", "matplotlib", "PySide6", "h5py", "tokenizers", "msgspec", "dask"}
+    help_ = f"from hgviz.__main__ import main; assert main({words}) == 0"
+    assert not loaded_after(help_) & (heavy | {"distributed"})
 
 
 def test_a_capture_is_viewed_without_torch_and_matplotlib(tmp_path, capture):

@@ -1,7 +1,6 @@
 """hgviz attribute, and one head beside its own attention, against autograd done plainly."""
 
 import csv
-import json
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.attribution import COMPLETE
 from hgviz.analysis.scores import spearman
-from hgviz.cli import main
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
 from hgviz.resources import resource
@@ -29,90 +27,70 @@ def review():
     return model, capture, finish(tasks.explain(model, capture.prompt, question))
 
 
-def run(capsys, *words):
-    code = main(["attribute", *words], None)
-    out = capsys.readouterr()
-    return code, out.out, out.err
-
-
-def test_it_is_complete_and_says_so(capsys, review):
+def test_it_is_complete_and_says_so(facts, review):
     _, capture, found = review
-    code, out, _ = run(capsys, SOFTMAX, "--text", REVIEW, "--json")
-    facts = json.loads(out)
-    assert code == 0 and facts["steps"] == 256 and facts["error"] <= COMPLETE
-    total = sum(row["attribution"] for row in facts["tokens"])
-    assert total == pytest.approx(facts["sum"]) and len(facts["tokens"]) == len(capture.main)
-    assert abs(total - facts["change"]) <= COMPLETE * abs(facts["change"])
-    assert facts["answer"]["class"] == int(np.argmax(capture.logits))
-    assert facts["value"] == pytest.approx(float(np.max(capture.logits)), abs=1e-4)
-    assert facts["start"] == pytest.approx(found.start, abs=1e-5)
+    told = facts("attribute", SOFTMAX, "--text", REVIEW)
+    assert told["steps"] == 256 and told["error"] <= COMPLETE
+    total = sum(row["attribution"] for row in told["tokens"])
+    assert total == pytest.approx(told["sum"]) and len(told["tokens"]) == len(capture.main)
+    assert abs(total - told["change"]) <= COMPLETE * abs(told["change"])
+    assert told["answer"]["class"] == int(np.argmax(capture.logits))
+    assert told["value"] == pytest.approx(float(np.max(capture.logits)), abs=1e-4)
+    assert told["start"] == pytest.approx(found.start, abs=1e-5)
 
 
-def test_heads_layers_and_one_head_are_told(capsys, tmp_path):
+def test_heads_layers_and_one_head_are_told(facts, output, tmp_path):
     out = tmp_path / "heads.csv"
-    code, said, _ = run(
-        capsys, SOFTMAX, "--text", REVIEW, "--method", "heads", "--steps", "16", "-o", str(out)
-    )
-    assert code == 0 and "24 rows" in said
+    words = ("attribute", SOFTMAX, "--text", REVIEW, "--steps", "16", "--method")
+    assert "24 rows" in output(*words, "heads", "-o", out)
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["head"] for row in rows][:7] == ["0.0", "0.1", "0.2", "0.3", "0.4", "0.5", "1.0"]
-    _, said, _ = run(
-        capsys, SOFTMAX, "--text", REVIEW, "--method", "layers", "--steps", "16", "--json"
-    )
-    assert [row["layer"] for row in json.loads(said)["layers"]] == [0, 1, 2, 3]
-    _, said, _ = run(
-        capsys, SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2",
-        "--query", "0", "--steps", "16", "--json",
-    )  # fmt: skip
-    facts = json.loads(said)
-    sizes = [[abs(row[name]) for row in facts["keys"]]
+    assert [row["layer"] for row in facts(*words, "layers")["layers"]] == [0, 1, 2, 3]
+    told = facts(*words, "attention", "--head", "1.2", "--query", "0")
+    sizes = [[abs(row[name]) for row in told["keys"]]
              for name in ("attention", "integrated_gradients")]  # fmt: skip
-    assert facts["agreement"]["attention_and_tokens"] == pytest.approx(spearman(*sizes))
+    assert told["agreement"]["attention_and_tokens"] == pytest.approx(spearman(*sizes))
 
 
-def test_what_a_language_model_says_next(capsys):
-    words = HOURGLASS, "--text", "The sea", "--steps", "4", "--json"
-    follows = json.loads(run(capsys, *words, "--token", "3")[1])["answer"]
+def test_what_a_language_model_says_next(facts):
+    words = "attribute", HOURGLASS, "--text", "The sea", "--steps", "4"
+    follows = facts(*words, "--token", "3")["answer"]
     assert follows == {"at": 3, "after": " ", "token": ord("s"), "says": "s"}
-    asked = json.loads(run(capsys, *words, "--token", "3", "--says", "x")[1])
+    asked = facts(*words, "--token", "3", "--says", "x")
     assert asked["answer"]["token"] == ord("x")
     assert not any(row["attribution"] for row in asked["tokens"][4:])
-    last = json.loads(run(capsys, *words)[1])["answer"]
-    assert last["at"] == 6
+    assert facts(*words)["answer"]["at"] == 6
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((SOFTMAX,), 2, "exactly one of --text"),
-        ((SOFTMAX, "--text", "a", "--ids", "x.json"), 2, "exactly one of"),
-        ((SOFTMAX, "--text", "a", "--target-class", "sad"), 2, "no class 'sad'"),
-        ((SOFTMAX, "--text", "a", "--token", "1"), 2, "use --target-class"),
-        ((HOURGLASS, "--text", "a", "--target-class", "1"), 2, "for classifiers"),
-        ((HOURGLASS, "--text", "abc", "--token", "3"), 2, "no token 3"),
-        ((HOURGLASS, "--text", "abc", "--says", "two"), 2, "is 3 tokens"),
-        ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "9.0"), 1, "no head 9.0"),
-        ((SOFTMAX, "--text", "a", "--method", "attention", "--head", "1.*"), 2, "one head"),
-        ((SOFTMAX, "--text", "a", "--steps", "1"), 2, "steps"),
-        ((SOFTMAX, "--text", "a", "--method", "attention", "--query", "9"), 2, "no token 9"),
-        ((HOURGLASS, "--text", ""), 1, "text"),
-        ((SOFTMAX, "--text", "a", "-o", "/nowhere/out.csv"), 1, "There is no folder /nowhere"),
+        ("softmax", 2, "exactly one of --text"),
+        ("softmax --text a --ids x.json", 2, "exactly one of"),
+        ("softmax --text a --target-class sad", 2, "no class 'sad'"),
+        ("softmax --text a --token 1", 2, "use --target-class"),
+        ("hourglass --text a --target-class 1", 2, "for classifiers"),
+        ("hourglass --text abc --token 3", 2, "no token 3"),
+        ("hourglass --text abc --says two", 2, "is 3 tokens"),
+        ("softmax --text a --method attention --head 9.0", 1, "no head 9.0"),
+        ("softmax --text a --method attention --head 1.*", 2, "one head"),
+        ("softmax --text a --steps 1", 2, "steps"),
+        ("softmax --text a --method attention --query 9", 2, "no token 9"),
+        ("hourglass --text=", 1, "text"),
+        ("softmax --text a -o /nowhere/out.csv", 1, "There is no folder /nowhere"),
     ],
 )
-def test_wrong_use_is_one_clear_line(capsys, words, code, said):
-    found, out, err = run(capsys, *words)
-    assert found == code and said in err and not out
-    assert len(err.strip().splitlines()) == 1
+def test_wrong_use_is_one_clear_line(refusal, words, code, said):
+    assert said in refusal("attribute", *f"sample/{words}".split(), code=code)
 
 
-def test_what_is_read_is_never_written_over(capsys, tmp_path):
+def test_what_is_read_is_never_written_over(refusal, tmp_path):
     ids = tmp_path / "ids.json"
     ids.write_text('{"input_ids": [2, 5, 3]}')
     (tmp_path / "config.json").touch()  # a checkpoint as far as names go
     for words in ((SOFTMAX, "--ids", ids, "-o", ids),
                   (tmp_path, "--text", "a", "-o", tmp_path / "config.json")):  # fmt: skip
-        code, out, err = run(capsys, *map(str, words))
-        assert (code, out) == (2, "") and "it would be replaced" in err
+        assert "it would be replaced" in refusal("attribute", *words, code=2)
     assert ids.read_text() == '{"input_ids": [2, 5, 3]}'
 
 

@@ -1,38 +1,27 @@
 """The verbs from a terminal: what they do, what they refuse, and in which words."""
 
-import json
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis import heads
+from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, HgvizError, Selection, Step, finish
-from hgviz.figures import FIGURES, Spec
-from hgviz.store import write_capture, write_study
+from hgviz.figures import Spec
+from hgviz.models import open_model
+from hgviz.recipe import Recipe
+from hgviz.store import open_capture, write_capture
 from hgviz.tasks import opening
-from tests.figures.test_charts import study_of
 from tests.making import make_capture
-from tests.studying import make_study
-
-
-def nobody(*_):
-    raise AssertionError("this verb needs no window")
-
-
-@pytest.fixture
-def run(capfd):
-    """Run a command line; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(nobody, nobody))
-        return code, *capfd.readouterr()
-
-    return call
+from tests.models.building import write_checkpoint
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_cache import cached
+from tests.models.zoo import write
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +32,7 @@ def saved(capture, tmp_path_factory):
 
 
 @pytest.fixture
-def model(monkeypatch, capture):
+def spy(monkeypatch, capture):
     """Stands in for torch: notes what the tasks were asked for."""
     asked = SimpleNamespace(spec=capture.spec, takes_states=True)
 
@@ -71,100 +60,105 @@ def test_the_version_is_told(run):
     assert run("--version") == (0, f"hgviz {hgviz.__version__}\n", "")
 
 
-def test_the_help_names_every_verb_and_none_of_the_future(run):
+def test_the_help_names_every_verb(run):
     code, out, _ = run("--help")
     assert code == 0
     shown = {
         line.split()[1] for line in out.splitlines() if line.startswith("│ ") and line[2] > " "
     }
-    assert cli.verbs() <= shown
-    assert cli.verbs() == {
-        "demo", "info", "capture", "map", "logits", "rollout", "heads", "evaluate", "importance",
-        "curve", "prune", "compare", "train", "convert", "figure", "selftest", "attribute",
-        "reach", "redundancy", "study",
-    }  # fmt: skip
+    assert cli.verbs() <= shown and len(cli.verbs()) == 20
 
 
-def test_the_help_of_figure_names_every_kind(run):
-    _, out, _ = run("figure", "--help")
-    named = " ".join(out.split("--kind")[1].split("[required]")[0].replace("│", " ").split())
-    assert all(kind in named for kind in FIGURES)
-
-
-def test_verbs_of_the_window_are_handed_over(capfd):
-    asked = []
-    window = cli.Window(lambda folder: asked.append(folder) or 0, lambda: 7)
-    assert cli.main(["demo", "--headless", "out"], window) == 0
-    assert cli.main(["selftest"], window) == 7
-    assert [str(one) for one in asked] == ["out"]
+@pytest.mark.parametrize("verb", sorted(cli.verbs() - {"demo", "selftest"}))
+def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
+    refusal(verb, code=2)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("words", "said"),
     [
-        ("capture", "model"),
-        ("capture", "model", "-o", "x.h5"),
-        ("capture", "model", "-o", "x.h5", "--text", "a", "--text-file", "b"),
-        ("capture", "model", "-o", "x.h5", "--text", "a", "--dtype", "int8"),
-        ("capture", "model", "-o", "x.pdf", "--text", "a"),
-        ("importance", "model", "--data", "x.tsv", "-o", "x.CSV"),
-        ("map", "x.h5", "--layer", "0", "--head", "0", "-o", "x.txt"),
-        ("map", "x.h5", "--layer", "-1", "--head", "0", "-o", "x.npy"),
-        ("map", "x.h5", "--layer", "0", "--head", "0", "--rows", "5:2", "-o", "x.npy"),
-        ("map", "x.h5", "--layer", "0", "--head", "0", "--rows", "a:b", "-o", "x.npy"),
-        ("map", "x.h5", "--layer", "0", "--head", "0", "--reduce", "min", "-o", "x.npy"),
-        ("logits", "x.h5", "-o", "x.csv"),
-        ("figure", "x.h5", "--kind", "pie", "-o", "x.pdf"),
-        ("info",),
-        ("--wrong",),
-        ("frobnicate",),
+        ("capture model -o x.h5", ""),
+        ("capture model -o x.h5 --text a --text-file b", ""),
+        ("capture model -o x.h5 --text a --dtype int8", "'--dtype': 'int8' is not one of"),
+        ("capture model -o x.pdf --text a", ""),
+        ("importance model --data x.tsv -o x.CSV", ""),
+        ("map x.h5 --layer 0 --head 0 -o x.txt", ""),
+        ("map x.h5 --layer -1 --head 0 -o x.npy", "equal to 0. `hgviz map --help`"),
+        ("map x.h5 --layer 0 --head 0 --rows 5:2 -o x.npy", ""),
+        ("map x.h5 --layer 0 --head 0 --rows a:b -o x.npy", ""),
+        ("map x.h5 --layer 0 --head 0 --reduce min -o x.npy", ""),
+        ("logits x.h5 -o x.csv", ""),
+        ("logits SAVED --text a -o x.npy", "is a capture, which has its text"),
+        ("convert model", ""),
+        ("figure x.h5 --kind pie -o x.pdf", ""),
+        ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
+        ("--wrong", ""),
+        ("frobnicate", ""),
+        ("compar", "Did you mean 'compare'? `hgviz --help`"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(run, arguments):
-    code, out, error = run(*arguments)
-    assert code == 2
-    assert out == ""
-    assert len(error.splitlines()) == 1 and "--help` shows what it takes." in error
+def test_wrong_use_is_one_line_and_exit_code_2(refusal, saved, words, said):
+    error = refusal(*({"SAVED": saved}.get(word, word) for word in words.split()), code=2)
+    assert said in error and "--help` shows what it takes." in error
 
 
-def test_a_question_is_not_followed_by_a_full_stop(run):
-    assert "Did you mean 'compare'? `hgviz --help`" in run("compar")[2]
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("info no-such-file.h5", ""),
+        ("map no-such-file.h5 --layer 0 --head 0 -o x.npy", ""),
+        ("map SAVED --layer 99 --head 0 -o x.npy", ""),
+        ("map SAVED --layer 0 --head 99 -o x.npy", ""),
+        ("map SAVED --layer 0 --head 0 --rows 0:999999 -o x.npy", ""),
+        ("map SAVED --layer 0 --head 0 -o no/such/folder/x.npy", ""),
+        ("rollout SAVED --rows 0:999999 -o x.npy", ""),
+        ("rollout SAVED --residual 2 -o x.npy", "It is a part of it"),
+        ("rollout SAVED --signed --fuse min -o x.npy", "does not go with"),
+        ("rollout SAVED --heads 99.0 -o x.npy", "no head 99.0"),
+        ("rollout SAVED --heads x -o x.npy", "does not name a head"),
+        ("figure SAVED --kind map --layer 99 -o x.pdf", ""),
+        ("figure SAVED --kind map --head 99 -o x.pdf", ""),
+        ("figure SAVED --kind map --query 999999 -o x.pdf", ""),
+        ("figure SAVED --kind levels --query 999999 -o x.pdf", ""),
+        ("figure SAVED --kind map -o x.docx", ""),
+        ("figure SAVED --kind map --width wide -o x.pdf", ""),
+        ("figure SAVED --kind curve -o x.pdf", "is no study"),
+        ("figure SAVED --kind scores -o x.pdf", "is no study"),
+        ("logits SOURCE -o x.npy", ""),
+        ("train no-such-file.toml -o x", ""),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_exit_code_1(
+    refusal, saved, words, said, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    paths = {"SAVED": saved, "SOURCE": __file__}
+    assert said in refusal(*(paths.get(word, word) for word in words.split()))
+    assert not list(tmp_path.iterdir())
 
 
-def test_no_arguments_to_a_verb_never_print_a_traceback(run):
-    for verb in cli.verbs() - {"demo", "selftest"}:
-        assert run(verb)[0] == 2
-
-
-def test_capture_passes_everything_on(run, model, monkeypatch, tmp_path):
-    monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
+def test_capture_passes_everything_on(run, spy, tmp_path):
     out = tmp_path / "out.h5"
     code, said, error = run(
         "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
         "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
     )  # fmt: skip
     assert (code, error) == (0, "")
-    assert model.prompt == ("-a b", None, None)
-    assert [str(one) for one in model.load] == ["folder", "cpu", "float64", "strict", "ymish"]
-    path, off, force = model.capture
+    assert spy.prompt == ("-a b", None, None)
+    assert [str(one) for one in spy.load] == ["folder", "cpu", "float64", "strict", "ymish"]
+    path, off, force = spy.capture
     assert (path, force) == (out, True)
-    heads = model.spec.layers[4].heads
+    heads = spy.spec.layers[4].heads
     assert off == {HeadId(3, 5), *(HeadId(4, head) for head in heads)}
     assert str(out) in said and "tokens" in said
 
 
-def test_an_empty_text_is_a_text(run, model, tmp_path):
+def test_an_empty_text_is_a_text(run, spy, tmp_path):
     run("capture", "folder", "--text", "", "-o", tmp_path / "out.h5")
-    assert model.prompt == ("", None, None)
+    assert spy.prompt == ("", None, None)
 
 
-def test_a_head_that_does_not_exist_is_one_line(run, model, tmp_path):
-    code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5", "--off", "99.0")
-    assert code == 1
-    assert len(error.splitlines()) == 1 and "99.0" in error
-
-
-def test_ctrl_c_says_in_one_line_what_is_kept(run, model, monkeypatch, tmp_path):
+def test_ctrl_c_says_in_one_line_what_is_kept(run, spy, monkeypatch, tmp_path):
     def interrupted(*_, **__):
         yield Step(1, 13)
         raise KeyboardInterrupt
@@ -177,11 +171,6 @@ def test_ctrl_c_says_in_one_line_what_is_kept(run, model, monkeypatch, tmp_path)
     assert code == 130
     assert len(error.splitlines()) == 1
     assert error.startswith("Stopped.") and "x.h5.part" in error
-
-
-def test_a_capture_is_not_given_a_text_again(run, saved, tmp_path):
-    code, _, error = run("logits", saved, "--text", "a", "-o", tmp_path / "x.npy")
-    assert code == 2 and "is a capture, which has its text" in error
 
 
 def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monkeypatch):
@@ -247,10 +236,7 @@ def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     assert said.splitlines()[1:] == ["1 head open: 0.1", "0 heads closed"]
 
 
-def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_path):
-    from hgviz.models import open_model
-    from tests.models.building import write_checkpoint
-
+def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts, refusal, tmp_path):
     folder, out = tmp_path / "model", tmp_path / "out.h5"
     write_checkpoint(folder, vocab_size=256)
     code, said, error = run(
@@ -262,31 +248,45 @@ def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, tmp_pa
     ids = np.frombuffer(b"Hello, world.", np.uint8).astype(np.int64)
     result = open_model(folder, dtype="float64").run(ids, off=frozenset({HeadId(0, 1)}))
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), result.logits, atol=1e-5)
-    assert json.loads(run("info", out, "--json")[1])["off"] == ["0.1"]
-    assert json.loads(run("info", folder, "--json")[1])["kind"] == "checkpoint"
+    assert facts("info", out)["off"] == ["0.1"]
+    assert facts("info", folder)["kind"] == "checkpoint"
 
     before = out.read_bytes()
-    code, _, error = run("capture", folder, "--text", "Other", "-o", out)
-    assert code == 1 and len(error.splitlines()) == 1 and "--force" in error
+    assert "--force" in refusal("capture", folder, "--text", "Other", "-o", out)
+    assert "no head 99.0" in refusal(
+        "capture", folder, "--text", "a", "-o", "x.h5", "--off", "99.0"
+    )
     assert out.read_bytes() == before
     assert run("capture", folder, "--text", "Other", "-o", out, "--force")[0] == 0
     assert out.read_bytes() != before
 
 
-# --- on a capture ---------------------------------------------------------------------------------
+def test_logits_and_rollouts_are_written(run, saved, capture, tmp_path):
+    out = tmp_path / "a.npy"
+    assert run("logits", saved, "-o", out)[0] == 0
+    np.testing.assert_array_equal(np.load(out), capture.logits)
+    for words, recipe in (
+        ("", Recipe()),
+        ("--fuse max --residual 0.2", Recipe("max", residual=0.2)),
+        ("--heads 0.1", Recipe(heads=(HeadId(0, 1),))),
+        ("--nothing", Recipe(nothing=True)),
+        ("--signed", Recipe(signed=True)),
+    ):
+        assert run("rollout", saved, *words.split(), "-o", out)[0] == 0
+        np.testing.assert_allclose(np.load(out), rollout(capture, recipe=recipe), atol=1e-6)
+    assert run("rollout", saved, "--rows", "4:6", "-o", out)[0] == 0
+    assert np.load(out).shape == (2, len(capture.prompt))
+    figure = ("--kind", "rollout", "--fuse", "min", "--residual", "0.9", "--query", "5")
+    code, said, _ = run("figure", saved, *figure, "-o", tmp_path / "r.svg")
+    assert code == 0 and "all maps composed" in said
+    assert "smallest of the heads, 90 % residual" in (tmp_path / "r.svg").read_text("utf-8")
 
 
-def test_info_of_a_capture_for_programs_and_people(run, saved, capture):
-    code, out, _ = run("info", saved, "--json")
-    facts = json.loads(out)
-    assert code == 0
-    assert facts["kind"] == "capture" and facts["complete"] is True
-    assert [one["stride"] for one in facts["levels"]] == [1, 2, 4]
-    assert [set(one) for one in facts["levels"]] == 3 * [
-        {"index", "stride", "key_shift", "sequence"}
-    ]
-    assert len(facts["layers"]) == len(capture.maps)
-    for layer, found in zip(facts["layers"], capture.maps, strict=True):
+def test_info_of_a_capture_for_programs_and_people(run, facts, saved, capture):
+    told = facts("info", saved)
+    assert told["kind"] == "capture" and told["complete"] is True
+    assert [one["stride"] for one in told["levels"]] == [1, 2, 4]
+    for layer, found in zip(told["layers"], capture.maps, strict=True):
         assert (layer["heads"], layer["queries"], layer["keys"]) == found.shape
     code, out, _ = run("info", saved)
     assert code == 0 and "kind: capture" in out and "pre.0.0" in out
@@ -310,24 +310,6 @@ def test_map_writes_what_the_capture_reads(run, saved, capture, tmp_path, option
     np.testing.assert_array_equal(found, capture.maps[2].read(1, **reading))
 
 
-def test_logits_and_rollout_are_written(run, saved, capture, tmp_path):
-    assert run("logits", saved, "-o", tmp_path / "logits.npy")[0] == 0
-    np.testing.assert_array_equal(np.load(tmp_path / "logits.npy"), capture.logits)
-    assert run("rollout", saved, "--rows", "4:6", "-o", tmp_path / "rollout.npy")[0] == 0
-    assert np.load(tmp_path / "rollout.npy").shape == (2, len(capture.prompt))
-
-
-OF_TEXTS = [k for k, row in FIGURES.items() if row.of == "capture" and k != "image"]
-
-
-@pytest.mark.parametrize("kind", OF_TEXTS)
-def test_every_kind_of_figure_of_a_capture_is_drawn(run, saved, tmp_path, kind):
-    out = tmp_path / f"{kind}.pdf"
-    code, said, error = run("figure", saved, "--kind", kind, "--width", "acl", "-o", out)
-    assert (code, error) == (0, "")
-    assert out.read_bytes().startswith(b"%PDF") and str(out) in said
-
-
 def test_characters_that_no_font_has_are_named(run, tmp_path):
     write_capture(tmp_path / "c.h5", make_capture("a\U000f1234 \ue123b"))
     out = tmp_path / "f.pdf"
@@ -336,80 +318,96 @@ def test_characters_that_no_font_has_are_named(run, tmp_path):
     assert "f.pdf: no installed font has U+E123, U+F1234; printed as □." in error
 
 
-@pytest.mark.parametrize("suffix", [".pdf", ".csv"])
-@pytest.mark.parametrize("kind", ["curve", "scores"])
-def test_every_kind_of_figure_of_a_study_is_drawn(run, tmp_path, kind, suffix):
-    study, out = tmp_path / "study.h5", tmp_path / f"figure{suffix}"
-    write_study(study, study_of(("loo", "signed")))
-    options = ("--method", "loo", "--width", "acl", "--axis", "flops")
-    code, said, error = run("figure", study, "--kind", kind, *options, "-o", out)
-    assert (code, error) == (0, "")
-    assert str(out) in said
-    if suffix == ".pdf":
-        axis = " --axis flops" * (kind == "curve")  # scores have none
-        again = f"hgviz figure study.h5 --kind {kind} --method loo{axis} --width acl"
-        assert again.encode() in out.read_bytes()
-    else:
-        assert len(out.read_text().splitlines()) > len(make_study().heads)
-
-
-def test_curves_of_several_studies_are_one_figure_and_scores_are_of_one(run, tmp_path):
-    files = [tmp_path / "a.h5", tmp_path / "b.h5"]
-    for seed, file in enumerate(files):
-        write_study(file, study_of(("loo",), seed))
-    assert run("figure", *files, "--kind", "curve", "-o", tmp_path / "f.svg")[0] == 0
-    code, _, error = run("figure", *files, "--kind", "scores", "-o", tmp_path / "g.svg")
-    assert code == 2 and "one file" in error
-
-
-@pytest.mark.parametrize("kind", ["curve", "scores"])
-def test_a_capture_is_no_study(run, saved, tmp_path, kind):
-    code, _, error = run("figure", saved, "--kind", kind, "-o", tmp_path / "f.pdf")
-    assert code == 1 and "is no study" in error and len(error.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("info", "no-such-file.h5"),
-        ("map", "no-such-file.h5", "--layer", "0", "--head", "0", "-o", "x.npy"),
-        ("map", "SAVED", "--layer", "99", "--head", "0", "-o", "x.npy"),
-        ("map", "SAVED", "--layer", "0", "--head", "99", "-o", "x.npy"),
-        ("map", "SAVED", "--layer", "0", "--head", "0", "--rows", "0:999999", "-o", "x.npy"),
-        ("map", "SAVED", "--layer", "0", "--head", "0", "-o", "no/such/folder/x.npy"),
-        ("rollout", "SAVED", "--rows", "0:999999", "-o", "x.npy"),
-        ("figure", "SAVED", "--kind", "map", "--layer", "99", "-o", "x.pdf"),
-        ("figure", "SAVED", "--kind", "map", "--head", "99", "-o", "x.pdf"),
-        ("figure", "SAVED", "--kind", "map", "--query", "999999", "-o", "x.pdf"),
-        ("figure", "SAVED", "--kind", "levels", "--query", "999999", "-o", "x.pdf"),
-        ("figure", "SAVED", "--kind", "map", "-o", "x.docx"),
-        ("figure", "SAVED", "--kind", "map", "--width", "wide", "-o", "x.pdf"),
-        ("logits", __file__, "-o", "x.npy"),
-        ("train", "no-such-file.toml", "-o", "x"),
-    ],
-)
-def test_what_is_not_there_is_one_line_and_exit_code_1(
-    run, saved, arguments, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    code, out, error = run(*(str(saved) if one == "SAVED" else one for one in arguments))
-    assert (code, out) == (1, "")
-    assert len(error.splitlines()) == 1
-    assert "nobody foresaw" not in error
-    assert not list(tmp_path.iterdir())
-
-
-def test_it_works_as_a_module(saved):
-    done = subprocess.run(
-        [sys.executable, "-m", "hgviz", "info", saved, "--json"],
-        capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["kind"] == "capture"
-
-
 def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
     facts = finish(tasks.measure(capture))
     monkeypatch.setattr(heads, "measure", None)
     spec = Spec("levels", Selection(0, 0, 5))
     assert finish(tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts))
+
+
+# --- models of other people -----------------------------------------------------------------------
+
+
+def test_a_model_is_named_in_place_of_a_path(run, refusal, facts, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    cached(tmp_path / "hub", "org/small")
+    told = facts("info", "org/small")
+    assert (told["name"], told["family"]) == ("org/small", "bert")
+    assert run("capture", "small", "--text", "the 나", "-o", "a.h5")[0] == 0
+    assert open_capture("a.h5").spec.name == "org/small"
+    assert run("convert", "org/small", "-o", "out") == (0, "out: bert, 11,698 parameters.\n", "")
+    error = refusal("capture", "org/other", "--text", "a", "-o", "b.h5")
+    assert error.startswith("There is no org/other. No file or folder has that name, and")
+
+
+def test_info_names_adapters_value_heads_and_other_weights_that_are_not_read(
+    run, refusal, facts, tmp_path
+):
+    folder = write_gpt2(tmp_path / "gpt2")
+    assert "not_read" not in facts("info", folder)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    save_file(weights | {"v_head.summary.bias": torch.ones(1)}, folder / "model.safetensors")
+    save_file({"lora_A.weight": torch.ones(1)}, folder / "adapter_model.safetensors")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "org/base"}')
+    assert facts("info", folder)["not_read"] == [
+        "v_head (1 tensor)", "adapter_config.json", "adapter_model.safetensors (an adapter)",
+        "pytorch_model.bin",
+    ]  # fmt: skip
+    assert "\nnot read: v_head (1 tensor), adapter_config.json" in run("info", folder)[1]
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (folder / name).unlink()
+    assert "is an adapter of PEFT" in refusal("info", folder)
+    (folder / "config.json").unlink()
+    assert "Its base model is 'org/base'. Merge" in refusal("info", folder)
+
+
+def test_a_capture_with_another_activation_shows_it(run, refusal, facts, tmp_path):
+    folder = write_bert(tmp_path / "bert")
+    out = tmp_path / "a.h5"
+    asked = ("capture", folder, "--text", "the cat", "-o", out)
+    assert run(*asked, "--activation", "softmax,ymish,tanh")[0] == 0
+    told = facts("info", out)
+    assert told["name"] == "bert with softmax,ymish,tanh"
+    assert told["layers"][0]["activations"] == ["softmax", "ymish", "tanh"]
+    assert "there is no activation 'relu'" in refusal(
+        *asked, "--force", "--activation", "relu"
+    ).replace("There", "there")
+    assert "divides the 3 heads" in refusal(*asked, "--force", "--activation", "tanh,ymish")
+
+
+def test_what_is_converted_gives_the_same_logits(run, refusal, tmp_path):
+    folder, out = write_gpt2(tmp_path / "gpt2"), tmp_path / "out"
+    assert run("convert", folder, "-o", out)[0] == 0
+    ids = np.arange(9)
+    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
+    assert "is there and not empty" in refusal("convert", folder, "-o", out)
+    assert run("convert", folder, "-o", out, "--force")[0] == 0
+
+
+def test_a_model_of_transformers_is_converted_to_one_of_its_folders(run, refusal, tmp_path):
+    folder = write(tmp_path / "roberta", "roberta", "RobertaForMaskedLM")
+    out = tmp_path / "out"
+    code, said, error = run("convert", folder, "-o", out)
+    assert (code, error) == (0, "") and said.startswith(f"{out}: roberta, ")
+    ids = np.arange(3, 9)
+    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
+    assert "is the model itself" in refusal("convert", out, "-o", out, "--force")
+
+
+def test_no_tokens_are_one_line_and_special_ones_are_enough(run, refusal, tmp_path):
+    bert, gpt2 = write_bert(tmp_path / "bert"), write_gpt2(tmp_path / "gpt2")
+    out = tmp_path / "a.h5"
+    assert run("capture", bert, "--text", "", "-o", out)[0] == 0
+    assert open_capture(out).prompt.pieces == ("[CLS]", "[SEP]")
+    assert refusal("capture", gpt2, "--text", "", "-o", out, "--force") == (
+        "The text is empty. It has no tokens. Give some text.\n"
+    )
+
+
+def test_a_folder_is_no_capture(refusal, tmp_path):
+    folder = write_bert(tmp_path / "bert")
+    for verb in (("map", "--layer", 0, "--head", 0), ("rollout",)):
+        error = refusal(verb[0], folder, *verb[1:], "-o", tmp_path / "a.npy")
+        assert error.startswith(f"{folder} is no capture. It is a folder, and a capture is a file")

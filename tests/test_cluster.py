@@ -15,7 +15,7 @@ from hgviz import cluster
 from hgviz.cluster.owned import gpus, jobqueue, slurm
 from hgviz.core import HgvizError, finish
 from hgviz.tasks.sweeping import give_up
-from tests.sweeping import cell, folder_of, tries, work_in
+from tests.sweeps import cell, folder_of, tries, work_in
 
 SERVE = """
 import sys, distributed

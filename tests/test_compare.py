@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
 from hgviz.models.surgery import proof
@@ -25,27 +26,10 @@ from tests.test_evaluate import classifier, rows
 TEXT = "the cat sat on the mat"
 
 
-@pytest.fixture
-def run(capfd):
-    """Run a command line; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """A pruned model is timed as shortly as can be."""
     monkeypatch.setattr(proof, "ROUNDS", (1, 1))
-
-
-def facts(run, *arguments):
-    code, out, err = run("compare", *arguments, "--json")
-    assert (code, err) == (0, ""), err
-    return json.loads(out)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +62,8 @@ def captured(letters, tmp_path_factory):
 # --- maps -----------------------------------------------------------------------------------------
 
 
-def test_two_models_on_one_text(run, letters):
-    found = facts(run, *letters, "--text", TEXT)
+def test_two_models_on_one_text(facts, letters):
+    found = facts("compare", *letters, "--text", TEXT)
     assert found["kind"] == "maps" and found["a"]["tokens"] == len(TEXT)
     assert found["a"]["model"] == "a" and found["b"]["model"] == "b"
     assert found["a"]["text"] == found["b"]["text"]
@@ -100,10 +84,10 @@ def test_two_models_on_one_text(run, letters):
     assert (found["only_a"], found["only_b"], found["notes"]) == ([], [], [])
 
 
-def test_captures_give_what_their_models_give(run, letters, captured):
-    models = facts(run, *letters, "--text", TEXT)
-    files = facts(run, captured / "a.h5", captured / "b.h5")
-    mixed = facts(run, captured / "a.h5", letters[1])
+def test_captures_give_what_their_models_give(facts, letters, captured):
+    models = facts("compare", *letters, "--text", TEXT)
+    files = facts("compare", captured / "a.h5", captured / "b.h5")
+    mixed = facts("compare", captured / "a.h5", letters[1])
     for found in (files, mixed):
         assert found["logits"] == pytest.approx(models["logits"], rel=1e-5)
         for one, other in zip(found["heads"], models["heads"], strict=True):
@@ -118,36 +102,36 @@ def test_a_model_is_no_different_from_itself(run, letters):
     assert f"Logits at {len(TEXT)} of {len(TEXT)} places: at most 0 apart" in out
 
 
-def test_another_activation_and_heads_that_are_off_change_b(run, letters):
-    found = facts(run, letters[0], letters[0], "--text", TEXT, "--activation", "ymish")
+def test_another_activation_and_heads_that_are_off_change_b(facts, letters):
+    found = facts("compare", letters[0], letters[0], "--text", TEXT, "--activation", "ymish")
     first = found["heads"][0]
     assert (first["activation_a"], first["activation_b"]) == ("softmax", "ymish")
     assert first["negative_a"] == 0 < first["negative_b"]
-    off = facts(run, letters[0], letters[0], "--text", TEXT, "--off", "0.0")
+    off = facts("compare", letters[0], letters[0], "--text", TEXT, "--off", "0.0")
     assert (off["a"]["off"], off["b"]["off"]) == ([], ["0.0"])
     assert off["heads"][0]["largest"] == 0 and off["logits"]["largest"] > 0
 
 
-def test_a_pruned_model_lacks_heads_that_are_listed(run, letters, tmp_path):
+def test_a_pruned_model_lacks_heads_that_are_listed(run, facts, letters, tmp_path):
     gone = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
     finish(tasks.prune(letters[0], gone, tmp_path / "less"))
     code, out, _ = run("compare", letters[0], tmp_path / "less", "--text", TEXT)
     assert code == 0 and "Only in A: 3 heads, 0.0, 2.*." in out
-    found = facts(run, letters[0], tmp_path / "less", "--text", TEXT)
+    found = facts("compare", letters[0], tmp_path / "less", "--text", TEXT)
     assert found["only_a"] == ["0.0", "2.0", "2.1"] and found["only_b"] == []
     # a narrower product adds in another order on some processors: equal but for rounding
     assert found["heads"][0]["head"] == "0.1" and found["heads"][0]["largest"] < 1e-6
-    off = facts(run, letters[0], letters[0], "--text", TEXT, "--off", "0.0,2.*")
+    off = facts("compare", letters[0], letters[0], "--text", TEXT, "--off", "0.0,2.*")
     assert off["heads"][1]["head"] == "0.1" and off["heads"][1]["largest"] == 0
 
 
-def test_other_texts_and_other_tokenizers_meet_where_they_can(run, letters, words, captured):
-    found = facts(run, captured / "a.h5", captured / "other.h5")
+def test_other_texts_and_other_tokenizers_meet_where_they_can(facts, letters, words, captured):
+    found = facts("compare", captured / "a.h5", captured / "other.h5")
     assert (
         found["notes"][0]
         == "the texts differ: 11 pieces are in both, of 22 tokens in A and 15 in B"
     )
-    found = facts(run, letters[0], words[0], "--text", TEXT)
+    found = facts("compare", letters[0], words[0], "--text", TEXT)
     assert (
         found["notes"][0] == "the tokens differ: 6 pieces are in both, of 22 tokens in A and 8 in B"
     )
@@ -155,9 +139,9 @@ def test_other_texts_and_other_tokenizers_meet_where_they_can(run, letters, word
     assert all(one["of"] <= 6 for one in found["heads"])
 
 
-def test_what_is_written_is_what_is_printed(run, letters, tmp_path):
+def test_what_is_written_is_what_is_printed(run, facts, letters, tmp_path):
     arguments = (*letters, "--text", TEXT, "-o")
-    found = facts(run, *arguments, tmp_path / "out.json")
+    found = facts("compare", *arguments, tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text()) == found
     code, out, _ = run("compare", *arguments, tmp_path / "out.csv")
     assert code == 0 and out.endswith(f"out.csv: {len(found['heads'])} heads.\n")
@@ -175,14 +159,14 @@ def test_a_capture_without_logits_is_compared_and_says_so(run, tmp_path):
     assert code == 0 and "B has no logits." in out and "Logits at" not in out
 
 
-def test_weights_that_are_no_numbers_stay_json(run, letters, tmp_path):
+def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
     shutil.copytree(letters[0], tmp_path / "broken")
     tensors = load_file(tmp_path / "broken" / "model.safetensors")
     for name, factor in (("q", 1e37), ("k", 1e3)):  # scores beyond float32
         tensors[f"middle.0.attn.{name}.weight"] *= factor
     save_file(tensors, tmp_path / "broken" / "model.safetensors")
     options = (letters[0], tmp_path / "broken", "--text", TEXT)
-    found = facts(run, *options)
+    found = facts("compare", *options)
     assert found["heads"][0]["largest"] == 0
     assert any(one["largest"] is None and one["broken"] for one in found["heads"])
     assert found["logits"] is None
@@ -192,29 +176,28 @@ def test_weights_that_are_no_numbers_stay_json(run, letters, tmp_path):
     assert code == 0 and "nan" not in out
 
 
-def test_texts_of_a_corpus_are_chosen_on_both_sides(run, letters, tmp_path):
+def test_texts_of_a_corpus_are_chosen_on_both_sides(refusal, facts, letters, tmp_path):
     (tmp_path / "texts.txt").write_text("the cat\nthe dog sat\n")
     model = open_model(letters[0])
     finish(tasks.capture_corpus(model, tmp_path / "texts.txt", tmp_path / "two.h5"))
     path = tmp_path / "two.h5"
-    found = facts(run, path, path, "--item", 0, "--item-b", 1)
+    found = facts("compare", path, path, "--item", 0, "--item-b", 1)
     assert (found["a"]["tokens"], found["b"]["tokens"]) == (7, 11)
-    same = facts(run, path, path, "--item", 1)
+    same = facts("compare", path, path, "--item", 1)
     assert same["a"]["tokens"] == same["b"]["tokens"] == 11
-    code, _, err = run("compare", path, path, "--item", 5)
-    assert (code, err.count("\n")) == (1, 1)
+    refusal("compare", path, path, "--item", 5)
 
 
-def test_a_text_of_two_is_read_again_beside_its_capture(run, tmp_path):
+def test_a_text_of_two_is_read_again_beside_its_capture(run, facts, tmp_path):
     write_transformer(
         tmp_path / "both", form="encoder-decoder", vocab_size=256, dtype=torch.float32
     )
     options = ("--text", "the cat", "--target", "die Katze")
     assert run("capture", tmp_path / "both", *options, "-o", tmp_path / "a.h5")[0] == 0
-    found = facts(run, tmp_path / "a.h5", tmp_path / "both")
+    found = facts("compare", tmp_path / "a.h5", tmp_path / "both")
     assert found["a"]["text"] == found["b"]["text"] and found["logits"]["largest"] == 0
     assert {one["role"] for one in found["heads"]} == {"self", "cross"}
-    models = facts(run, tmp_path / "both", tmp_path / "both", *options)
+    models = facts("compare", tmp_path / "both", tmp_path / "both", *options)
     assert [one["head"] for one in found["heads"]] == [one["head"] for one in models["heads"]]
     assert all(one["largest"] < 1e-6 for one in found["heads"])  # a file keeps rounded sums
 
@@ -222,9 +205,9 @@ def test_a_text_of_two_is_read_again_beside_its_capture(run, tmp_path):
 # --- answers --------------------------------------------------------------------------------------
 
 
-def test_two_classifiers_on_labelled_rows(run, words, tmp_path):
+def test_two_classifiers_on_labelled_rows(facts, words, tmp_path):
     data = rows(tmp_path)
-    found = facts(run, *words, "--data", data, "-o", tmp_path / "all.json")
+    found = facts("compare", *words, "--data", data, "-o", tmp_path / "all.json")
     alone = [finish(tasks.evaluate(open_model(path), data)) for path in words]
     for side, one in zip("ab", alone, strict=True):
         assert found[f"score_{side}"] == one.facts()
@@ -252,81 +235,60 @@ def test_answers_in_words(run, words, tmp_path):
     assert "B less A: +0 points" in same and "100.0 %; 0 differ." in same
 
 
-def test_two_language_models_in_bits(run, letters, tmp_path):
+def test_two_language_models_in_bits(run, facts, letters, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT * 100)
-    found = facts(run, *letters, "--data", tmp_path / "text.txt")
+    found = facts("compare", *letters, "--data", tmp_path / "text.txt")
     bits = found["score_b"]["value"] - found["score_a"]["value"]
     assert found["score_a"]["metric"] == "bits_per_byte"
     assert found["difference"]["value"] == pytest.approx(bits, abs=1e-5)
     assert found["difference"]["low"] < bits < found["difference"]["high"]
     code, out, _ = run("compare", *letters, "--data", tmp_path / "text.txt")
     assert code == 0 and " bits per byte (" in out and "' '" in out
-    same = facts(run, letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
+    same = facts("compare", letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
     whole = finish(tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt"))
     assert same["score_a"] == whole.facts() and same["score_b"]["off"] == ["0.0", "0.1"]
-
-
-def test_a_sample_is_the_same_for_both(run, words, tmp_path):
-    found = facts(run, *words, "--data", rows(tmp_path), "--limit", 7)
-    assert found["score_a"]["total"] == found["score_b"]["total"] == 7
 
 
 # --- refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("line", "code", "message"),
     [
-        ("model", "model"),
-        ("model", "model", "--text", "a", "--data", "rows.tsv"),
-        ("model", "model", "--text", "a", "-o", "out.npy"),
-        ("a.h5", "a.h5", "--text", "a"),
-        ("a.h5", "model", "--data", "rows.tsv"),
-        ("model", "a.h5", "--activation", "ymish"),
-        ("model", "a.h5", "--off", "0.0"),
-        ("a.h5", "model", "--target", "a"),
-        ("model", "model", "--data", "rows.tsv", "-o", "rows.csv"),
+        ("model model", 2, ""),
+        ("model model --text a --data rows.tsv", 2, ""),
+        ("model model --text a -o out.npy", 2, ""),
+        ("a.h5 a.h5 --text a", 2, ""),
+        ("a.h5 model --data rows.tsv", 2, ""),
+        ("model a.h5 --activation ymish", 2, ""),
+        ("model a.h5 --off 0.0", 2, ""),
+        ("a.h5 model --target a", 2, ""),
+        ("model model --data rows.tsv -o rows.csv", 2, ""),
+        ("nowhere model --text a", 1, "nowhere"),
+        ("model study.h5 --text a", 1, "is a study"),
+        ("model model --text", 1, "text"),
+        ("model model --text-file empty", 1, "is empty"),
+        ("model words --data rows.tsv", 1, "A gives the next token and B a class"),
+        ("words words --data gap.tsv", 1, "line 2, column label is missing or empty"),
+        ("model model --text a --off 9.9", 1, "no head"),
+        ("model model --text a -o nowhere/out.json", 1, "There is no folder"),
+        ("a.h5 alien.h5", 1, "share no token"),
     ],
 )
-def test_wrong_use_is_one_line(run, letters, captured, tmp_path, monkeypatch, arguments):
+def test_what_cannot_be_compared_is_one_line(
+    refusal, letters, words, captured, tmp_path, monkeypatch, line, code, message
+):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rows.tsv").write_text("text\tlabel\na\tno\n")
-    (tmp_path / "rows.csv").symlink_to(tmp_path / "rows.tsv")
-    names = {"model": letters[0], "a.h5": captured / "a.h5"}
-    code, out, err = run("compare", *(names.get(one, one) for one in arguments))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--help` shows what it takes." in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("nowhere", "model", "--text", "a"), "nowhere"),
-        (("model", "study", "--text", "a"), "is a study"),
-        (("model", "model", "--text", ""), "text"),
-        (("model", "model", "--text-file", "empty"), "is empty"),
-        (("model", "words", "--data", "rows"), "A gives the next token and B a class"),
-        (("words", "words", "--data", "gap"), "line 2, column label is missing or empty"),
-        (("model", "model", "--text", "a", "--off", "9.9"), "no head"),
-        (("model", "model", "--text", "a", "-o", "nowhere/out.json"), "There is no folder"),
-        (("a.h5", "alien.h5"), "share no token"),
-    ],
-)
-def test_bad_input_is_one_line(run, letters, words, captured, tmp_path, arguments, message):
-    study = make_study()
-    write_study(tmp_path / "study.h5", study)
-    (tmp_path / "empty").touch()
-    (tmp_path / "gap.tsv").write_text("sentence\tlabel\nthe cat\t\n")
+    write_study("study.h5", make_study())
+    Path("empty").touch()
+    Path("gap.tsv").write_text("sentence\tlabel\nthe cat\t\n")
+    Path("rows.csv").symlink_to(rows(tmp_path))
     model = open_model(letters[0])
-    finish(tasks.capture(model, model.tokenize("xyzzy"), tmp_path / "alien.h5"))
-    names = {
-        "model": letters[0], "words": words[0], "study": tmp_path / "study.h5",
-        "empty": tmp_path / "empty", "rows": rows(tmp_path), "gap": tmp_path / "gap.tsv",
-        "a.h5": captured / "a.h5", "alien.h5": tmp_path / "alien.h5",
-        "nowhere": tmp_path / "nowhere", "nowhere/out.json": tmp_path / "nowhere" / "out.json",
-    }  # fmt: skip
-    code, _, err = run("compare", *(names.get(one, one) for one in arguments))
-    assert (code, err.count("\n")) == (1, 1) and message in err, err
+    finish(tasks.capture(model, model.tokenize("xyzzy"), "alien.h5"))
+    paths = {"model": letters[0], "words": words[0], "a.h5": captured / "a.h5"}
+    given = [paths.get(word, word) for word in line.split()]
+    error = refusal("compare", *given, *[""] * (given[-1] == "--text"), code=code)
+    assert message in error and ("--help` shows what it takes." in error) == (code == 2)
 
 
 def test_captures_are_compared_without_torch(captured):

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import finish
 from hgviz.models import open_model
 from hgviz.store import write_capture
@@ -17,7 +17,6 @@ from tests.models.test_answers import texts, theirs, tokenizer
 from tests.models.zoo import write
 
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz?.", "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
-FOUR = {"height": 32, "width": 32}
 
 
 def spelt():
@@ -32,23 +31,6 @@ def spelt():
         special_tokens=[(one, ids[one]) for one in ("[CLS]", "[SEP]")],
     )  # fmt: skip
     return made
-
-
-@pytest.fixture
-def run(capfd):
-    """Run hgviz compare; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main(["compare", *map(str, arguments)], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
-
-
-def facts(run, *arguments):
-    code, out, err = run(*arguments, "--json")
-    assert (code, err) == (0, ""), err
-    return json.loads(out)
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +81,12 @@ def tagged(place, rows):
     return data
 
 
-def test_classes_of_tokens_meet_word_by_word_whatever_the_tokens_are(run, folder, tmp_path):
+def test_classes_of_tokens_meet_word_by_word_whatever_the_tokens_are(facts, folder, tmp_path):
     names = ("RobertaForTokenClassification", "BertForTokenClassification")
     a = folder("roberta", names[0])
     b = folder("bert", names[1], spelt, max_position_embeddings=96)
     rows = texts(30)
-    found = facts(run, a, b, "--data", tagged(tmp_path, rows))
+    found = facts("compare", a, b, "--data", tagged(tmp_path, rows))
     given = []
     for path, name, reads in ((a, names[0], tokenizer()), (b, names[1], spelt())):
         mine = []
@@ -126,10 +108,10 @@ def test_classes_of_tokens_meet_word_by_word_whatever_the_tokens_are(run, folder
         assert one["wanted"] == f"LABEL_{len(one['text'].split()[-1]) % 2}"
 
 
-def test_words_that_one_side_does_not_reach_are_not_paired(run, folder, tmp_path):
+def test_words_that_one_side_does_not_reach_are_not_paired(run, facts, folder, tmp_path):
     a = folder("roberta", "RobertaForTokenClassification")
     b = folder("bert", "BertForTokenClassification", spelt, max_position_embeddings=24)
-    found = facts(run, a, b, "--data", tagged(tmp_path, texts(20)))
+    found = facts("compare", a, b, "--data", tagged(tmp_path, texts(20)))
     totals = [found[f"score_{side}"]["total"] for side in "ab"]
     read = [sum(len(word) for word in row) for row in texts(20)]
     assert totals[0] == sum(map(len, texts(20))) and found["score_b"]["cut"] == sum(
@@ -141,7 +123,7 @@ def test_words_that_one_side_does_not_reach_are_not_paired(run, folder, tmp_path
         f"answers are paired at {totals[1]:,} places that both read, of {totals[0]:,} of A and "
         f"{totals[1]:,} of B"
     ]
-    assert "Answers are paired at" in run(a, b, "--data", tagged(tmp_path, texts(20)))[1]
+    assert "Answers are paired at" in run("compare", a, b, "--data", tagged(tmp_path, texts(20)))[1]
 
 
 # --- answers to questions -------------------------------------------------------------------------
@@ -178,11 +160,11 @@ def ends_by_hand(path, name, reads, rows):
     return where, right
 
 
-def test_answers_meet_by_the_characters_they_begin_and_end_at(run, folder, tmp_path):
+def test_answers_meet_by_the_characters_they_begin_and_end_at(facts, folder, tmp_path):
     rows = texts(40)
     name = "ElectraForQuestionAnswering"
     a, b = folder("electra", name), folder("electra", name, spelt, max_position_embeddings=96)
-    found = facts(run, a, b, "--data", asked(tmp_path, rows))
+    found = facts("compare", a, b, "--data", asked(tmp_path, rows))
     (one, right), (other, won) = (
         ends_by_hand(path, name, reads, rows) for path, reads in ((a, tokenizer()), (b, spelt()))
     )
@@ -193,21 +175,22 @@ def test_answers_meet_by_the_characters_they_begin_and_end_at(run, folder, tmp_p
     )
     for each in found["examples"]:
         assert each["wanted"].split()[0] == ("to" if each["place"] else "from")
-    same = facts(run, a, a, "--data", asked(tmp_path, rows))
+    same = facts("compare", a, a, "--data", asked(tmp_path, rows))
     assert (same["agreement"], same["differing"]) == (1, 0)
 
 
-def test_questions_that_one_side_does_not_reach_are_left_out_of_both(run, folder, tmp_path):
+def test_questions_that_one_side_does_not_reach_are_left_out_of_both(
+    refusal, facts, folder, tmp_path
+):
     name = "ElectraForQuestionAnswering"
     a = folder("electra", name)
     b = folder("electra", name, spelt, max_position_embeddings=24)
     rows = [row[:4] for row in texts(12)]
-    found = facts(run, a, b, "--data", asked(tmp_path, rows), "--limit", 5)
+    found = facts("compare", a, b, "--data", asked(tmp_path, rows), "--limit", 5)
     assert found["score_a"]["total"] == found["score_b"]["total"] <= 10
     assert found["notes"] == [] and found["p"] is not None
     rows = [["electric"] * 3 + row for row in rows]
-    code, _, err = run(a, b, "--data", asked(tmp_path, rows))
-    assert code == 1 and err.count("\n") == 1 and "lie beyond" in err
+    assert "lie beyond" in refusal("compare", a, b, "--data", asked(tmp_path, rows))
 
 
 # --- hidden states --------------------------------------------------------------------------------
@@ -222,11 +205,11 @@ def pooled(path, name, reads, rows):
         ])  # fmt: skip
 
 
-def test_states_of_two_encoders_are_compared_by_their_cosine(run, folder, tmp_path):
+def test_states_of_two_encoders_are_compared_by_their_cosine(run, facts, folder, tmp_path):
     rows, data = texts(40), tmp_path / "a.txt"
     data.write_text("\n".join(map(" ".join, rows)))
     a, b = folder("distilbert", "DistilBertModel"), folder("bert", "BertModel", spelt)
-    found = facts(run, a, b, "--data", data)
+    found = facts("compare", a, b, "--data", data)
     one = pooled(a, "DistilBertModel", tokenizer(), rows)
     other = pooled(b, "BertModel", spelt(), rows)
     moved = 1 - torch.nn.functional.cosine_similarity(one, other)
@@ -238,17 +221,19 @@ def test_states_of_two_encoders_are_compared_by_their_cosine(run, folder, tmp_pa
     near = torch.nn.functional.normalize(other, dim=1) @ torch.nn.functional.normalize(one, dim=1).T
     own = (near.argmax(1) == torch.arange(40)).double().mean()
     assert found["agreement"] == pytest.approx(float(own)) and found["p"] is None
-    code, out, _ = run(a, b, "--data", data, "-o", tmp_path / "a.csv")
+    code, out, _ = run("compare", a, b, "--data", data, "-o", tmp_path / "a.csv")
     assert code == 0 and "1 - cosine to A's states" in out and "on 40." in out
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + found["differing"]
 
 
-def test_a_model_beside_itself_with_heads_off_moves_as_evaluate_says(run, folder, tmp_path):
+def test_a_model_beside_itself_with_heads_off_moves_as_evaluate_says(facts, folder, tmp_path):
     data = tmp_path / "a.txt"
     data.write_text("\n".join(map(" ".join, texts(20))))
     path = folder("distilbert", "DistilBertModel")
-    assert facts(run, path, path, "--data", data)["score_b"]["value"] == pytest.approx(0, abs=1e-9)
-    found = facts(run, path, path, "--data", data, "--off", "0.1,1.2", "--limit", 10)
+    assert facts("compare", path, path, "--data", data)["score_b"]["value"] == pytest.approx(
+        0, abs=1e-9
+    )
+    found = facts("compare", path, path, "--data", data, "--off", "0.1,1.2", "--limit", 10)
     model = open_model(path)
     off = tasks.heads_from("0.1,1.2", model.spec)
     trials = finish(tasks.trials_of(model, data, limit=10))
@@ -291,10 +276,10 @@ def seers(folder):
     )
 
 
-def test_images_are_read_by_both_models_each_at_its_own_size(run, seers, pictures):
+def test_images_are_read_by_both_models_each_at_its_own_size(refusal, facts, seers, pictures):
     import transformers
 
-    found = facts(run, *seers[:2], "--data", pictures / "a.csv", *NAMES)
+    found = facts("compare", *seers[:2], "--data", pictures / "a.csv", *NAMES)
     right, given = [], []
     for path in seers[:2]:
         other = transformers.ViTForImageClassification.from_pretrained(path).eval()
@@ -310,13 +295,12 @@ def test_images_are_read_by_both_models_each_at_its_own_size(run, seers, picture
     paired(found, *right)
     assert found["agreement"] == pytest.approx((given[0] == given[1]).mean())
     assert all(one["text"].endswith(".png") for one in found["examples"])
-    code, _, err = run(*seers[:2], "--data", pictures / "a.csv")
-    assert (code, err.count("\n")) == (1, 1) and "--labels" in err
+    assert "--labels" in refusal("compare", *seers[:2], "--data", pictures / "a.csv")
 
 
-def test_maps_of_two_models_on_one_image(run, seers, pictures, tmp_path):
+def test_maps_of_two_models_on_one_image(run, facts, seers, pictures, tmp_path):
     image = pictures / "files" / "3.png"
-    found = facts(run, *seers[:2], "--image", image)
+    found = facts("compare", *seers[:2], "--image", image)
     sides = []
     for path in seers[:2]:
         model = open_model(path)
@@ -331,36 +315,36 @@ def test_maps_of_two_models_on_one_image(run, seers, pictures, tmp_path):
         np.abs(sides[0].logits - sides[1].logits).max(), rel=1e-5
     )
     assert found["notes"] == [] and found["a"]["tokens"] == 17
-    assert "17 positions" in run(*seers[:2], "--image", image)[1]
+    assert "17 positions" in run("compare", *seers[:2], "--image", image)[1]
     # a checkpoint beside a capture reads what was seen there, and the file of it is not needed
     finish(tasks.capture(open_model(seers[0]), sides[0].prompt, tmp_path / "a.h5"))
-    same = facts(run, tmp_path / "a.h5", seers[0])
+    same = facts("compare", tmp_path / "a.h5", seers[0])
     assert same["logits"]["largest"] == 0 and same["notes"] == []
-    smaller = facts(run, tmp_path / "a.h5", seers[1])
+    smaller = facts("compare", tmp_path / "a.h5", seers[1])
     assert smaller["logits"]["largest"] == pytest.approx(found["logits"]["largest"], rel=0.2)
 
 
-def test_other_images_are_said_and_other_grids_are_one_line(run, seers, pictures, tmp_path):
+def test_other_images_are_said_and_other_grids_are_one_line(
+    refusal, facts, seers, pictures, tmp_path
+):
     files = pictures / "files"
     for name, path, image in (("a", seers[0], "0.png"), ("b", seers[0], "1.png")):
         model = open_model(path)
         finish(tasks.capture(model, model.from_signal(files / image), tmp_path / f"{name}.h5"))
-    found = facts(run, tmp_path / "a.h5", tmp_path / "b.h5")
+    found = facts("compare", tmp_path / "a.h5", tmp_path / "b.h5")
     assert found["notes"] == ["A reads 0.png and B 1.png"] and found["heads"]
     (tmp_path / "0.png").write_bytes((files / "1.png").read_bytes())
     finish(tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5"))
-    found = facts(run, tmp_path / "a.h5", tmp_path / "c.h5")
+    found = facts("compare", tmp_path / "a.h5", tmp_path / "c.h5")
     assert found["notes"] == ["both read 0.png, and these are not the same image"]
     write_capture(tmp_path / "text.h5", make_capture("0.png"))
-    code, out, err = run(tmp_path / "text.h5", tmp_path / "a.h5")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "A reads a text and B an image in 4 x 4 patches" in err
-    code, out, err = run(seers[0], seers[2], "--image", files / "0.png")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert "A reads an image in 4 x 4 patches and B an image in 2 x 2 patches" in err
+    error = refusal("compare", tmp_path / "text.h5", tmp_path / "a.h5")
+    assert "A reads a text and B an image in 4 x 4 patches" in error
+    error = refusal("compare", seers[0], seers[2], "--image", files / "0.png")
+    assert "A reads an image in 4 x 4 patches and B an image in 2 x 2 patches" in error
 
 
-def test_maps_of_one_sound_meet_by_time(run, folder, tmp_path):
+def test_maps_of_one_sound_meet_by_time(facts, folder, tmp_path):
     import wave
 
     import transformers
@@ -371,17 +355,17 @@ def test_maps_of_one_sound_meet_by_time(run, folder, tmp_path):
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setnchannels(1), file.setsampwidth(2), file.setframerate(16000)
         file.writeframes(sound.tobytes())
-    found = facts(run, path, path, "--audio", tmp_path / "a.wav", "--off", "0.0")
+    found = facts("compare", path, path, "--audio", tmp_path / "a.wav", "--off", "0.0")
     assert found["heads"][0]["largest"] == 0 and found["logits"]["largest"] > 0
     (tmp_path / "a.csv").write_text("audio,label\na.wav,LABEL_0\na.wav,LABEL_1\n")
-    scored = facts(run, path, path, "--data", tmp_path / "a.csv")
+    scored = facts("compare", path, path, "--data", tmp_path / "a.csv")
     assert scored["score_a"]["value"] == 0.5 and scored["agreement"] == 1
 
 
 # --- reports --------------------------------------------------------------------------------------
 
 
-def test_reports_on_tokens_answers_and_images(run, folder, seers, pictures, tmp_path):
+def test_reports_on_tokens_answers_and_images(facts, folder, seers, pictures, tmp_path):
     rows = texts(6)
     tags = folder("bert", "BertForTokenClassification", spelt, max_position_embeddings=96)
     pairs = folder("electra", "ElectraForQuestionAnswering")
@@ -393,7 +377,7 @@ def test_reports_on_tokens_answers_and_images(run, folder, seers, pictures, tmp_
     ):
         out = tmp_path / "report.html"
         out.unlink(missing_ok=True)
-        found = facts(run, *models_, "--data", data, "--texts", 3, "-o", out, *more)
+        found = facts("compare", *models_, "--data", data, "--texts", 3, "-o", out, *more)
         slopes = [one["value"] for one in found["heads"] if one["metric"] == "slope"]
         assert slopes and all(one > 0 for one in slopes if one is not None)
         assert found["maps"]["heads"] and "<html" in out.read_text()[:200]
@@ -402,7 +386,7 @@ def test_reports_on_tokens_answers_and_images(run, folder, seers, pictures, tmp_
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_compared_is_one_line(run, folder, seers, pictures, tmp_path):
+def test_what_cannot_be_compared_is_one_line(refusal, folder, seers, pictures, tmp_path):
     words = folder("distilbert", "DistilBertModel")
     wide = folder("bert", "BertModel", tokenizer, hidden_size=64)
     tags = folder("roberta", "RobertaForTokenClassification")
@@ -431,31 +415,32 @@ def test_what_cannot_be_compared_is_one_line(run, folder, seers, pictures, tmp_p
         ((seers[0], seers[1], "--image", text), "cannot be read as an image"),
         ((words, words, "--data", text, "-o", tmp_path / "a.html"), "no report on hidden states"),
     ):
-        code, out, err = run(*arguments)
-        assert (code, out, err.count("\n")) == (1, "", 1), (arguments, err)
-        assert message.lower() in err.lower(), err
-
-
-@pytest.mark.parametrize(
-    "more", [("--image", "a.png", "--text", "a"), ("--labels", "a=b"), ("--target", "a")]
-)
-def test_options_that_go_with_nothing_are_one_line(run, folder, more):
-    path = folder("distilbert", "DistilBertModel")
-    code, _, err = run(path, path, *more)
-    assert (code, err.count("\n")) == (2, 1)
+        assert message.lower() in refusal("compare", *arguments).lower(), arguments
+    for more, message in (
+        (("--image", "a.png", "--text", "a"), ""), (("--labels", "a=b"), ""),
+        (("--target", "a"), ""),
+        (("--data", text, "--labels", "cat=LABEL_0,cat=LABEL_1"), "'cat' is said to be two labels"),
+    ):  # fmt: skip
+        assert message in refusal("compare", words, words, *more, code=2)
+    (tmp_path / "rows.jsonl").write_text('{"tokens": ["a"]}\n')
+    error = refusal("compare", ends, ends, "--data", tmp_path / "rows.jsonl")
+    example = json.loads(error[error.index("{") : error.rindex("}") + 1])
+    assert example["answers"] == {"text": ["She"], "answer_start": [0]}
 
 
 @pytest.mark.parametrize("kind, name", [
     ("deberta-v2", "DebertaV2"), ("xlnet", "XLNet"), ("funnel", "Funnel"),
     ("longformer", "Longformer"),
 ])  # fmt: skip
-def test_a_report_has_the_maps_of_layers_that_have_weights_alone(run, folder, tmp_path, kind, name):
+def test_a_report_has_the_maps_of_layers_that_have_weights_alone(
+    facts, folder, tmp_path, kind, name
+):
     a = folder("bert", "BertForSequenceClassification", spelt)
     b = folder(kind, f"{name}ForSequenceClassification", spelt)
     rows = "\n".join(f"{' '.join(row)}\tLABEL_{at % 2}" for at, row in enumerate(texts(4)))
     (tmp_path / "rows.tsv").write_text(f"text\tlabel\n{rows}\n")
     out = tmp_path / "out.html"
-    found = facts(run, a, b, "--data", tmp_path / "rows.tsv", "-o", out)
+    found = facts("compare", a, b, "--data", tmp_path / "rows.tsv", "-o", out)
     assert out.exists()
     values = {(one["side"], one["head"], one["metric"]): one["value"] for one in found["heads"]}
     model, entropies = open_model(b), []
@@ -470,20 +455,3 @@ def test_a_report_has_the_maps_of_layers_that_have_weights_alone(run, folder, tm
         assert values["b", "0.1", "slope"] is None
         assert "has no slopes" in "".join(found["notes"])
         assert "not measured" in out.read_text("utf-8")
-
-
-def test_a_line_that_is_no_question_is_told_with_one_that_is(run, folder, tmp_path):
-    model = folder("bert", "BertForQuestionAnswering", spelt)
-    (tmp_path / "rows.jsonl").write_text('{"tokens": ["a"]}\n')
-    code, _, err = run(model, model, "--data", tmp_path / "rows.jsonl")
-    assert code == 1 and len(err.splitlines()) == 1
-    shown = json.loads(err[err.index("{") : err.rindex("}") + 1])
-    assert shown["answers"] == {"text": ["She"], "answer_start": [0]}
-
-
-def test_a_label_that_is_said_to_be_two_is_refused(run, tmp_path):
-    (tmp_path / "rows.tsv").write_text("text\tlabel\na\tcat\n")
-    code, _, err = run(
-        "a", "b", "--data", tmp_path / "rows.tsv", "--labels", "cat=LABEL_0,cat=LABEL_1"
-    )
-    assert code == 2 and len(err.splitlines()) == 1 and "'cat' is said to be two labels" in err

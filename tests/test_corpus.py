@@ -1,6 +1,5 @@
 """A corpus is captured from the command line: every text as if it were captured alone."""
 
-import json
 import weakref
 from pathlib import Path
 
@@ -22,12 +21,6 @@ KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     return open_model(write_checkpoint(tmp_path_factory.mktemp("corpus") / "model", **KEYS))
-
-
-def run(*arguments) -> int:
-    from hgviz.__main__ import main
-
-    return main([str(one) for one in arguments])
 
 
 def given(folder: Path, name: str, content: str) -> Path:
@@ -86,19 +79,14 @@ def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
         ("a.tsv", "text\tlabel\nx\ty\n\tz\n", "line 3, column text is missing or empty"),
         ("a.jsonl", '{"text": 5}\n', "line 1, column text is missing"),
         ("a.jsonl", "nonsense\n", "line 1 is no JSON object"),
+        ("a.txt", b"\xff\xfe\x00\x80", "line 1"),
     ],
 )
 def test_what_is_no_corpus_is_one_clear_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(HgvizError) as error:
-        read_corpus(given(tmp_path, name, content))
+        read_corpus(tmp_path / name)
     assert message in " ".join(error.value.lines)
-
-
-def test_other_bytes_are_no_corpus(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(HgvizError, match="line 1"):
-        read_corpus(path)
 
 
 # --- capturing ------------------------------------------------------------------------------------
@@ -156,37 +144,32 @@ def test_a_text_that_the_model_cannot_read_is_named_by_its_line_before_anything_
     assert not list(tmp_path.glob("o.h5*"))
 
 
-def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, capsys):
+def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, output, refusal, facts):
     monkeypatch.chdir(tmp_path)
     write_checkpoint(tmp_path / "model", **KEYS)
     given(tmp_path, "a.tsv", "text\tlabel\nOne text.\tpos\nAnother.\tneg\n")
-    assert run("capture", "model", "--corpus", "a.tsv", "-o", "o.h5") == 0
-    said = capsys.readouterr().out
+    said = output("capture", "model", "--corpus", "a.tsv", "-o", "o.h5")
     assert said == "o.h5: 10 heads in 5 layers on 2 texts, 17 tokens together.\n"
-    assert run("info", "o.h5", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["items"], found["complete"]) == (2, True)
-    at = ("--layer", 0, "--head", 0, "--item", 1)
-    assert run("map", "o.h5", *at, "-o", "m.npy") == 0
-    assert np.load("m.npy").shape == (8, 8)
-    assert run("logits", "o.h5", "--item", 1, "-o", "l.npy") == 0
-    assert run("rollout", "o.h5", "--item", 1, "-o", "r.npy") == 0
-    assert np.load("r.npy").shape == (8, 8)
-    assert run("figure", "o.h5", "--kind", "map", *at, "-o", "f.png") == 0
-    capsys.readouterr()
-    assert run("map", "o.h5", "--layer", 0, "--head", 0, "--item", 2, "-o", "m.npy") == 1
-    assert capsys.readouterr().err.startswith("There is no text 2 in o.h5. It holds 2 texts")
+    told = facts("info", "o.h5")
+    assert (told["items"], told["complete"]) == (2, True)
+    at = ("--layer", 0, "--head", 0)
+    for verb in (("map", *at), ("logits",), ("rollout",)):
+        output(verb[0], "o.h5", *verb[1:], "--item", 1, "-o", f"{verb[0]}.npy")
+    assert np.load("map.npy").shape == np.load("rollout.npy").shape == (8, 8)
+    output("figure", "o.h5", "--kind", "map", *at, "--item", 1, "-o", "f.png")
+    error = refusal("map", "o.h5", *at, "--item", 2, "-o", "m.npy")
+    assert error.startswith("There is no text 2 in o.h5. It holds 2 texts")
 
 
 @pytest.mark.parametrize("more", [("--text", "x"), ("--target", "x"), ("--generate", "3")])
-def test_a_corpus_goes_with_no_other_text(capsys, more):
-    assert run("capture", "model", "--corpus", "a.txt", *more, "-o", "o.h5") == 2
-    assert "corpus" in capsys.readouterr().err
+def test_a_corpus_goes_with_no_other_text(refusal, more):
+    words = ("capture", "model", "--corpus", "a.txt", *more, "-o", "o.h5")
+    assert "corpus" in refusal(*words, code=2)
 
 
 @pytest.mark.parametrize("option", ["--corpus", "--text-file", "--ids"])
-def test_what_is_read_is_never_replaced(tmp_path, capsys, option):
+def test_what_is_read_is_never_replaced(tmp_path, refusal, option):
     path = given(tmp_path, "a", "One text.\n")
-    assert run("capture", "model", option, path, "-o", path, "--force") == 2
-    assert "names the file that is read" in capsys.readouterr().err
+    error = refusal("capture", "model", option, path, "-o", path, "--force", code=2)
+    assert "names the file that is read" in error
     assert path.read_text() == "One text.\n"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import HgvizError, Step, finish
 from hgviz.errors import Unwanted, require_wanted, while_wanted
 from hgviz.jobs import Runner
@@ -69,21 +69,15 @@ def test_a_text_beyond_the_memory_is_refused_with_what_fits(model, short, monkey
     assert finish(tasks.estimate(model, text(50_000))).most is None
 
 
-def test_the_command_refuses_it_in_the_same_words(model, tmp_path, short, monkeypatch, capfd):
-    monkeypatch.setattr(devices, "free_memory", lambda: 1_000_000)
-    (tmp_path / "long.txt").write_text(text(5000))
-    words = ("capture", tmp_path / "model", "--text-file", tmp_path / "long.txt", "-o", "x.h5")
-    code = cli.main([str(one) for one in words], cli.Window(None, None))
-    said = capfd.readouterr().err
-    assert code == 1 and said.count("\n") == 1 and "does not fit this machine's memory" in said
-
-
-def test_the_command_says_what_takes_long(model, tmp_path, short, monkeypatch, capfd):
+def test_the_command_says_what_takes_long_or_does_not_fit(
+    model, tmp_path, short, monkeypatch, run, refusal
+):
     monkeypatch.setattr("hgviz.cli.making.LONG", 0.0)
-    words = ("capture", tmp_path / "model", "--text", text(300), "-o", tmp_path / "x.h5")
-    assert cli.main([str(one) for one in words], cli.Window(None, None)) == 0
-    said = capfd.readouterr().err
-    assert "5 layers, 300 tokens: about 1 s, " in said
+    words = ("capture", tmp_path / "model", "-o", tmp_path / "x.h5", "--text")
+    code, _, said = run(*words, text(300))
+    assert code == 0 and "5 layers, 300 tokens: about 1 s, " in said
+    monkeypatch.setattr(devices, "free_memory", lambda: 1_000_000)
+    assert "does not fit this machine's memory" in refusal(*words, text(5000), "--force")
 
 
 def test_tokens_of_a_long_text_are_counted_by_its_beginning(model, monkeypatch):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz import cli, examples, tasks
+from hgviz import examples, tasks
 from hgviz.analysis import evaluation, scores
 from hgviz.core import HeadId, Prompt, Score, finish
 from hgviz.models import open_model
@@ -17,21 +17,6 @@ from tests.models.building import write_checkpoint, write_transformer
 
 TEXT = "the cat sat on the mat and the dög sat on the log. " * 4
 WORDS = ["the", "cat", "sat", "on", "mat", "and", "dog", "log"]
-
-
-def nobody(*_):
-    raise AssertionError("this verb needs no window")
-
-
-@pytest.fixture
-def run(capfd):
-    """Run a command line; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(nobody, nobody))
-        return code, *capfd.readouterr()
-
-    return call
 
 
 def classifier(folder, labels=("no", "yes"), **keys):
@@ -69,19 +54,17 @@ def by_hand(folder, path, off=frozenset()):
     return found
 
 
-def test_class_ids_are_read_as_the_names_are_and_said(run, tmp_path):
+def test_class_ids_are_read_as_the_names_are_and_said(run, refusal, facts, tmp_path):
     folder, path = classifier(tmp_path / "model"), rows(tmp_path)
-    named = json.loads(run("evaluate", folder, "--data", path, "--json")[1])
+    named = facts("evaluate", folder, "--data", path)
     text = path.read_text().replace("\tno", "\t0").replace("\tyes", "\t1")
     path.write_text(text)
     code, out, err = run("evaluate", folder, "--data", path, "--json")
     assert (code, json.loads(out)) == (0, named)
     assert err.splitlines()[-1] == "Labels are class ids: 0 is no, 1 is yes."
     path.write_text(text.replace("\t1", "\t2").replace("\t0", "\t1"))
-    code, out, err = run("evaluate", folder, "--data", path)
-    assert (code, out) == (1, "") and "--labels 1=no,2=yes" in err
-    again = run("evaluate", folder, "--data", path, "--labels", "1=no,2=yes", "--json")[1]
-    assert json.loads(again) == named
+    assert "--labels 1=no,2=yes" in refusal("evaluate", folder, "--data", path)
+    assert facts("evaluate", folder, "--data", path, "--labels", "1=no,2=yes") == named
 
 
 def test_a_classifier_is_scored_as_by_hand(tmp_path):
@@ -124,21 +107,15 @@ def test_an_early_score_does_not_depend_on_the_order_of_the_file():
     steps.close()
 
 
-def test_json_has_what_the_contract_names(run, tmp_path):
+def test_a_score_is_told_in_json_and_in_words(run, facts, tmp_path):
     folder, path = classifier(tmp_path / "model"), rows(tmp_path)
-    code, out, _ = run("evaluate", folder, "--data", path, "--json", "--off", "0.1,0.0")
-    facts = json.loads(out)
-    assert code == 0
+    told = facts("evaluate", folder, "--data", path, "--off", "0.1,0.0")
     names = {"metric", "value", "low", "high", "loss", "seen", "total", "off", "f1", "mcc"}
-    assert set(facts) == names
-    assert (facts["metric"], facts["seen"], facts["off"]) == ("accuracy", 100, ["0.0", "0.1"])
-
-
-def test_words_say_the_interval(run, tmp_path):
-    folder, path = classifier(tmp_path / "model"), rows(tmp_path)
+    assert set(told) == names
+    assert (told["metric"], told["seen"], told["off"]) == ("accuracy", 100, ["0.0", "0.1"])
     code, out, _ = run("evaluate", folder, "--data", path)
-    assert code == 0
-    assert out.startswith("model: accuracy ") and " on 100; loss " in out and "Matthews" in out
+    assert code == 0 and out.startswith("model: accuracy ")
+    assert " on 100; loss " in out and "Matthews" in out
 
 
 def test_a_text_too_long_is_cut_and_counted(run, tmp_path):
@@ -148,10 +125,9 @@ def test_a_text_too_long_is_cut_and_counted(run, tmp_path):
     assert json.loads(out)["cut"] == 1
 
 
-def test_numbers_name_the_classes_of_a_model_that_has_no_names_for_them(run, tmp_path):
+def test_numbers_name_the_classes_of_a_model_that_has_no_names_for_them(facts, tmp_path):
     folder = classifier(tmp_path / "model", ("LABEL_0", "LABEL_1"))
-    code, out, _ = run("evaluate", folder, "--data", rows(tmp_path, 40, ("0", "1")), "--json")
-    assert (code, json.loads(out)["total"]) == (0, 40)
+    assert facts("evaluate", folder, "--data", rows(tmp_path, 40, ("0", "1")))["total"] == 40
 
 
 def test_a_language_model_is_scored_in_bits_per_byte(run, tmp_path):
@@ -191,21 +167,13 @@ def test_pieces_are_scored_by_the_bytes_they_stand_for(tmp_path):
     assert found.score.value == pytest.approx(9 * math.log2(coder.size) / size, rel=1e-5)
 
 
-def test_a_masked_language_model_guesses_the_same_masks_every_time(run, tmp_path):
-    coder = train_coder(Vocabulary("words", least=1), [TEXT], 1)
-    write_transformer(
-        tmp_path / "model", vocab_size=coder.size, family="bert", n_layers=1, max_positions=12,
-        dtype=torch.float32,
-    )  # fmt: skip
-    coder.save(tmp_path / "model")
-    path = tmp_path / "text.txt"
+def test_a_masked_language_model_guesses_the_same_masks_every_time(facts, tmp_path):
+    model, path = speaker(tmp_path / "model", "masked"), tmp_path / "text.txt"
     path.write_text(TEXT * 5, "utf-8")
-    found = [run("evaluate", tmp_path / "model", "--data", path, "--json")[1] for _ in range(2)]
-    assert found[0] == found[1]
-    facts = json.loads(found[0])
-    tokens = len(coder.rows([TEXT * 5], None)[0]) - 2
-    assert facts["metric"] == "masked_accuracy"
-    assert facts["seen"] == facts["total"] == pytest.approx(0.15 * tokens, rel=0.4)
+    told, again = (facts("evaluate", model, "--data", path) for _ in range(2))
+    assert told == again and told["metric"] == "masked_accuracy"
+    tokens = 20 * 14  # sentences of 13 words and a full stop
+    assert told["seen"] == told["total"] == pytest.approx(0.15 * tokens, rel=0.4)
 
 
 # --- texts of a table -----------------------------------------------------------------------------
@@ -238,6 +206,15 @@ def speaker(folder, goal):
     return folder
 
 
+def verbs(model, out):
+    """Every verb that scores a model on data; out: where they write."""
+    study = out.with_suffix(".h5")
+    return (
+        ("evaluate", model), ("importance", model, "-o", study), ("curve", study, model),
+        ("compare", model, model), ("prune", model, "--off", "0.0", "-o", out),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("goal", ["next", "masked"])
 def test_a_language_model_reads_the_texts_of_a_table_alone(run, tmp_path, goal):
     """In every verb that scores one: other labels and another format change no number."""
@@ -248,26 +225,17 @@ def test_a_language_model_reads_the_texts_of_a_table_alone(run, tmp_path, goal):
         table(tmp_path / "same.csv", ["a", "b", "c", "d", "e"], "text"),
         table(tmp_path / "same.jsonl", ["a", "b", "c", "d", "e"], "text"),
     ]
-    found = []
-    for number, data in enumerate(files):
-        study = tmp_path / f"{number}.h5"
-        verbs = (
-            ("evaluate", model),
-            ("importance", model, "-o", study),
-            ("curve", study, model),
-            ("compare", model, model),
-            ("prune", model, "--off", "0.0", "-o", tmp_path / f"pruned{number}"),
-        )
-        facts = []
-        for verb in verbs:
+    first, *rest = found = [[], [], [], []]
+    for number, (data, told) in enumerate(zip(files, found, strict=True)):
+        for verb in verbs(model, tmp_path / str(number))[: 5 if number < 2 else 1]:
             code, out, err = run(*verb, "--data", data, "--json")
             assert code == 0, err
-            facts.append(json.loads(out))
-        for name in ("latency", "path", "source", "data"):
-            facts[4].pop(name, None), facts[3].pop(name, None)
-        found.append(facts)
-    assert all(one == found[0] for one in found[1:])
-    evaluated, compared = found[0][0], found[0][3]
+            told.append(json.loads(out))
+            if verb[0] in ("compare", "prune"):
+                for name in ("latency", "path", "source", "data"):
+                    told[-1].pop(name, None)
+    assert all(told == first[: len(told)] for told in rest)
+    evaluated, compared = first[0], first[3]
     if goal == "next":  # by hand: each text by itself, no byte of a label
         assert (evaluated["windows"], evaluated["texts"]) == (40, 40)
         assert evaluated["total"] == 8 * sum(len(one.encode()) - 1 for one in SENTENCES)
@@ -275,18 +243,12 @@ def test_a_language_model_reads_the_texts_of_a_table_alone(run, tmp_path, goal):
 
 
 @pytest.mark.parametrize("goal", ["next", "masked"])
-def test_every_verb_says_how_many_windows_of_how_many_texts(run, tmp_path, goal):
-    model, study = speaker(tmp_path / "model", goal), tmp_path / "study.h5"
+def test_every_verb_says_how_many_windows_of_how_many_texts(run, facts, tmp_path, goal):
+    model = speaker(tmp_path / "model", goal)
     data = table(tmp_path / "some.tsv", ["0", "1", "0", "1", "1"])
-    facts = json.loads(run("evaluate", model, "--data", data, "--json")[1])
-    said = f"{facts['windows']} windows of {facts['texts']} texts"
-    for verb in (
-        ("evaluate", model),
-        ("importance", model, "-o", study),
-        ("curve", study, model),
-        ("compare", model, model),
-        ("prune", model, "--off", "0.0", "-o", tmp_path / "pruned"),
-    ):
+    told = facts("evaluate", model, "--data", data)
+    said = f"{told['windows']} windows of {told['texts']} texts"
+    for verb in verbs(model, tmp_path / "out"):
         code, out, err = run(*verb, "--data", data)
         assert code == 0, err
         assert said in " ".join(out.split()), verb[0]
@@ -329,11 +291,11 @@ def test_a_column_of_texts_is_found_or_asked_for(run, tmp_path):
     assert "has a header and no rows" in total()
 
 
-def test_the_text_of_a_txt_is_read_as_it_stands(run, tmp_path):
+def test_the_text_of_a_txt_is_read_as_it_stands(facts, tmp_path):
     model, path = speaker(tmp_path / "model", "next"), tmp_path / "rows.txt"
     path.write_text("text\tlabel\nabc\tpos\n")
-    facts = json.loads(run("evaluate", model, "--data", path, "--json")[1])
-    assert (facts["total"], facts["windows"], facts["texts"]) == (18, 1, 1)
+    told = facts("evaluate", model, "--data", path)
+    assert (told["total"], told["windows"], told["texts"]) == (18, 1, 1)
 
 
 # --- bad input ------------------------------------------------------------------------------------
@@ -348,13 +310,15 @@ def test_the_text_of_a_txt_is_read_as_it_stands(run, tmp_path):
         (None, "could not be read"),
     ],
 )
-def test_bad_rows_are_one_clear_line(run, tmp_path, data, message):
+def test_data_that_cannot_be_read_are_one_clear_line(refusal, tmp_path, data, message):
     folder, path = classifier(tmp_path / "model"), tmp_path / "rows.tsv"
     if data is not None:
         path.write_text(data)
-    code, out, err = run("evaluate", folder, "--data", path)
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert message in err
+    assert message in refusal("evaluate", folder, "--data", path)
+    language = write_checkpoint(tmp_path / "language", vocab_size=256)
+    for text, why in (("", "is empty"), ("a", "too short to score")):
+        (tmp_path / "text.txt").write_text(text)
+        assert why in refusal("evaluate", language, "--data", tmp_path / "text.txt")
 
 
 def test_a_checkpoint_that_gives_hidden_states_is_scored_by_how_far_they_move(tmp_path):
@@ -364,11 +328,3 @@ def test_a_checkpoint_that_gives_hidden_states_is_scored_by_how_far_they_move(tm
     assert finish(tasks.evaluate(model, rows(tmp_path))).score.value == pytest.approx(0, abs=1e-9)
     found = finish(tasks.evaluate(model, rows(tmp_path), off=frozenset(model.spec.heads)))
     assert found.score.metric == "cosine_distance" and found.score.value > 0
-
-
-def test_an_empty_text_is_one_clear_line(run, tmp_path):
-    folder = write_checkpoint(tmp_path / "model", vocab_size=256)
-    for data, message in (("", "is empty"), ("a", "too short to score")):
-        (tmp_path / "text.txt").write_text(data)
-        code, _, err = run("evaluate", folder, "--data", tmp_path / "text.txt")
-        assert (code, err.count("\n")) == (1, 1) and message in err

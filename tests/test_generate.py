@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.store import describe, open_capture
@@ -201,19 +201,15 @@ def test_it_ends_after_the_token_that_ends_a_text(tmp_path, where):
 
 
 @pytest.mark.parametrize("damaged", ["{", '{"eos_token_id": "x", "eos_token": 5}', "[]", ""])
-def test_what_says_nothing_of_an_end_is_passed_over(tmp_path, damaged):
+def test_a_damaged_end_is_passed_over_and_a_damaged_tokenizer_is_one_error(tmp_path, damaged):
     folder = write_gpt2(tmp_path / "gpt2")
     (folder / "generation_config.json").write_text(damaged)
     (folder / "tokenizer_config.json").write_text('{"eos_token": 5}')
     assert open_model(folder).ends == frozenset()
-
-
-@pytest.mark.parametrize("damaged", ["{", "[]", ""])
-def test_settings_of_a_tokenizer_that_cannot_be_read_are_one_error(tmp_path, damaged):
-    folder = write_gpt2(tmp_path / "gpt2")
-    (folder / "tokenizer_config.json").write_text(damaged)
-    with pytest.raises(HgvizError, match="tokenizer_config.json is not a JSON object"):
-        open_model(folder)
+    if len(damaged) < 3:
+        (folder / "tokenizer_config.json").write_text(damaged)
+        with pytest.raises(HgvizError, match="tokenizer_config.json is not a JSON object"):
+            open_model(folder)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -258,18 +254,7 @@ def test_a_second_text_is_asked_for_as_by_any_capture(tmp_path):
 # --- from a terminal ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(capfd, monkeypatch):
-    monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
-
-
-def test_the_command_line_says_what_was_written(tmp_path, run):
+def test_the_command_line_says_what_was_written(tmp_path, run, facts):
     folder, out = MAKERS["decoder"](tmp_path / "model"), tmp_path / "a.h5"
     asked = ("capture", folder, "--text", "the ", "-o", out, "--generate", 6)
     code, said, error = run(*asked)
@@ -280,7 +265,7 @@ def test_the_command_line_says_what_was_written(tmp_path, run):
     assert "\x1b" not in said and "\0" not in said
     code, said, _ = run(*asked, "--force", "--seed", 4, "--temperature", 0.5)
     assert code == 0 and "6 tokens after 4, seed 4, temperature 0.5.\n" in said
-    assert json.loads(run("info", out, "--json")[1])["provenance"]["seed"] == 4
+    assert facts("info", out)["provenance"]["seed"] == 4
 
 
 def test_ids_without_a_tokenizer_go_on_as_ids(tmp_path, run):
@@ -294,35 +279,28 @@ def test_ids_without_a_tokenizer_go_on_as_ids(tmp_path, run):
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "why"),
+    ("options", "why"),
     [
-        (["--generate", "0"], 2, "--generate"),
-        (["--generate", "-1"], 2, "--generate"),
-        (["--generate", "x"], 2, "--generate"),
-        (["--seed", "1"], 2, "go with --generate"),
-        (["--temperature", "1"], 2, "go with --generate"),
-        (["--generate", "2", "--temperature", "1"], 2, "goes with --seed"),
-        (["--generate", "2", "--temperature", "0", "--seed", "1"], 2, "above 0"),
-        (["--generate", "2", "--temperature", "-1", "--seed", "1"], 2, "above 0"),
-        (["--generate", "2", "--temperature", "nan", "--seed", "1"], 2, "above 0"),
-        (["--generate", "2", "--temperature", "inf", "--seed", "1"], 2, "above 0"),
-        (["--generate", "2", "--seed", "-1"], 2, "--seed"),
+        ("--generate 0", "--generate"),
+        ("--generate -1", "--generate"),
+        ("--generate x", "--generate"),
+        ("--seed 1", "go with --generate"),
+        ("--temperature 1", "go with --generate"),
+        ("--generate 2 --temperature 1", "goes with --seed"),
+        *((f"--generate 2 --temperature {x} --seed 1", "above 0") for x in (0, -1, "nan", "inf")),
+        ("--generate 2 --seed -1", "--seed"),
     ],
-)
-def test_wrong_use_is_one_line(tmp_path, run, options, code, why):
-    folder = MAKERS["decoder"](tmp_path / "model")
-    found, said, error = run("capture", folder, "--text", "a", "-o", tmp_path / "a.h5", *options)
-    assert (found, said) == (code, "") and why in error and len(error.splitlines()) == 1
-    assert not (tmp_path / "a.h5").exists() and not (tmp_path / "a.h5.part").exists()
+)  # fmt: skip
+def test_wrong_use_is_one_line(tmp_path, refusal, options, why):
+    words = ("capture", "model", "--text", "a", "-o", tmp_path / "a.h5", *options.split())
+    assert why in refusal(*words, code=2)
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_model_that_cannot_write_says_why_in_one_line(tmp_path, run):
+def test_a_model_that_cannot_write_says_why_in_one_line(tmp_path, refusal):
     folder = write_bert(tmp_path / "bert")
-    code, said, error = run(
-        "capture", folder, "--text", "the cat", "--generate", 3, "-o", tmp_path / "a.h5"
-    )
-    assert (code, said) == (1, "")
-    assert error == (
+    words = ("--text", "the cat", "--generate", 3, "-o", tmp_path / "a.h5")
+    assert refusal("capture", folder, *words) == (
         "This model cannot write. It is a classifier: it gives classes and no tokens. Choose a "
         "model that was trained to say the next token, such as GPT-2.\n"
     )

@@ -1,50 +1,37 @@
 """hgviz heads: what every head is for, of captures and models, on one text and on many."""
 
 import csv
-import json
 
 import pytest
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import HeadId, finish
 from hgviz.models import open_model
-from hgviz.store import open_capture
+from hgviz.store import open_capture, write_study
 from hgviz.tasks.observing import _Kept
 from tests.models.building import write_checkpoint
+from tests.studying import make_study
 
 KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
 TEXTS = ["Some words, and some more.", "It was late; the ship had gone.", "Words, words, words."]
 
 
-@pytest.fixture
-def run(capfd):
-    """Run a command line; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A small Hourglass, a file of texts, and the capture of these."""
+    """A small Hourglass, a file of texts, the capture of these, an empty file and a study."""
     found = tmp_path_factory.mktemp("heads")
     write_checkpoint(found / "model", **KEYS)
     (found / "texts.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
+    (found / "empty.txt").touch()
+    write_study(found / "study.h5", make_study())
     model = open_model(found / "model")
     finish(tasks.capture_corpus(model, found / "texts.txt", found / "texts.h5"))
     return found
 
 
-def test_a_capture_of_many_texts_and_the_model_on_the_same_file_say_the_same(folder, run):
-    code, out, _ = run("heads", folder / "texts.h5", "--json")
-    assert code == 0
-    captured = json.loads(out)
-    code, out, _ = run("heads", folder / "model", "--corpus", folder / "texts.txt", "--json")
-    assert code == 0
-    modelled = json.loads(out)
+def test_a_capture_of_many_texts_and_the_model_on_the_same_file_say_the_same(folder, facts):
+    captured = facts("heads", folder / "texts.h5")
+    modelled = facts("heads", folder / "model", "--corpus", folder / "texts.txt")
     assert captured["texts"] == modelled["texts"] == 3
     assert captured["tokens"] == modelled["tokens"] == sum(map(len, TEXTS))
     for one, other in zip(captured["heads"], modelled["heads"], strict=True):
@@ -57,15 +44,12 @@ def test_a_capture_of_many_texts_and_the_model_on_the_same_file_say_the_same(fol
         assert {example["text"] for example in one["examples"]} <= {0, 1, 2}
 
 
-def test_one_text_of_many_is_what_it_is_alone(folder, run):
-    code, out, _ = run("heads", folder / "texts.h5", "--item", 1, "--json")
-    assert code == 0
-    alone = json.loads(out)
-    code, out, _ = run("heads", folder / "model", "--text", TEXTS[1], "--json")
-    assert code == 0
+def test_one_text_of_many_is_what_it_is_alone(folder, facts):
+    alone = facts("heads", folder / "texts.h5", "--item", 1)
+    other = facts("heads", folder / "model", "--text", TEXTS[1])
     assert alone["texts"] == 1 and alone["tokens"] == len(TEXTS[1])
-    for one, other in zip(alone["heads"], json.loads(out)["heads"], strict=True):
-        assert one["focus"] == pytest.approx(other["focus"], abs=1e-6)
+    for one, same in zip(alone["heads"], other["heads"], strict=True):
+        assert one["focus"] == pytest.approx(same["focus"], abs=1e-6)
         assert one["variance"] is None  # nothing to compare it with
 
 
@@ -79,51 +63,32 @@ def test_the_table_is_written_and_the_rest_is_said(folder, run, tmp_path):
     assert all("query" in one["examples"] for one in rows if one["role"] != "one key")
 
 
-def test_heads_that_are_switched_off_change_those_after_them_alone(folder, run):
-    words = ("heads", folder / "model", "--text", TEXTS[0], "--json")
-    whole = json.loads(run(*words)[1])["heads"]
-    off = json.loads(run(*words, "--off", "0.*")[1])["heads"]
+def test_heads_that_are_switched_off_change_those_after_them_alone(folder, facts):
+    words = ("heads", folder / "model", "--text", TEXTS[0])
+    whole, off = facts(*words)["heads"], facts(*words, "--off", "0.*")["heads"]
     assert whole[0]["focus"] == off[0]["focus"] and whole[-1]["focus"] != off[-1]["focus"]
 
 
 @pytest.mark.parametrize(
-    "more,message",
+    ("words", "code", "message"),
     [
-        ((), "exactly one of --corpus"),
-        (("--text", "a", "--corpus", "b.txt"), "exactly one of --corpus"),
-        (("--text", "a", "--item", "0"), "--item is for"),
-        (("--corpus", "{folder}/texts.txt", "--target", "b"), "go with --text"),
-        (("--corpus", "{folder}/texts.txt", "-o", "{folder}/x.txt"), "does not end in"),
+        ("model", 2, "exactly one of --corpus"),
+        ("model --text a --corpus b.txt", 2, "exactly one of --corpus"),
+        ("model --text a --item 0", 2, "--item is for"),
+        ("model --corpus texts.txt --target b", 2, "go with --text"),
+        ("model --corpus texts.txt -o x.txt", 2, "does not end in"),
+        ("texts.h5 --text a", 2, "has its own texts"),
+        ("nothing", 1, ""),
+        ("empty.txt", 1, ""),
+        ("model --corpus empty.txt", 1, ""),
+        ("model --corpus none.txt", 1, ""),
+        ("texts.h5 --item 7", 1, ""),
+        ("study.h5", 1, "is a study"),
     ],
 )
-def test_wrong_use_is_one_line(folder, run, more, message):
-    code, _, said = run("heads", folder / "model", *(one.format(folder=folder) for one in more))
-    assert code == 2 and message in said and len(said.splitlines()) == 1
-
-
-def test_bad_files_are_one_line(folder, run, tmp_path):
-    empty = tmp_path / "empty.txt"
-    empty.write_text("")
-    for words in (
-        ("heads", tmp_path / "nothing"), ("heads", empty),
-        ("heads", folder / "model", "--corpus", empty),
-        ("heads", folder / "model", "--corpus", tmp_path / "none.txt"),
-        ("heads", folder / "texts.h5", "--item", 7),
-    ):  # fmt: skip
-        code, _, said = run(*words)
-        assert code == 1 and len(said.splitlines()) == 1 and "Traceback" not in said, words
-    code, _, said = run("heads", folder / "texts.h5", "--text", "a")
-    assert code == 2 and "has its own texts" in said
-
-
-def test_a_study_says_what_is_wanted_instead(run, tmp_path):
-    from hgviz.store import write_study
-    from tests.studying import make_study
-
-    path = tmp_path / "study.h5"
-    write_study(path, make_study())
-    code, _, said = run("heads", path)
-    assert code == 1 and "is a study" in said and len(said.splitlines()) == 1
+def test_what_cannot_be_measured_is_one_line(folder, refusal, monkeypatch, words, code, message):
+    monkeypatch.chdir(folder)
+    assert message in refusal("heads", *words.split(), code=code)
 
 
 def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):

@@ -1,11 +1,17 @@
-"""Which face gets what: paths and nothing at all the window, verbs the command line."""
+"""Which face gets what, where what comes with hgviz is found, and settings that survive."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hgviz import __main__ as program
+from hgviz import resources, settings
+from hgviz.settings import Settings
 
 
 @pytest.fixture
@@ -136,3 +142,99 @@ def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, c
     monkeypatch.setattr(app, "window", stopped)
     assert program.main([]) == 130
     assert capsys.readouterr().err == "Stopped.\n"
+
+
+# --- what comes with hgviz ------------------------------------------------------------------------
+
+
+def test_a_checkout_keeps_resources_at_its_root():
+    root = Path(resources.__file__).parents[1]
+    assert resources.resource("icons") == root / "resources" / "icons"
+
+
+def test_a_wheel_and_a_bundle_carry_them_inside_the_package(tmp_path, monkeypatch):
+    inside = tmp_path / "hgviz" / "resources"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(resources, "__file__", str(tmp_path / "hgviz" / "resources.py"))
+    assert resources.resource("icons/open.svg") == inside / "icons/open.svg"
+
+
+@pytest.mark.parametrize("name", ["sample/hourglass", "sample/first.h5", "sample/reviews.tsv"])
+def test_what_comes_with_hgviz_is_named_from_every_folder(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert resources.bundled(name) == resources.resource(name)
+    assert resources.bundled(Path(name)).exists()
+
+
+def test_a_file_of_the_reader_goes_before_what_comes_with_hgviz(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample/first.h5").symlink_to(
+        tmp_path / "gone.h5"
+    )  # also a link that leads nowhere
+    assert resources.bundled("sample/first.h5") == Path("sample/first.h5")
+    assert resources.bundled("sample/hourglass") == resources.resource("sample/hourglass")
+
+
+@pytest.mark.parametrize(
+    "name", ["sample/none", "sample/../icons", "icons/open.svg", "my.h5", "", "/sample/first.h5"]
+)
+def test_other_names_stay_what_they_are(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert resources.bundled(name) == Path(name)
+
+
+def test_every_door_knows_the_bundled_names(tmp_path, monkeypatch, capsys):
+    import hgviz
+    from hgviz.cli import Window, main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["info", "sample/first.h5"], Window(lambda path: 0, lambda: 0)) == 0
+    assert main(["info", "sample/six"], Window(lambda path: 0, lambda: 0)) == 0
+    assert "family: yubert" in capsys.readouterr().out
+    assert len(hgviz.figure("sample/first.h5").capture.main) == 136
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def test_without_a_file_everything_is_at_its_default(tmp_path):
+    assert settings.load(tmp_path / "none.toml") == Settings()
+
+
+@given(words, words, st.sampled_from(["auto", "light", "dark"]))
+def test_settings_survive_the_round_trip(tmp_path_factory, folder, device, theme):
+    path = tmp_path_factory.mktemp("settings") / "deep" / "settings.toml"
+    chosen = Settings(folder=folder, device=device, theme=theme)
+    settings.save(chosen, path)
+    assert settings.load(path) == chosen
+    assert [file.name for file in path.parent.iterdir()] == ["settings.toml"]
+
+
+@pytest.mark.parametrize("content", [b"theme = ", b'theme = "blue"', b"\xff\xfe", b"folder = 3"])
+def test_a_broken_file_gives_defaults_and_is_kept_aside(tmp_path, content):
+    path = tmp_path / "settings.toml"
+    path.write_bytes(content)
+    assert settings.load(path) == Settings()
+    assert (tmp_path / "settings.toml.broken").read_bytes() == content
+    assert not path.exists()
+
+
+def test_a_setting_of_another_version_is_ignored(tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text('theme = "dark"\nfuture = 1\n')
+    assert settings.load(path) == Settings(theme="dark")
+
+
+def test_settings_cannot_be_changed_in_place():
+    with pytest.raises(AttributeError):
+        Settings().theme = "dark"
+    assert msgspec.structs.replace(Settings(), theme="dark").theme == "dark"
+
+
+def test_the_file_lies_in_the_users_own_folder():
+    assert settings.location().name == "settings.toml"
+    assert "hgviz" in settings.location().parts

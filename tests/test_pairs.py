@@ -8,7 +8,7 @@ import pytest
 import tokenizers
 import torch
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
@@ -108,13 +108,13 @@ def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
     assert prompts_like(model, alone)[1].ids.tolist() == [0, *captured.prompt.ids]
 
 
-def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(folder, table, tmp_path):
+def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, table, tmp_path):
     path = folder(*KINDS[0])
     whole = finish(tasks.evaluate(open_model(path), table)).facts()["value"]
     for method in ("loo", "signed"):
         study = tmp_path / f"{method}.h5"
         words = ("importance", path, "--data", table, "-o", study, "--method", method)
-        assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+        assert run(*words)[0] == 0
         assert open_study(study).spec.two_texts
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
     masked = finish(tasks.evaluate(open_model(path), table, off=off)).facts()["value"]
@@ -123,9 +123,9 @@ def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(folder, table, t
     pruned = finish(tasks.evaluate(open_model(tmp_path / "out"), table)).facts()["value"]
     assert pruned == pytest.approx(masked, rel=1e-6)
     words = ("curve", tmp_path / "loo.h5", path, "--data", table, "--method", "loo")
-    assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+    assert run(*words)[0] == 0
     words = ("compare", path, tmp_path / "out", "--data", table)
-    assert cli.main([*map(str, words)], cli.Window(None, None)) == 0
+    assert run(*words)[0] == 0
 
 
 def test_states_are_scored_by_how_far_they_move(folder, table):

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import warnings
 
 import numpy as np
@@ -11,13 +10,15 @@ import torch
 import tqdm
 from safetensors.torch import load_file, save_file
 
-from hgviz import cli, tasks
+from hgviz import tasks
+from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.formats import rewriting
+from hgviz.models.formats.files import read_tensors
 from hgviz.models.surgery import export, proof
 from hgviz.resources import resource
-from hgviz.store import open_capture, write_study
+from hgviz.store import open_capture, open_study, write_study
 from hgviz.tasks.removing import kept_count
 from tests.closeness import scaled_error
 from tests.models import package
@@ -33,17 +34,6 @@ def quick(monkeypatch):
     """Timing as short as can be, and no thread that watches bars."""
     monkeypatch.setattr(proof, "ROUNDS", (1, 1))
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
-
-
-@pytest.fixture
-def run(capfd):
-    """Run a command line; gives exit code, standard output and standard error."""
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
 
 
 def prune(path, off, out, **rest):
@@ -257,7 +247,7 @@ def test_shards_stay_shards(tmp_path):
 def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
     path = package.write(tmp_path / "whole", package.build(**ARGUMENTS), GIVEN)
     (weights,) = (one for one in path.iterdir() if one.suffix in (".pt", ".safetensors"))
-    held = readers_of(weights)
+    held = read_tensors(weights)
     weights.unlink()
     renamed = {f"module.{name}": one.contiguous().clone() for name, one in held.items()}
     if suffix == "pt":
@@ -265,7 +255,7 @@ def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
     else:
         save_file(renamed, path / "trained.safetensors")
     prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
-    after = readers_of(tmp_path / "out" / f"trained.{suffix}")
+    after = read_tensors(tmp_path / "out" / f"trained.{suffix}")
     assert after.keys() == renamed.keys()
     changed = [name for name in after if not torch.equal(after[name], renamed[name])]
     assert len(changed) == 2 and all("to_out.weight" in name for name in changed)
@@ -273,18 +263,10 @@ def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
     assert small.parameters[1] < small.parameters[0]
 
 
-def readers_of(path):
-    from hgviz.models.formats.files import read_tensors
-
-    return read_tensors(path)
-
-
 # --- proofs that fail, and bad input --------------------------------------------------------------
 
 
 def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monkeypatch):
-    from hgviz.models.surgery import export
-
     path = write_bert(tmp_path / "whole")
     slice_ = export.smaller
     monkeypatch.setattr(export, "smaller", lambda found, off: slice_(found, off | {HeadId(1, 2)}))
@@ -309,7 +291,7 @@ def test_logits_that_are_no_numbers_prove_nothing():
         proof.require_close(math.inf)
 
 
-def test_large_logits_are_compared_in_float64(tmp_path, monkeypatch):
+def test_large_logits_are_compared_in_float64(run, tmp_path, monkeypatch):
     runner = export.runner
 
     def rounding(module, off=frozenset()):
@@ -327,24 +309,27 @@ def test_large_logits_are_compared_in_float64(tmp_path, monkeypatch):
     assert found.dtype == "float64" and found.rough > 1e-5 >= found.difference
 
 
-BAD = {
-    "5.1": r"this model has no head 5\.1",
-    "0.1,0.1": r"head 0\.1 is named twice",
-    "0.1,0.*": r"head 0\.1 is named twice",
-    "first": "'first' does not name a head",
-    "": "no head is named",
-}
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("--off 5.1", 1, "this model has no head 5.1"),
+        ("--off 0.1,0.1", 1, "head 0.1 is named twice"),
+        ("--off 0.1,0.*", 1, "head 0.1 is named twice"),
+        ("--off first", 1, "'first' does not name a head"),
+        ("", 2, ""),
+        ("--keep 3", 2, ""),
+        ("--off 0.1 --keep 3", 2, ""),
+        ("--study s.h5", 2, ""),
+        ("--off 0.1 --method loo", 2, ""),
+    ],
+)
+def test_what_cannot_be_pruned_is_one_line(tmp_path, refusal, words, code, message):
+    path, out = write_bert(tmp_path / "whole"), tmp_path / "out"
+    error = refusal("prune", path, *words.split(), "-o", out, code=code)
+    assert message.lower() in error.lower() and not out.exists()
 
 
-@pytest.mark.parametrize("off", BAD)
-def test_wrong_heads_are_told_in_one_line(tmp_path, off):
-    path = write_bert(tmp_path / "whole")
-    with pytest.raises(HgvizError, match=BAD[off]):
-        prune(path, off, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_no_folder_is_replaced(tmp_path):
+def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
     path = write_bert(tmp_path / "whole")
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").touch()
@@ -352,39 +337,30 @@ def test_no_folder_is_replaced(tmp_path):
         prune(path, "0.1", tmp_path / "out")
     with pytest.raises(HgvizError, match="whole is there and not empty"):
         prune(path, "0.1", path)
+    with pytest.raises(HgvizError, match="no head is named"):
+        prune(path, "", tmp_path / "none")
     (tmp_path / "out" / "mine").unlink()
-    prune(path, "0.1", tmp_path / "out")
-    prune(path, "0.1", tmp_path / "deep" / "out")
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["deep", "out", "whole"]
-
-
-def test_all_heads_may_go_and_that_is_said(tmp_path, run):
-    path = write_bert(tmp_path / "whole")
     code, said, _ = run("prune", path, "--off", "0.*,1.*", "-o", tmp_path / "out")
     assert code == 0 and "No head is left, so nothing attends any more." in said
+    prune(path, "0.1", tmp_path / "deep" / "out")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["deep", "out", "whole"]
 
 
 # --- by a study -----------------------------------------------------------------------------------
 
 
-def test_a_study_chooses_the_least_needed_heads(tmp_path, run):
+def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
     model, study = studied(tmp_path)
     off = finish(tasks.heads_of_study(study, model, "50%"))
-    from hgviz.analysis.importance import importance
-    from hgviz.store import open_study
-
     found = open_study(study)
     assert off == frozenset(importance(found, "michel").least[:3])
     out = tmp_path / "out"
-    given = ("--study", study, "--keep", "50%", "-o", out, "--json")
-    code, said, errors = run("prune", model, *given)
-    assert code == 0, errors
-    facts = json.loads(said)
-    assert facts["off"] == sorted(map(str, off)) and facts["heads"] == 3
-    assert facts["difference"] <= 1e-5 and len(facts["latency"]) == 2
+    told = facts("prune", model, "--study", study, "--keep", "50%", "-o", out)
+    assert told["off"] == sorted(map(str, off)) and told["heads"] == 3
+    assert told["difference"] <= 1e-5 and len(told["latency"]) == 2
     other = write_bert(tmp_path / "other", seed=1)
-    code, _, errors = run("prune", other, "--study", study, "--keep", "3", "-o", tmp_path / "no")
-    assert code == 1 and re.match(r"study\.h5 is about another model\.", errors)
+    error = refusal("prune", other, "--study", study, "--keep", "3", "-o", tmp_path / "no")
+    assert error.startswith("study.h5 is about another model.")
 
 
 def studied(folder):
@@ -404,14 +380,6 @@ def test_keep_is_a_number_or_a_share():
     for wrong in ("", "-1", "25", "101%", "half", "50%%", "nan%", "3.5"):
         with pytest.raises(HgvizError, match="does not say how many heads to keep"):
             kept_count(wrong, spec)
-
-
-def test_options_that_do_not_go_together_are_told(tmp_path, run):
-    path = write_bert(tmp_path / "whole")
-    for options in ((), ("--keep", "3"), ("--off", "0.1", "--keep", "3"),
-                    ("--study", "s.h5"), ("--off", "0.1", "--method", "loo")):  # fmt: skip
-        code, _, errors = run("prune", path, *options, "-o", tmp_path / "out")
-        assert code == 2 and len(errors.splitlines()) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])

@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from hgviz.analysis.reach import Reach
-from hgviz.cli import main
 from hgviz.core import finish
 from hgviz.figures import composed
 from hgviz.figures.paper import style
@@ -29,6 +28,7 @@ def folders(tmp_path_factory):
     """A model of every kind, over bytes."""
     root = tmp_path_factory.mktemp("models")
     write_unattending(root / "lstm", family="lstm", vocab_size=256)
+    (root / "lstm" / "text.txt").write_text(TEXT * 20)
     write_unattending(root / "window", family="window", window=3, vocab_size=256)
     write_transformer(root / "gpt", family="gpt2", max_positions=64, vocab_size=256)
     write_checkpoint(root / "glass", **GLASS)
@@ -36,19 +36,13 @@ def folders(tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def run(capsys, folders, monkeypatch):
-    """Run a command where the models lie; gives its exit code and what it said on either side."""
-    monkeypatch.chdir(folders)
-
-    def call(*words):
-        code = main([str(word) for word in words], None)
-        return code, *capsys.readouterr()
-
-    return call
-
-
 # --- numbers --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def here(folders, monkeypatch):
+    """Commands run where the models lie."""
+    monkeypatch.chdir(folders)
 
 
 def made(matrix):
@@ -84,30 +78,27 @@ def test_the_growth_of_times_is_that_of_their_last_two():
 # --- the command ----------------------------------------------------------------------------------
 
 
-def test_every_kind_of_model_is_told_beside_what_it_costs(run):
-    code, said, error = run("reach", "lstm", "window", "gpt", "glass", "--text", TEXT, "--json")
-    facts = json.loads(said)
-    assert (code, error) == (0, "")
-    assert [one["causal"] for one in facts["reach"]] == [True] * 4
-    assert [one["farthest"] for one in facts["reach"]] == [18, 4, 18, 18]
-    assert [one["zero_from"] for one in facts["reach"]] == [None, 5, None, None]
-    rows = {(one["model"], one["at"], one["order"]) for one in facts["mixing"]}
+def test_every_kind_of_model_is_told_beside_what_it_costs(facts, output):
+    told = facts("reach", "lstm", "window", "gpt", "glass", "--text", TEXT)
+    assert [one["causal"] for one in told["reach"]] == [True] * 4
+    assert [one["farthest"] for one in told["reach"]] == [18, 4, 18, 18]
+    assert [one["zero_from"] for one in told["reach"]] == [None, 5, None, None]
+    rows = {(one["model"], one["at"], one["order"]) for one in told["mixing"]}
     assert {("lstm", "1:1", "n d²"), ("window", "1:1", "n w d²"), ("gpt", "1:1", "n² d"),
             ("glass", "1:4", "(n/4)² d")} <= rows  # fmt: skip
-    assert "milliseconds" not in facts
-    code, said, _ = run("reach", "window", "--tokens", "9", "--lengths", "4,8")
-    assert code == 0 and "none on one more than 4 before it" in said
+    assert "milliseconds" not in told
+    said = output("reach", "window", "--tokens", "9", "--lengths", "4,8")
+    assert "none on one more than 4 before it" in said
     assert "grows as n to the" in said and "n w d²" in said
 
 
-def test_what_is_written_is_what_was_measured(run, tmp_path):
+def test_what_is_written_is_what_was_measured(output, tmp_path):
     model = open_model("window", dtype="float64")
     found = finish(reach(model, model.tokenize(TEXT)))
-    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.npy")[0] == 0
+    for ending in ("npy", "json", "csv"):
+        output("reach", "window", "--text", TEXT, "-o", tmp_path / f"r.{ending}")
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), found.own)
-    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.json")[0] == 0
     assert json.loads((tmp_path / "r.json").read_text())["reach"][0]["later"] == 0.0
-    assert run("reach", "window", "--text", TEXT, "-o", tmp_path / "r.csv")[0] == 0
     names, *rows = csv.reader((tmp_path / "r.csv").read_text().splitlines())
     cells = [row for row in rows if row[1] == "output by input token"]
     assert names == ["model", "shown", "x", "y", "value"] and len(cells) == 19 * 19
@@ -115,11 +106,10 @@ def test_what_is_written_is_what_was_measured(run, tmp_path):
     np.testing.assert_allclose(values, found.own / found.own.max(), rtol=1e-6)
 
 
-def test_a_figure_says_the_command_that_draws_it_again(run, tmp_path):
+def test_a_figure_says_the_command_that_draws_it_again(output, tmp_path):
     words = ["reach", "lstm", "two", "--text", TEXT, "--target", "Sand", "--width", "icml",
              "--title", "Two", "-o", "r.png"]  # fmt: skip
-    code, said, error = run(*words)
-    assert code == 0 and "2 models reach" in said, error
+    assert "2 models reach" in output(*words)
     with Image.open("r.png") as image:
         stored = image.info["Description"].rpartition("command: ")[2]
     assert shlex.split(stored) == ["hgviz", *words]
@@ -166,29 +156,25 @@ def test_a_sentence_is_true_of_its_numbers():
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("lstm",), 2, "exactly one of"),
-        (("lstm", "--text", "a", "--tokens", "3"), 2, "exactly one of"),
-        (("lstm", "--tokens", "0"), 2, "--tokens"),
-        (("lstm", "--tokens", "3", "--target", "a"), 2, "--target goes with a text"),
-        (("lstm", "--text", "a", "--lengths", "4,x"), 2, "no list of lengths"),
-        (("lstm", "--text", "a", "-o", "r.doc"), 2, "does not end in"),
-        (("lstm", "gpt", "--text", "a", "-o", "r.npy"), 2, "one model"),
-        (("gpt", "--text", "a", "--lengths", "4,99"), 1, "at most 64"),
-        (("lstm", "--tokens", "2000"), 1, "2,000 tokens"),
-        (("two", "--text", "a"), 1, "--target"),
-        (("nothing", "--text", "a"), 1, "no nothing"),
-        (("lstm", "--text", ""), 1, "empty"),
+        ("reach lstm", 2, "exactly one of"),
+        ("reach lstm --text a --tokens 3", 2, "exactly one of"),
+        ("reach lstm --tokens 0", 2, "--tokens"),
+        ("reach lstm --tokens 3 --target a", 2, "--target goes with a text"),
+        ("reach lstm --text a --lengths 4,x", 2, "no list of lengths"),
+        ("reach lstm --text a -o r.doc", 2, "does not end in"),
+        ("reach lstm gpt --text a -o r.npy", 2, "one model"),
+        ("reach gpt --text a --lengths 4,99", 1, "at most 64"),
+        ("reach lstm --tokens 2000", 1, "2,000 tokens"),
+        ("reach two --text a", 1, "--target"),
+        ("reach nothing --text a", 1, "no nothing"),
+        ("reach lstm --text=", 1, "empty"),
+        ("figure sample/first.h5 --kind reach -o r.pdf", 2, "hgviz reach MODEL --text T"),
+        ("logits lstm --generate 5 -o l.npy", 2, "go with a text"),
+        ("logits lstm -o l.npy", 2, "--text T"),
     ],
 )
-def test_wrong_use_is_one_clear_line(run, words, code, said):
-    found, shown, error = run("reach", *words)
-    assert (found, shown, len(error.splitlines())) == (code, "", 1)
-    assert said in error and "nobody foresaw" not in error
-
-
-def test_a_figure_of_this_kind_is_drawn_where_a_model_is_asked(run):
-    code, _, error = run("figure", "sample/first.h5", "--kind", "reach", "-o", "r.pdf")
-    assert code == 2 and "hgviz reach MODEL --text T" in error
+def test_wrong_use_is_one_clear_line(refusal, words, code, said):
+    assert said in refusal(*words.split(), code=code)
 
 
 # --- models without attention ---------------------------------------------------------------------
@@ -197,56 +183,46 @@ def test_a_figure_of_this_kind_is_drawn_where_a_model_is_asked(run):
 @pytest.mark.parametrize(
     "words",
     [
-        ("capture", "lstm", "--text", TEXT, "-o", "c.h5"),
-        ("capture", "window", "--text", TEXT, "--generate", "3", "-o", "c.h5"),
-        ("capture", "lstm", "--corpus", "sample/reviews.tsv", "-o", "c.h5"),
-        ("capture", "lstm", "--text", TEXT, "--off", "0.0", "-o", "c.h5"),
-        ("capture", "window", "--text", TEXT, "--activation", "ymish", "-o", "c.h5"),
-        ("heads", "lstm", "--text", TEXT),
-        ("attribute", "window", "--text", TEXT),
-        ("importance", "lstm", "--data", "lstm/text.txt", "-o", "c.h5"),
-        ("prune", "lstm", "--off", "0.0", "-o", "pruned"),
-        ("compare", "gpt", "lstm", "--text", TEXT, "--json"),
-        ("compare", "lstm", "gpt", "--data", "lstm/text.txt", "-o", "r.html"),
+        "capture lstm --text Sand -o c.h5",
+        "capture window --text Sand --generate 3 -o c.h5",
+        "capture lstm --corpus sample/reviews.tsv -o c.h5",
+        "capture lstm --text Sand --off 0.0 -o c.h5",
+        "capture window --text Sand --activation ymish -o c.h5",
+        "heads lstm --text Sand",
+        "attribute window --text Sand",
+        "importance lstm --data lstm/text.txt -o c.h5",
+        "prune lstm --off 0.0 -o pruned",
+        "compare gpt lstm --text Sand --json",
+        "compare lstm gpt --data lstm/text.txt -o r.html",
     ],
-    ids=" ".join,
 )
-def test_heads_and_maps_of_a_model_without_any_are_refused_in_one_line(run, folders, words):
-    (folders / "lstm" / "text.txt").write_text(TEXT * 20)
+def test_heads_and_maps_of_a_model_without_any_are_refused_in_one_line(refusal, folders, words):
     before = {path.name for path in folders.iterdir()}
-    code, shown, error = run(*words)
-    assert (code, shown, len(error.splitlines())) == (1, "", 1)
+    error = refusal(*words.split())
     assert "does not attend" in error and "hgviz reach MODEL --text T" in error
     assert {path.name for path in folders.iterdir()} == before
 
 
-def test_all_else_works(run, folders, tmp_path):
-    (folders / "lstm" / "text.txt").write_text(TEXT * 20)
-    code, said, _ = run("info", "lstm")
-    assert code == 0 and "family: lstm" in said and "This model does not attend." in said
-    facts = json.loads(run("info", "window", "--json")[1])
-    assert facts["layers"] == [] and facts["parameters"] > 0
+def test_all_else_works(facts, output, tmp_path):
+    said, told = output("info", "lstm"), facts("info", "window")
+    assert "family: lstm" in said and "This model does not attend." in said
+    assert told["layers"] == [] and told["parameters"] > 0
     for name in ("lstm", "window"):
-        assert json.loads(run("evaluate", name, "--data", "lstm/text.txt", "--json")[1])["loss"] > 0
-        assert run("convert", name, "-o", tmp_path / name)[0] == 0
+        assert facts("evaluate", name, "--data", "lstm/text.txt")["loss"] > 0
+        output("convert", name, "-o", tmp_path / name)
         out = tmp_path / f"{name}.npy"
-        assert run("logits", tmp_path / name, "--text", TEXT, "-o", out)[0] == 0
+        output("logits", tmp_path / name, "--text", TEXT, "-o", out)
         wanted = open_model(name).run(list(TEXT.encode())).logits
         np.testing.assert_array_equal(np.load(out), wanted)
 
 
-def test_any_model_goes_on_with_a_text(run, tmp_path):
+def test_any_model_goes_on_with_a_text(output, tmp_path):
     sizes = {}
     for name in ("lstm", "window", "gpt", "glass"):
         given = ("--text", "The", "--generate", "5", "--seed", "2", "-o", tmp_path / "l.npy")
-        code, said, error = run("logits", name, *given)
-        assert (code, error) == (0, ""), name
+        output("logits", name, *given)
         sizes[name] = np.load(tmp_path / "l.npy").shape
     assert set(sizes.values()) == {(8, 256)}
-    code, _, error = run("logits", "lstm", "--generate", "5", "-o", tmp_path / "l.npy")
-    assert code == 2 and "go with a text" in error
-    code, _, error = run("logits", "lstm", "-o", tmp_path / "l.npy")
-    assert code == 2 and "--text T" in error
 
 
 TRAINED = {
@@ -266,8 +242,7 @@ def test_a_model_without_attention_is_trained_by_a_file(run, tmp_path, name):
         "[recipe]\nsteps = 60\nrate = 2e-2\nwarmup = 5\ninitial = 0.1\nevaluate_length = 32\n"
         "[[recipe.stages]]\nstart = 0.0\nlength = 32\nbatch = 8\n"
     )
-    code, said, error = run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")
-    assert code == 0, error
+    assert run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")[0] == 0
     last = json.loads((tmp_path / "out" / "log.jsonl").read_text().splitlines()[-1])
     if name == "both":
         assert last["stored_masked_accuracy"] > 0.2

@@ -1,4 +1,4 @@
-"""What people read: bars that never leak into pipes, tables, plain lines, whole files."""
+"""What people read: bars that never leak into pipes, tables, plain lines, whole files, errors."""
 
 import io
 import os
@@ -124,3 +124,18 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
 def test_every_error_becomes_one_line(error, words):
     line = str(errors.explained(error))
     assert words in line and "\n" not in line
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_an_error_is_said_in_sentences_that_leave_names_alone():
+    error = HgvizError("the text is empty", "there is nothing to attend to", "give some text")
+    assert error.lines == (
+        "The text is empty.", "There is nothing to attend to.", "Give some text.",
+    )  # fmt: skip
+    asked = HgvizError("layer 0 is odd", "is it never closed?")
+    assert asked.lines == ("Layer 0 is odd.", "Is it never closed?")
+    assert str(asked) == "layer 0 is odd. is it never closed?"
+    named = HgvizError("hourglass cannot be opened", "config.json says dim 192", "")
+    assert named.lines == ("hourglass cannot be opened.", "config.json says dim 192.")

@@ -3,7 +3,7 @@
 Intervals are of 95 %: Wilson's for a share (1927), normal for a mean over windows. McNemar's test
 is exact, Bonett and Price's interval (2012) is for the difference of two shares on the same texts.
 
-How often they hold, summed exactly for N from 32 to 2,000 (tests/analysis/test_coverage.py):
+How often they hold, summed exactly for N from 32 to 2,000 (tests/analysis/test_scores.py):
 Wilson's for shares from 50 to 99 % 95.0 to 95.3 % of the time in the mean, but down to 89.4 % where
 half a wrong answer is expected, and under 93 % in places up to N = 400; Agresti and Coull's, which
 has the same middle and is wider, at least 93.0 %, and at most 96.7 % where both sides have 20.

@@ -1,13 +1,16 @@
-"""What heads do over many texts, against whole maps written down otherwise."""
+"""What heads are for over many texts, how texts are read, and how far heads are from each other."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis import habits, heads
+from hgviz.analysis.layout import Layout
+from hgviz.analysis.likeness import ROWS, Likeness
 from hgviz.analysis.reading import Lexicon, Reading
-from hgviz.core import Capture, HeadId, finish
+from hgviz.core import Capture, HeadId, Prompt, finish
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from tests.analysis.planting import hourglass, letters, pieces, plant, translated
@@ -369,3 +372,137 @@ def test_what_is_told_holds_every_metric_and_can_be_written_as_json(small):
     json.dumps(told, allow_nan=False)
     assert len(told["heads"]) == len(small.spec.heads)
     assert set(told["metrics"]) <= set(told["heads"][0])
+
+
+# --- reading a text -------------------------------------------------------------------------------
+
+
+def marked(flags, text):
+    return "".join(one for one, flag in zip(text, flags, strict=True) if flag)
+
+
+def test_words_begin_and_end_where_letters_do():
+    text = "Don't stop: it's 12 o'clock"
+    found = Reading(letters(text))
+    assert marked(found.starts_word, text) == "Dsi1o"
+    assert [text[found.word_first[i] : found.word_end[i]] for i in (2, 8, 14, 18, 25)] == [
+        "Don't", "stop", "it's", "12", "o'clock",
+    ]  # fmt: skip
+    assert found.word_first[5] == -1 and found.word[5] == -1
+
+
+def test_equal_words_are_spelled_alike_whatever_their_capitals():
+    found = Reading(letters("The cat and the dog"))
+    assert found.spelling[0] == found.spelling[12] != found.spelling[4]
+
+
+def test_sentences_begin_after_full_stops_and_not_after_abbreviations():
+    text = "It fell, e.g. by 3.5 m. Then it stopped! Why? 天気。明日。\nend"
+    found = Reading(letters(text))
+    assert marked(found.starts_sentence, text) == "ITW天明e"
+    assert found.sentence_first[text.index("stopped")] == text.index("Then")
+
+
+def test_a_token_counts_for_what_it_holds():
+    found = Reading(pieces("The", " old", " clock", ".", " It", " rang"))
+    assert found.unit == "token"
+    assert list(found.starts_word) == [True, True, True, False, True, True]
+    assert list(found.starts_sentence) == [True, False, False, False, True, False]
+    assert list(found.stop) == [False, False, False, True, False, False]
+    assert list(found.capital) == [True, False, False, False, True, False]
+
+
+def test_bytes_of_one_character_are_letters_of_one_word():
+    found = Reading(byte_prompt("né là"))
+    assert found.unit == "letter"
+    assert list(found.word) == [0, 0, 0, -1, 1, 1, 1]
+    assert list(found.starts_word) == [True, False, False, False, True, False, False]
+
+
+def test_special_tokens_are_outside_of_everything():
+    spans = np.array([[-1, -1], [0, 2], [-1, -1]])
+    found = Reading(Prompt("Hi", np.array([0, 5, 1]), ("[CLS]", "Hi", "[SEP]"), spans))
+    assert list(found.word) == [-1, 0, -1]
+    assert not (found.space | found.stop | found.capital)[[0, 2]].any()
+
+
+def test_the_last_same_letter_and_the_last_letters_together():
+    found = Reading(letters("abcab"))
+    assert list(found.same_before) == [-1, -1, -1, 0, 1]
+    assert found.grams[2][1] == found.grams[2][4] != found.grams[2][2]
+    assert found.grams[2][0] == -1 and (found.grams[3][2:] >= 0).all()
+
+
+def test_an_empty_text_has_nothing():
+    found = Reading(letters(""))
+    assert len(found.word) == len(found.sentence_first) == len(found.grams[3]) == 0
+
+
+def test_a_token_of_many_words_starts_one():
+    prompt = Prompt(
+        text="one two three four", ids=np.array([0, 1, 2]), pieces=("one two ", "three", " four"),
+        spans=np.array([[0, 8], [8, 13], [13, 18]]),
+    )  # fmt: skip
+    found = Reading(prompt)
+    assert found.word.tolist() == [0, 1, 2]
+    assert found.starts_word.all()
+    assert found.spelling.tolist() == [0, 2, 3]
+
+
+def test_a_word_of_a_million_letters_is_read_once():
+    text = "A" * 1_000_000 + " " + "a" * 1_000_000
+    spans = np.array([[0, 1_000_000], [1_000_001, 2_000_001]])
+    found = Reading(Prompt(text, np.array([0, 1]), ("A", "a"), spans))
+    assert found.spelling.tolist() == [0, 0]
+
+
+# --- distances between heads ----------------------------------------------------------------------
+
+
+def likeness(*maps, causal=False):
+    capture = plant(letters("x" * maps[0].shape[1]), list(maps), causal=causal)
+    heads = [HeadId(i, h) for i, one in enumerate(maps) for h in range(len(one))]
+    found = Likeness(heads)
+    found.add(capture.maps, Layout(capture, 0, {}))
+    return found
+
+
+def test_the_same_map_is_0_apart_and_one_without_a_common_key_1():
+    n = 10
+    same, other = np.eye(n), np.eye(n)[::-1]
+    found = likeness(np.stack([same, same]), other[None])
+    assert found.distances()[0, 1] == 0
+    assert found.distances()[0, 2] == pytest.approx(1)
+    near = found.nearest()
+    assert near[HeadId(0, 0)] == (HeadId(0, 1), 0)
+    assert near[HeadId(0, 1)] == (HeadId(0, 0), 0)
+    assert near[HeadId(1, 0)][0] == HeadId(0, 0)
+
+
+def test_distances_are_scipys_over_the_rows_that_are_read():
+    random = np.random.default_rng(1)
+    n = 70
+    maps = random.gamma(0.2, size=(4, n, n))
+    found = likeness(maps).distances()
+    rows = np.unique(np.linspace(0, n - 1, ROWS).round().astype(int))
+    for i in range(4):
+        for j in range(4):
+            wanted = jensenshannon(maps[i][rows], maps[j][rows], base=2, axis=1).mean()
+            assert found[i, j] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_many_heads_at_a_time_give_the_same_as_one(monkeypatch):
+    maps = np.random.default_rng(2).gamma(0.3, size=(5, 20, 20))
+    whole = likeness(maps).distances()
+    monkeypatch.setattr("hgviz.analysis.likeness._HELD", 1)
+    np.testing.assert_array_equal(likeness(maps).distances(), whole)
+
+
+def test_heads_without_weight_are_like_none():
+    found = likeness(np.stack([np.eye(6), np.zeros((6, 6))]))
+    assert np.isnan(found.distances()[0, 1]) and found.nearest() == {}
+
+
+def test_signed_maps_count_by_their_size():
+    one = np.eye(8)
+    assert likeness(np.stack([one, -one])).distances()[0, 1] == 0

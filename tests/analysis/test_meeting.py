@@ -1,16 +1,18 @@
-"""One grid for two heads: the same cells, tokens, or the pieces that two texts share."""
+"""Which positions of two captures stand for the same part of a text, and one grid for two heads."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hgviz.analysis.alignment import Alignment
+from hgviz.analysis.alignment import Alignment, in_order
 from hgviz.analysis.meeting import Meeting
 from hgviz.analysis.pairing import counterpart
-from hgviz.core import HeadId, Prompt
-from hgviz.maps import Projected
-from tests.making import make_capture
+from hgviz.core import Capture, HeadId, Layer, Level, ModelSpec, Prompt
+from hgviz.maps import DenseMap, Projected
+from tests.making import byte_prompt, make_capture
 
 TEXT = "The sand ran down."
 FIRST = HeadId(0, 0)
@@ -132,3 +134,157 @@ def test_a_head_that_b_lacks_has_none_beside_it():
     halted = replace(b, maps=(*b.maps[:4], None, *b.maps[5:]))
     assert counterpart(a, halted, HeadId(4, 2)) is None
     assert counterpart(a, make_capture(TEXT, strides=(1,)), HeadId(2, 0)) is None  # it resamples
+
+
+# --- which positions ------------------------------------------------------------------------------
+
+
+NOWHERE = (-1, -1)
+
+
+def tokens(text, *spans):
+    """A prompt of tokens by their characters; a name stands for a special token."""
+    pieces = [one if isinstance(one, str) else text[slice(*one)] for one in spans]
+    places = [NOWHERE if isinstance(one, str) else one for one in spans]
+    ids = [sum(piece.encode()) for piece in pieces]
+    return Prompt(text, np.array(ids), tuple(pieces), np.array(places).reshape(-1, 2))
+
+
+def plain(prompt, stride=1, shift=0):
+    """A capture of one layer, at a level of so many tokens a position."""
+    count = len(prompt)
+    first = np.arange(0, count, stride) - shift
+    spans = np.stack([np.maximum(first, 0), np.minimum(first + stride, count)], 1)
+    layer = Layer(0, "layer.0", "self", 0, 0, (0,), ("softmax",), False)
+    spec = ModelSpec("plain", "plain", (Level(0, stride),), (layer,), 8, 256)
+    one = DenseMap(np.broadcast_to(np.float32(0), (1, len(spans), len(spans))), (0,))
+    return Capture(spec, prompt, (spans,), (one,))
+
+
+def rows(a, b):
+    found = Alignment(a, b).rows(a.spec.layers[0], b.spec.layers[0])
+    return found.a.tolist(), found.b.tolist()
+
+
+def test_the_same_tokens_meet_one_by_one():
+    one = plain(byte_prompt("häuser"))
+    assert rows(one, one) == (list(range(7)), list(range(7)))
+    assert Alignment(one, one).tokens().same
+
+
+def test_a_text_cut_otherwise_meets_in_the_finest_pieces_that_both_have():
+    text = "unhappy end"
+    a = plain(tokens(text, (0, 7), (7, 11)))
+    b = plain(tokens(text, (0, 2), (2, 7), (8, 11)))
+    assert rows(a, b) == ([0, 1], [0, 0, 1])
+    assert rows(b, a) == ([0, 0, 1], [0, 1])
+    crossing = plain(tokens(text, (0, 5), (5, 11)))
+    assert rows(a, crossing) == ([0, 0], [0, 0])
+
+
+def test_special_tokens_meet_by_their_names_in_turn():
+    text = "ab cd"
+    a = plain(tokens(text, "[CLS]", (0, 2), "[SEP]", (3, 5), "[SEP]"))
+    b = plain(tokens(text, "[CLS]", "[CLS]", (0, 1), (1, 2), "[SEP]", (3, 5)))
+    assert rows(a, b) == ([0, 1, 2, 3, -1], [0, -1, 1, 1, 2, 3])
+
+
+def test_bytes_of_a_character_are_one_piece_beside_characters():
+    text = "aäb"
+    assert rows(plain(byte_prompt(text)), plain(tokens(text, (0, 1), (1, 2), (2, 3)))) == (
+        [0, 1, 1, 2],
+        [0, 1, 2],
+    )
+
+
+def test_levels_meet_where_both_begin_a_position():
+    prompt = byte_prompt("abcdefghij")
+    assert rows(plain(prompt, 2), plain(prompt, 4)) == ([0, 0, 1, 1, 2], [0, 1, 2])
+    assert rows(plain(prompt, 2), plain(prompt, 3)) == ([0, 0, 0, 1, 1], [0, 0, 1, 1])
+    # one shifted by a token, as a causal model shortens, meets nowhere before the end
+    assert rows(plain(prompt, 2), plain(prompt, 2, shift=1))[0] == [0] * 5
+    # which is no piece of a text any more where that is long
+    long = byte_prompt("abcdefghij" * 20)
+    assert max(rows(plain(long, 2), plain(long, 2, shift=1))[0]) == -1
+
+
+def test_other_texts_meet_in_the_words_that_both_have():
+    a = plain(byte_prompt("the old cat sat"))
+    b = plain(byte_prompt("the cat sat down"))
+    first, second = rows(a, b)
+    assert [one for one, piece in zip("the old cat sat", first, strict=True) if piece >= 0] == [
+        *"the cat sat"
+    ]
+    assert first[3:7] == [-1] * 4  # " old"
+    assert second == [*range(11), -1, -1, -1, -1, -1]
+    # a token that reaches into a word that the other lacks has no counterpart
+    words = plain(tokens("the old cat sat", (0, 7), (7, 11), (11, 15)))
+    assert rows(words, b)[0] == [-1, 0, 1]
+
+
+def test_a_token_that_the_other_text_breaks_up_is_no_counterpart():
+    a = plain(tokens("cat sat", (0, 7)))
+    b = plain(tokens("cat has sat", (0, 11)))
+    assert rows(a, b) == ([-1], [-1])
+
+
+def test_ids_without_a_text_meet_by_their_names():
+    def ids(*pieces):
+        nowhere = np.full((len(pieces), 2), -1)
+        return plain(Prompt("", np.arange(len(pieces)), pieces, nowhere))
+
+    assert rows(ids("a", "b", "c"), ids("a", "x", "c")) == ([0, -1, 1], [0, -1, 1])
+
+
+def test_empty_texts_and_nothing_in_common_are_no_piece():
+    empty = plain(tokens(""))
+    assert rows(empty, empty) == ([], [])
+    assert Alignment(plain(byte_prompt("abc")), plain(byte_prompt("xyz"))).tokens().count == 0
+    assert Alignment(empty, plain(byte_prompt("abc"))).tokens().count == 0
+
+
+def test_two_long_texts_meet_in_their_ends_in_little_time():
+    inner = [" ".join(str(i * step % 997) for i in range(30_000)) for step in (7, 11)]
+    texts = [f"The same beginning. {one} The same end." for one in inner]
+    found = Alignment(*(plain(byte_prompt(one)) for one in texts)).tokens()
+    assert 33 <= found.count < 100
+    assert found.a[-9:].tolist() == list(range(found.count - 9, found.count))
+
+
+def test_a_shortened_layer_meets_itself_with_the_zeros_of_its_shift():
+    one = make_capture()
+    other = replace(one, spec=replace(one.spec, name="another"))
+    for layer in one.spec.layers:
+        alignment = Alignment(one, other)
+        assert alignment.rows(layer, layer).same
+        assert alignment.columns(layer, layer).same
+
+
+@given(st.text("ab \n", max_size=12), st.data())
+def test_pieces_never_fall_and_hold_the_same_characters_on_both_sides(text, data):
+    sides = []
+    for _ in range(2):
+        cuts = data.draw(st.sets(st.integers(0, len(text))))
+        ends = sorted({0, len(text), *cuts})
+        sides.append(tokens(text, *zip(ends[:-1], ends[1:], strict=True)))
+    found = rows(*map(plain, sides))
+    for piece in range(max(found[0], default=-1) + 1):
+        held = [
+            "".join(one.pieces[at] for at, number in enumerate(numbers) if number == piece)
+            for one, numbers in zip(sides, found, strict=True)
+        ]
+        assert held[0] == held[1] != ""
+    for numbers in found:
+        kept = [one for one in numbers if one >= 0]
+        assert kept == sorted(kept)
+        assert set(kept) == set(range(max(kept, default=-1) + 1))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_that_fall_are_left_out(seed):
+    random = np.random.default_rng(seed)
+    found = in_order(random.integers(-1, 6, 12), random.integers(-1, 6, 12))
+    for side in (found.a, found.b):
+        kept = side[side >= 0]
+        assert (np.diff(kept) >= 0).all()
+        assert set(kept.tolist()) == set(range(found.count))

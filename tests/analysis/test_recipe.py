@@ -8,14 +8,7 @@ from hgviz.analysis.together import reach
 from hgviz.core import HeadId, HgvizError, finish, replace
 from hgviz.recipe import Recipe
 from tests.analysis.planting import hourglass, letters, plant, translated
-from tests.analysis.test_resolution import (
-    FORMS,
-    TEXT,
-    pool_matrix,
-    rn,
-    shift_matrix,
-    spread_matrix,
-)
+from tests.analysis.test_resolution import FORMS, TEXT, pool_matrix, rn, shift_matrix, spread_matrix
 
 RECIPES = [
     Recipe(residual=0.3),

@@ -29,11 +29,6 @@ from tests.sweeps import make_sweep
 
 TEXT = "Sand ran down."
 A = make_capture(TEXT, strides=(1, 2), heads=3)
-WINDOW = cli.Window(lambda _: 0, lambda: 0)
-
-
-def run(*words):
-    return cli.main([str(one) for one in words], WINDOW)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +122,7 @@ def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
     monkeypatch.chdir(again)
     words = said(first)
     assert "/" not in words.replace(" ./-", " ")
-    assert run(*shlex.split(words)[1:]) == 0
+    assert cli.main(shlex.split(words)[1:], cli.Window(None, None)) == 0
     assert (again / first.name).read_bytes() == first.read_bytes(), words
     return words
 
@@ -231,7 +226,8 @@ def test_nothing_of_a_figure_is_lost_on_a_command_line(spec):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tasks, "figure", figure)
         patch.setattr(tasks, "sources_of", lambda kind, files, items: [A] * len(files))
-        assert run(*words, *arguments(spec), "-o", "f.pdf") == 0
+        words += [*arguments(spec), "-o", "f.pdf"]
+        assert cli.main(words, cli.Window(None, None)) == 0
     assert what_is_used(found[0]) == what_is_used(spec)
 
 
@@ -246,17 +242,14 @@ def test_only_what_is_used_and_not_usual_is_written():
     ]  # fmt: skip
 
 
-def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, capsys):
+def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, refusal):
     mine = tmp_path / "mine.h5"
     mine.write_bytes((files / "my text.h5").read_bytes())
-    assert run("figure", mine, "--kind", "map", "--format", "png", "-o", mine) == 2
-    assert "mine.h5 is a file that is read" in capsys.readouterr().err
+    error = refusal("figure", mine, "--kind", "map", "--format", "png", "-o", mine, code=2)
+    assert "mine.h5 is a file that is read" in error
+    error = refusal("figure", files / "s.h5", "--kind", "map", "-o", tmp_path / "x.pdf")
+    assert "--kind scores" in error
     assert mine.read_bytes() == (files / "my text.h5").read_bytes()
-
-
-def test_a_study_is_no_capture(files, tmp_path, capsys):
-    assert run("figure", files / "s.h5", "--kind", "map", "-o", tmp_path / "x.pdf") == 1
-    assert "--kind scores" in capsys.readouterr().err
 
 
 def test_links_begin_at_the_first_of_the_heads_that_are_named():

@@ -1,4 +1,4 @@
-"""A figure in a file: the same bytes every time, exact in width, and it says where it is from."""
+"""A figure in a file, for LaTeX and on a screen: the same bytes, exact widths, where it is from."""
 
 import errno
 import os
@@ -6,20 +6,27 @@ import re
 import shutil
 import subprocess
 import sys
+from io import BytesIO
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
-from hgviz.core import Display, HeadId, HgvizError, Selection, replace
-from hgviz.figures import Looked, Spec, composed, points
+from hgviz import tasks
+from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
+from hgviz.figures import Looked, Spec, composed, format_of, points, preview
 from hgviz.figures.content.unseen import seen_cells
-from hgviz.figures.files import export
+from hgviz.figures.files import export, latex
+from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
 from hgviz.palettes import colours, paint, place
+from hgviz.tasks import drawing
+from tests.figures import every
 from tests.figures.texts import HOSTILE, KINDS, SEA, Dense, draw, plain, ragged
 from tests.making import make_capture
 
@@ -71,18 +78,8 @@ def test_fonts_of_hostile_texts_are_embedded_truetype_only(tmp_path):
     fonts = told("pdffonts", path).splitlines()[2:]
     assert fonts
     for line in fonts:
-        assert "TrueType" in line
-        assert "Type 3" not in line
+        assert "TrueType" in line and "Type 3" not in line
         assert re.search(r"yes yes yes\s+\d+\s+\d+$", line)
-
-
-@poppler
-def test_the_text_can_be_selected(tmp_path):
-    words = told("pdftotext", draw(Spec("map", SOME), CAPTURE, tmp_path / "f.pdf"), "-")
-    for word in ("hourglass", "sand", "Head 12.2", "not seen: comes after the query"):
-        assert word in words
-    cells = draw(Spec("levels"), make_capture("The sand ran."), tmp_path / "g.pdf")
-    assert "".join(told("pdftotext", "-raw", cells, "-").split()).count("sand") >= 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -294,21 +291,16 @@ def test_a_full_disk_leaves_the_old_figure(number, said, tmp_path, monkeypatch):
     assert path.read_bytes() == b"before"
 
 
-def test_figures_are_light_until_one_is_drawn():
+def test_figures_are_light_until_one_is_drawn_and_never_load_pyplot(tmp_path):
     code = (
         "import sys, hgviz.figures as f; f.Spec(); f.points('icml'); f.format_of('x.svg');"
-        "print(sorted({'matplotlib', 'PIL', 'torch', 'PySide6', 'cmap'} & set(sys.modules)))"
+        "print(sorted({'matplotlib', 'PIL', 'torch', 'PySide6', 'cmap'} & set(sys.modules)));"
+        "from tests.figures.texts import draw; from tests.making import make_capture;"
+        "draw(f.Spec(), make_capture('abc'), sys.argv[1]);"
+        "print('matplotlib.pyplot' in sys.modules)"
     )
-    assert told(sys.executable, "-c", code).strip() == "[]"
-
-
-def test_drawing_never_loads_pyplot(tmp_path):
-    code = (
-        "import sys; from hgviz.figures import Spec; from tests.figures.texts import draw;"
-        "from tests.making import make_capture;"
-        "draw(Spec(), make_capture('abc'), sys.argv[1]); print('matplotlib.pyplot' in sys.modules)"
-    )
-    assert told(sys.executable, "-c", code, str(tmp_path / "f.pdf")).strip() == "False"
+    said = told(sys.executable, "-c", code, str(tmp_path / "f.pdf"))
+    assert said.split() == ["[]", "False"]
 
 
 def test_the_settings_of_this_machine_are_left_alone(tmp_path):
@@ -320,3 +312,203 @@ def test_the_settings_of_this_machine_are_left_alone(tmp_path):
         assert dict(matplotlib.rcParams) == before
     again = draw(Spec("map", SOME), CAPTURE, tmp_path / "a.png").read_bytes()
     assert first == again
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------
+
+
+COMMANDS = {one for sign in latex.SIGNS.values() for one in re.findall(r"\\(?:[A-Za-z]+|.)", sign)}
+COMMANDS |= {rf"\{accent}" for accent in latex.ACCENTS.values()}
+COMMANDS |= {r"\i", r"\j", r"\kern", r"\ ", r"\hgvizother", r"\hgvizleftward"}
+
+needs_latex = pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=30) | st.text(alphabet="\\{}$&#%_^~`'\"-,<>|!? éßœŁ한م\u0301", max_size=12))
+def test_nothing_in_a_text_is_a_command(words):
+    written = latex.text(words)
+    written.encode()
+    commands = re.findall(r"\\(?:[A-Za-z]+|.)", written, re.DOTALL)
+    assert set(commands) <= COMMANDS
+    bare = re.sub(r"\\(?:[A-Za-z]+|.)", "", written, flags=re.DOTALL)
+    assert not set(bare) & set("$&#%_^~\\\n\r\t\0")
+    depth = np.cumsum([(one == "{") - (one == "}") for one in bare])
+    assert not len(depth) or (depth.min() >= 0 and depth[-1] == 0)
+
+
+def test_what_every_latex_has_is_written_in_ascii():
+    assert latex.text("é Ç ŵ ł ß “x” a–b 3 × −2 → …") == (
+        r"\'{e} \c{C} \^{w} \l{} \ss{} \textquotedblleft{}x\textquotedblright{} a\textendash{}b "
+        r"3 \ensuremath{\times} \ensuremath{-}2 \ensuremath{\rightarrow} ..."
+    )
+    assert latex.text("e\u0301 ï") == r"\'{e} \" {\i}".replace(" {", "{")
+    assert latex.text("a\x00\ud800\ue000") == "a" + 3 * latex.BOX
+
+
+def test_signs_that_fonts_would_make_one_stay_apart():
+    assert latex.text("--off ''a''") == r"-\kern0pt -off '\kern0pt 'a'\kern0pt '"
+    assert latex.text("a   b") == r"a \ \ b"
+
+
+def test_other_scripts_are_kept_beside_the_boxes_that_stand_for_them():
+    box = latex.BOX
+    assert latex.text("a 한국 어 b") == rf"a \hgvizother{{{box}{box}\ {box}}}{{한국 어}} b"
+    assert latex.text("سلام") == rf"\hgvizleftward{{\hgvizother{{{4 * box}}}{{سلام}}}}"
+    hindi = latex.text("नमस्ते")
+    assert (
+        hindi.count(box) == 4 and hindi.count("hgvizother") == 1
+    )  # marks have no box of their own
+    assert latex.text("한中") == rf"\hgvizother{{{box}}}{{한}}\hgvizother{{{box}}}{{中}}"
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_figure_for_latex_needs_no_latex(tmp_path):
+    spec = Spec("map", SOME, title="\\input{x} $%&_#^~ ok")
+    text = draw(spec, CAPTURE, tmp_path / "f.pgf").read_text()
+    assert r"\textbackslash{}input\{x\}" in text
+    code = [line for line in text.splitlines() if not line.startswith("%")]
+    assert r"\input{" not in "\n".join(code)
+    assert r"\$\%\&\_\#\^{}\textasciitilde{}" in text
+    rasters = re.findall(r"\\hgvizfolder (f-pgf\d+\.png)\}", text)
+    assert len(rasters) == 2
+    assert {one.name for one in tmp_path.iterdir()} == {"f.pgf", *rasters}
+    assert "% layer: 12 (post.0.1)" in text and f"% text: {CAPTURE.prompt.digest}" in text
+    for raster in rasters:
+        assert r"\input" not in raster
+
+
+def test_another_ending_is_no_format():
+    assert format_of("a.b.PGF") == "pgf"
+    with pytest.raises(HgvizError, match="the formats are"):
+        format_of("f.tex")
+
+
+def test_rasters_are_named_as_latex_takes_it(tmp_path):
+    file = "50 %#$그림{x}.y.pgf"
+    text = draw(Spec("map", width="acl"), make_capture("ab"), tmp_path / file).read_text()
+    found = re.findall(r"\\hgvizfolder (.*?\.png)\}", text)
+    assert found and all(re.fullmatch(r"[\w-]+\.png", one, re.ASCII) for one in found)
+    assert all((tmp_path / one).exists() for one in found)
+    names = {latex.raster(tmp_path / one, 0) for one in ("a b.pgf", "a_b.pgf", "a-b.pgf")}
+    assert len(names) == 3
+
+
+# --- LaTeX itself ---------------------------------------------------------------------------------
+
+
+def compiled(folder, body, program="pdflatex", preamble=""):
+    """What LaTeX says of a document that has only \\usepackage{pgf}."""
+    (folder / "page.tex").write_text(
+        rf"\documentclass{{article}}{preamble}\usepackage{{pgf}}\newbox\one\begin{{document}}"
+        "\n" + body + "\n\\end{document}"
+    )
+    command = [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    run = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=100
+    )
+    assert run.returncode == 0, run.stdout[-2000:]
+    return run.stdout
+
+
+@needs_latex
+def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
+    (tmp_path / "a folder").mkdir()
+    body = []
+    for number, kind in enumerate(every.KINDS):
+        every.draw(kind, tmp_path / "a folder" / f"f{number}.pgf")
+        file = f'"a folder/f{number}.pgf"'
+        body.append(
+            rf"\setbox\one\hbox{{\input{{{file}}}}}\typeout{{W{number}:\the\wd\one}}\box\one"
+        )
+    said = compiled(tmp_path, "\n\n".join(body))
+    widths = {int(n): float(w) for n, w in re.findall(r"W(\d+):([\d.]+)pt", said)}
+    for number, kind in enumerate(every.KINDS):
+        assert widths[number] * 72 / 72.27 == pytest.approx(points("acl"), abs=0.5), kind
+
+
+@needs_latex
+@pytest.mark.parametrize("program", ["pdflatex", "lualatex", "xelatex"])
+def test_latex_takes_any_text(program, tmp_path):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not here")
+    title = "50 % of $x_1$ & \\more <b> |x| \"q\" ``c'' --off 한국 어 مرحبا ½ ŵ Ω 👩 ∑"
+    spec = Spec("map", Selection(12, 2), title=title, width="7in")
+    draw(spec, make_capture(HOSTILE[:60]), tmp_path / "f.pgf")
+    compiled(tmp_path, r"\input{f.pgf}", program)
+    if shutil.which("pdftotext") and program == "pdflatex":
+        words = subprocess.run(
+            ["pdftotext", "page.pdf", "-"], cwd=tmp_path, capture_output=True, timeout=100
+        )
+        assert words.stdout.decode().count("50 % of $x") == 1
+
+
+# --- previews -------------------------------------------------------------------------------------
+
+
+def pixels(png):
+    with Image.open(BytesIO(png)) as image:
+        return np.array(image.convert("RGB"))
+
+
+def previewed(spec, dots):
+    return finish(tasks.preview(finish(tasks.panel(spec, CAPTURE)), dots))
+
+
+@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels"])
+def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
+    spec = Spec(kind, SOME, width="acl")
+    seen = previewed(spec, style.DOTS)
+    finish(tasks.figure(spec, CAPTURE, tmp_path / "one.png"))
+    assert np.array_equal(pixels(seen.png), pixels((tmp_path / "one.png").read_bytes()))
+    assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
+
+
+def test_a_preview_has_the_size_of_the_page_at_any_dots():
+    coarse, fine = (previewed(Spec("map", SOME, width="89mm"), dots) for dots in (96.0, 220.0))
+    assert (coarse.width, coarse.height) == (fine.width, fine.height)
+    for seen in (coarse, fine):
+        height, width, _ = pixels(seen.png).shape
+        assert width == pytest.approx(seen.width / 72 * seen.dots, abs=1)
+        assert height == pytest.approx(seen.height / 72 * seen.dots, abs=1)
+
+
+def test_a_preview_of_a_poster_has_fewer_dots_and_the_same_page(monkeypatch):
+    spec = Spec("map", SOME, width="acl")
+    whole = previewed(spec, 100.0)
+    monkeypatch.setattr(preview, "MOST", 20_000.0)
+    small = previewed(spec, 100.0)
+    height, width, _ = pixels(small.png).shape
+    assert height * width < 21_000 and small.dots < whole.dots
+    assert (small.width, small.height) == (whole.width, whole.height)
+
+
+def test_of_all_levels_only_heads_that_may_be_shown_are_measured():
+    capture = CAPTURE
+    first, *rest = stages_of(capture)
+    chosen = [HeadId(one[-1], 1) for one in rest]
+    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
+    ready = finish(tasks.panel(spec, capture))
+    facts = ready.content.facts
+    assert {one.layer for one in facts} == {*first, *(one.layer for one in chosen)}
+    assert len(rest) > 1 and len(facts) < len(capture.spec.heads)
+    whole = finish(tasks.measure(capture))
+    assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
+
+
+def test_of_a_long_text_only_a_stage_without_a_choice_is_measured(monkeypatch):
+    """What is known already makes no other figure."""
+    capture = CAPTURE
+    monkeypatch.setattr(drawing, "ROLES", len(capture.main) - 1)
+    first, *rest = stages_of(capture)
+    chosen = [HeadId(one[0], 1) for one in rest]
+    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
+    for known in (None, finish(tasks.measure(capture))):
+        some = finish(tasks.panel(spec, capture, known)).content.facts
+        assert {one.layer for one in some} == set(first)
+        every = replace(spec, heads=(*spec.heads, HeadId(first[0], 0)))
+        assert finish(tasks.panel(every, capture, known)).content.facts == {}

@@ -1,17 +1,26 @@
-"""Figures of models that are no Hourglass: two texts, slots, signed heads, a single level."""
+"""Figures of two texts, slots, signed heads, one level, images, and all maps composed."""
 
-from dataclasses import replace
+import csv
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from hgviz.core import Display, HgvizError, Selection
+from hgviz import tasks
+from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds import sums
+from hgviz.figures.kinds.image import overlays
 from hgviz.figures.paper import style
-from hgviz.palettes import colours, paint, place
+from hgviz.figures.paper.shades import shades_of
+from hgviz.palettes import LUMA, OPACITY, colours, paint, place
+from hgviz.recipe import Recipe
+from hgviz.store import open_capture, write_capture
+from tests.analysis.planting import hourglass, letters, translated
+from tests.figures.flaws import overlaps, texts
 from tests.figures.texts import KINDS, SEA, Dense, draw, mixed, paired, plain, projected, states
+from tests.making import make_capture
+from tests.pictures import make_image_capture
 
 SOURCE, TARGET = plain(["alte", "Brücke"]).prompt, plain(["old", "low", "bridge"]).prompt
 PAIR = paired(SOURCE, TARGET)
@@ -191,3 +200,120 @@ def test_a_model_of_one_level_is_followed_through_its_layers():
     assert "1:1" not in found and found.count("two") == 3
     many = words(page_of("levels", plain(["one", "two"], layers=24), 0, 0))
     assert sum(one.startswith("head") for one in many) == 12 and "12 of 24 layers" in many
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+IMAGE = make_image_capture()
+HEADS = tuple(HeadId(1, head) for head in range(3))
+
+
+def overlaid(spec, capture=IMAGE):
+    with style.dressed():
+        page = composed(spec, capture)
+        return page, texts(page)
+
+
+@pytest.mark.parametrize("query", [None, 0, 7])
+def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
+    spec = Spec("image", Selection(1, 2, query), heads=HEADS)
+    for one in overlays(spec, IMAGE):
+        row = IMAGE.maps[1].read(one.head.head)[query or 0]
+        assert np.array_equal(one.grid.ravel(), row[1:]) and one.added.tolist() == [row[0]]
+    page, boxes = overlaid(spec)
+    assert not overlaps(boxes)
+    said = [one.get_text() for one in page.axes.texts]
+    row = IMAGE.maps[1].read(2)[query or 0]
+    assert any(f"1.2 {100 * row[0]:.0f} %" in one for one in said)
+    arrays = [one.get_array() for one in page.axes.get_children() if hasattr(one, "get_array")]
+    images = [one for one in arrays if getattr(one, "ndim", 0) == 3]
+    drawn = [one for one in images if one.shape == IMAGE.prompt.signal.picture.shape]
+    assert len(drawn) == 1 + len(HEADS)
+    grid = overlays(spec, IMAGE)[2].grid
+    every = [one.grid for one in overlays(spec, IMAGE)]
+    wanted = shades_of(spec.display, False, every).paint(grid)
+    grey = IMAGE.prompt.signal.picture[9, 17] @ LUMA  # of the patch in row 1, column 2
+    assert np.abs(drawn[3][9, 17] - (OPACITY * wanted[1, 2] + (1 - OPACITY) * grey)).max() <= 1
+
+
+def test_without_a_position_of_its_own_the_mean_of_all_queries_is_shown():
+    capture = make_image_capture(added=0)
+    (one,) = overlays(Spec("image", Selection(0, 1)), capture)
+    assert np.allclose(one.grid.ravel(), capture.maps[0].read(1).mean(0)) and not len(one.added)
+    page, _ = overlaid(Spec("image", Selection(0, 1)), capture)
+    assert "from all queries" in [one.get_text() for one in page.axes.texts]
+
+
+def test_it_is_written_with_its_numbers_and_from_its_file(tmp_path):
+    write_capture(tmp_path / "a.h5", replace(IMAGE, off=frozenset({HeadId(1, 1)})))
+    capture = open_capture(tmp_path / "a.h5")
+    spec = Spec("image", Selection(1, 0, 5), heads=HEADS)
+    finish(tasks.figure(spec, capture, tmp_path / "a.pdf", numbers=True))
+    with (tmp_path / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * 25
+    found = [float(one["weight"]) for one in rows if one["head"] == "1.0"]
+    assert np.allclose(found, IMAGE.maps[1].read(0)[5], rtol=1e-6)
+    assert {one["state"] for one in rows if one["head"] == "1.1"} == {"off"}
+
+
+@pytest.mark.parametrize("spec, words", [
+    (Spec("image", Selection(1, 0, 99)), "has no token 99"),
+    (Spec("image", Selection(4, 0)), "has no layer 4"),
+    (Spec("image", heads=(HeadId(0, 9),)), "has no head 9"),
+])  # fmt: skip
+def test_what_is_not_there_is_one_clear_line(spec, words):
+    with pytest.raises(HgvizError, match=words):
+        overlaid(spec)
+
+
+def test_a_text_has_no_image():
+    with pytest.raises(HgvizError, match="not of an image in patches"):
+        overlaid(Spec("image"), make_capture())
+
+
+# --- all maps composed ----------------------------------------------------------------------------
+
+
+PHRASE = "The hourglass was used at sea. When the sand had run down, the bell was rung."
+
+
+def drawn(spec, capture, path):
+    finish(tasks.figure(spec, capture, path))
+    return path.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return hourglass(letters(PHRASE[:22]), (1, 2, 6))
+
+
+def test_it_says_how_maps_were_composed_and_which_way_answers_took(whole, tmp_path):
+    said = drawn(Spec("rollout"), whole, tmp_path / "a.svg")
+    for words in (
+        "All maps composed",
+        "mean of the heads, half residual",
+        "Of an answer, on average",
+    ):
+        assert words in said
+    assert "took the way through 1:2" in said and "comes after the query" in said
+    recipe = Recipe(fuse="max", residual=0.3)
+    said = drawn(Spec("rollout", Selection(0, 0, 9), recipe=recipe), whole, tmp_path / "b.svg")
+    assert "largest of the heads, 30 % residual" in said and "Of the answer at letter 9" in said
+    assert "--query 9 --fuse max --residual 0.3" in said
+
+
+def test_a_signed_product_diverges_and_has_row_sums(tmp_path):
+    capture = translated(letters(PHRASE[:7]), letters(PHRASE[:4]), signed=True)
+    said = drawn(Spec("rollout", recipe=Recipe(signed=True)), capture, tmp_path / "s.svg")
+    assert "signed product" in said and "Row sum" in said and "Source →" in said
+    plain = drawn(Spec("rollout", Selection(1, 0, 2, 1)), capture, tmp_path / "p.svg")
+    assert "comes from the source" in plain
+
+
+def test_what_is_not_composed_or_not_there_is_said(whole, tmp_path):
+    with pytest.raises(HgvizError, match="is not composed"):
+        draw(Spec("rollout"), whole, tmp_path / "a.svg")
+    with pytest.raises(HgvizError, match="no token 99"):
+        finish(tasks.figure(Spec("rollout", Selection(0, 0, 99)), whole, tmp_path / "a.svg"))

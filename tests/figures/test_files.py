@@ -80,19 +80,6 @@ def test_fonts_of_a_pdf_are_embedded_truetype(twice, kind):
 
 
 @poppler
-@pytest.mark.parametrize("kind", KINDS)
-def test_pdffonts_finds_truetype_only(twice, kind):
-    path = twice[0] / "undated" / f"{KINDS.index(kind)}.pdf"
-    fonts = subprocess.run(
-        ["pdffonts", path], capture_output=True, text=True, check=True, timeout=100
-    ).stdout
-    assert fonts.splitlines()[2:]
-    for line in fonts.splitlines()[2:]:
-        assert "TrueType" in line and "Type 3" not in line
-        assert re.search(r"yes yes yes\s+\d+\s+\d+$", line)
-
-
-@poppler
 @pytest.mark.parametrize("kind", ["map", "links", "levels", "rollout", "compare"])
 def test_the_tokens_can_be_selected(twice, kind):
     path = twice[0] / "undated" / f"{KINDS.index(kind)}.pdf"

@@ -1,14 +1,8 @@
 """Links on paper: every link and number where it belongs, long texts with what is left out said."""
 
-import html
-import re
-import shlex
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from hgviz.__main__ import main
 from hgviz.core import HeadId, Selection, finish, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds.shown import Item, items_of
@@ -136,15 +130,11 @@ def test_a_number_is_zero_only_where_it_is():
     assert [number(one, True) for one in (-0.001, -0.5, 0.5)] == ["−<0.01", "−0.50", "+0.50"]
 
 
-def test_the_command_in_a_figure_draws_it_again(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_capture("c.h5", LONG)
-    asked = ["--heads", "0.1,1.2", "--queries", "30,40:42", "--together", "max", "--mass", "0.5"]
-    assert main(["figure", "c.h5", "--kind", "links", *asked, "--words", "-o", "one.svg"]) == 0
-    first = Path("one.svg").read_text()
-    command = shlex.split(html.unescape(re.search(r"command: (hgviz [^<]*)", first)[1]))
-    assert main(command[1:]) == 0 and Path("one.svg").read_text() == first
-    for wrong in (["--queries", "x"], ["--queries", "9999"], ["--heads", "0.0,3.0"], ["--values"]):
-        assert main(["figure", "c.h5", "--kind", "links", *wrong, "-o", "two.svg"]) in (1, 2)
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
-    assert not Path("two.svg").exists()
+@pytest.mark.parametrize(
+    ("words", "code"), [("queries x", 1), ("queries 9999", 1), ("heads 0.0,3.0", 1), ("values", 1)]
+)
+def test_what_has_no_links_is_one_clear_line(words, code, tmp_path, refusal):
+    write_capture(tmp_path / "c.h5", LONG)
+    given = ("--kind", "links", *f"--{words}".split(), "-o", tmp_path / "two.svg")
+    refusal("figure", tmp_path / "c.h5", *given, code=code)
+    assert not (tmp_path / "two.svg").exists()

@@ -9,11 +9,11 @@ from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.analysis.heads import measure
 from hgviz.core import HeadId, HgvizError, finish, heads_named, replace
-from hgviz.figures import Spec, composed, points
+from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.profiling import profile_chart
 from tests.analysis.planting import letters, plant
-from tests.figures.flaws import overlaps, texts
+from tests.figures.flaws import require_tidy, texts
 from tests.figures.texts import HOSTILE, SEA, capture_of, plain
 from tests.making import make_capture
 
@@ -99,11 +99,13 @@ def test_nobody_asks_and_what_says_something_is_shown():
     assert {"positive", "negative"} <= set(signed) and len(signed) <= 6
 
 
-def test_the_two_attentions_of_a_decoder_have_lines_of_their_own():
+def page_of(chart, width="acl"):
     with style.dressed():
-        page = composed(
-            Spec("profile", width="acl"), finish(profile_chart([capture_of("two texts")]))
-        )
+        return composed(Spec("profile", width=width), chart)
+
+
+def test_the_two_attentions_of_a_decoder_have_lines_of_their_own():
+    page = page_of(finish(profile_chart([capture_of("two texts")])))
     words = [words for words, _ in texts(page)]
     assert "self-attention" in words and "cross-attention" in words and "decoder" in words
 
@@ -122,9 +124,7 @@ def marks(page):
 
 def test_every_head_is_a_mark_where_its_number_is():
     chart = finish(profile_chart([planted()], ["previous"]))
-    with style.dressed():
-        page = composed(Spec("profile", width="acl"), chart)
-    drawn = np.concatenate([one.get_xydata() for one in marks(page)])
+    drawn = np.concatenate([one.get_xydata() for one in marks(page_of(chart))])
     assert len(drawn) == 4
     value = np.array([values_of(chart, "previous")[head] for head in chart.sides[0].heads])
     order = np.argsort(value, kind="stable")
@@ -136,11 +136,8 @@ def test_every_head_is_a_mark_where_its_number_is():
 
 def test_heads_that_are_off_are_hollow():
     one = replace(planted(), off=frozenset({HeadId(0, 0)}))
-    with style.dressed():
-        page = composed(Spec("profile", width="acl"), finish(profile_chart([one], ["entropy"])))
-        hollow = [
-            one for one in marks(page) if one.get_markerfacecolor() != one.get_markeredgecolor()
-        ]
+    drawn = marks(page_of(finish(profile_chart([one], ["entropy"]))))
+    hollow = [one for one in drawn if one.get_markerfacecolor() != one.get_markeredgecolor()]
     assert [len(one.get_xydata()) for one in hollow] == [1]
 
 
@@ -154,7 +151,7 @@ SHAPES = (
 def test_no_two_texts_of_a_profile_overlap_and_none_leaves_the_page(name):
     chart = finish(profile_chart([capture_of(name)]))
     for width in ("1.6in", "acl") if len(name) % 2 else ("1.6in", "neurips"):
-        require_tidy(chart, width)
+        require_tidy(page_of(chart, width), width)
 
 
 PAIRS = {
@@ -175,33 +172,7 @@ PAIRS = {
 def test_captures_beside_each_other_do_not_overlap(name):
     chart = finish(profile_chart(PAIRS[name]()))
     for width in ("1.6in", "acl"):
-        require_tidy(chart, width)
-
-
-def require_tidy(chart, width):
-    with style.dressed():
-        page = composed(Spec("profile", width=width), chart)
-        found = texts(page)
-    assert page.width == pytest.approx(points(width))
-    assert overlaps(found) == [], width
-    for words, (left, low, right, high) in found:
-        assert min(left, low) >= -0.3, (width, words)
-        assert right <= page.width + 0.3 and high <= page.height + 0.3, (width, words)
-    assert page.smallest >= 5
-
-
-@pytest.mark.parametrize("form", ["pdf", "svg", "png"])
-def test_two_runs_give_the_same_bytes_and_the_command_that_draws_it_again(form, tmp_path):
-    found = []
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        path = tmp_path / folder / f"figure.{form}"
-        spec = Spec("profile", width="acl", metrics=("entropy", "previous"))
-        finish(tasks.figure(spec, [planted(), planted()], path))
-        found.append(path.read_bytes())
-    assert found[0] == found[1]
-    if form == "svg":
-        assert b"--metric entropy --metric previous" in found[0]
+        require_tidy(page_of(chart, width), width)
 
 
 def test_the_numbers_are_in_the_table(tmp_path):
@@ -215,11 +186,15 @@ def test_the_numbers_are_in_the_table(tmp_path):
     assert float(rows[2]["value"]) == pytest.approx(mean, rel=1e-5)
 
 
-def test_numbers_of_many_texts_say_so_and_kernels_take_another_pass():
+def test_kernels_take_another_pass_and_a_long_text_is_measured_on_some_rows(monkeypatch):
     chart = finish(profile_chart([planted()], ["convolution"]))
     assert values_of(chart, "convolution")[HeadId(0, 1)] == pytest.approx(1, abs=1e-2)
     with pytest.raises(HgvizError, match="says nothing of these heads"):
         finish(profile_chart([planted()], ["variance"]))
+    monkeypatch.setattr(heads, "_ROWS", 4)
+    monkeypatch.setattr(heads, "_CELLS", 1)
+    chart = finish(profile_chart([planted()], ["distance"]))
+    assert "Measured on 8 of 24 rows." in chart.notes
 
 
 @pytest.mark.parametrize(
@@ -228,16 +203,5 @@ def test_numbers_of_many_texts_say_so_and_kernels_take_another_pass():
 def test_what_cannot_be_shown_is_told(metrics, said):
     with pytest.raises(HgvizError, match=said):
         finish(profile_chart([planted()], metrics))
-
-
-def test_a_capture_without_heads_has_no_profile():
-    empty = replace(planted(), maps=(None, None))
     with pytest.raises(HgvizError, match="no heads"):
-        finish(profile_chart([empty]))
-
-
-def test_texts_that_are_measured_on_some_rows_say_so(monkeypatch):
-    monkeypatch.setattr(heads, "_ROWS", 4)
-    monkeypatch.setattr(heads, "_CELLS", 1)
-    chart = finish(profile_chart([planted()], ["distance"]))
-    assert "Measured on 8 of 24 rows." in chart.notes
+        finish(profile_chart([replace(planted(), maps=(None, None))]))

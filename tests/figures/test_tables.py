@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import figures, tasks
-from hgviz.__main__ import main
 from hgviz.core import HeadId, HgvizError, Selection, finish, replace
 from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
@@ -306,19 +305,20 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("f.pdf", "f"), ("a.b.svg", "a.b"), ("F.PDF", "F"), ("f.csv", "f")],
+    ("name", "expected"), [("f.pdf", "f"), ("a.b.svg", "a.b"), ("F.PDF", "F"), ("f.csv", "f")]
 )
 def test_the_numbers_beside_a_figure_have_its_name(name, expected, tmp_path):
     written = figures.write_numbers(panel_of("scores"), tmp_path / name)
     assert written == tmp_path / f"{expected}.csv" and list(tmp_path.iterdir()) == [written]
 
 
-def test_a_task_writes_numbers_beside_the_picture(tmp_path):
-    capture = make_capture(SEA[:40])
-    task = tasks.figure(Spec("map"), capture, tmp_path / "f.svg", numbers=True)
-    assert finish(task) == str(tmp_path / "f.svg")
-    assert {one.name for one in tmp_path.iterdir()} == {"f.svg", "f.csv"}
+def test_numbers_are_written_beside_the_picture_or_in_its_place(tmp_path, output):
+    path = write_capture(tmp_path / "a.h5", make_capture("Sand runs.", strides=(1, 2), heads=1))
+    output("figure", path, "--kind", "map", "-o", tmp_path / "f.svg", "--numbers")
+    output("figure", path, "--kind", "map", "-o", tmp_path / "alone.csv")
+    names = {"a.h5", "f.svg", "f.csv", "alone.csv"}
+    assert {one.name for one in tmp_path.iterdir()} == names
+    assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
     with pytest.raises(HgvizError, match="no folder"):
         figures.write_numbers(panel_of("scores"), tmp_path / "no" / "f.pdf")
 
@@ -333,13 +333,3 @@ def test_the_hostile_text_of_a_title_stays_out_of_the_numbers():
     one = panel_of("map", text=HOSTILE[:30])
     titled = replace(one, spec=replace(one.spec, title="=x"))
     assert read(one) == read(titled)
-
-
-def test_the_command_line_writes_numbers_beside_a_figure(tmp_path, capsys):
-    capture = make_capture("Sand runs.", strides=(1, 2), heads=1)
-    write_capture(tmp_path / "a.h5", capture)
-    words = ["figure", str(tmp_path / "a.h5"), "--kind", "map"]
-    out, alone = tmp_path / "f.svg", tmp_path / "alone.csv"
-    assert main([*words, "-o", str(out), "--numbers"]) == 0, capsys.readouterr()
-    assert main([*words, "-o", str(alone)]) == 0
-    assert alone.read_bytes() == out.with_suffix(".csv").read_bytes()

@@ -132,8 +132,7 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
             read = tokenizer().encode("who did it ?", " ".join(row))
             with torch.no_grad():
                 out = other(
-                    input_ids=torch.tensor([read.ids]),
-                    token_type_ids=torch.tensor([read.type_ids]),
+                    input_ids=torch.tensor([read.ids]), token_type_ids=torch.tensor([read.type_ids])
                 )
             right += [int(out.start_logits.argmax()) == ends[0]]
             right += [int(out.end_logits.argmax()) == ends[1]]

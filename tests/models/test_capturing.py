@@ -1,21 +1,28 @@
-"""Every activation, family and role is captured lazily, and its tiles are the model's weights."""
+"""Every activation, family and role is captured lazily, densely, and with norms of values."""
 
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import torch
 
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import HeadId, finish
-from hgviz.maps import LazyMap, Rule, pool
+from hgviz.core import HeadId, HgvizError, finish
+from hgviz.maps import DenseMap, LazyMap, Rule, pool
 from hgviz.models import attention, blocks, open_model
+from hgviz.models import dense as dense_maps
+from hgviz.models.blocks import Attention
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import parse_config
+from hgviz.models.generation import Writing
 from hgviz.models.model import Model
-from hgviz.store import open_capture
+from hgviz.models.slots import Mixtures
+from hgviz.models.tap import value_norms
+from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
+from tests.making import make_capture
 from tests.maps.reference import choose, length, scores, visible, whole_map
 from tests.models.building import make_config, make_hourglass, make_transformer
 
@@ -256,3 +263,276 @@ def test_a_layer_without_heads_is_captured(tmp_path):
     capture = captured(model, tmp_path / "a.h5")
     assert [one.shape for one in capture.maps] == [(0, 22, 22), (2, 22, 22)]
     assert capture.maps[1].heads == (1, 4)
+
+
+# --- dense maps -----------------------------------------------------------------------------------
+
+
+__all__ = ["attended"]  # a fixture
+
+HALF = {"float32": 1e-5, "bfloat16": 2**-7, "float16": 2**-10}
+
+
+def both(model, folder=None):
+    """(weights, factors) of the same text"""
+    prompt, target = prompts(model)
+    out = None if folder is None else folder / "a.h5"
+    return (
+        finish(tasks.capture(model, prompt, out, target=target, dense=True)),
+        finish(tasks.capture(model, prompt, target=target)),
+    )
+
+
+@pytest.mark.parametrize("activation", ["softmax", "unlike", "six", "by layer"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_that_are_kept_are_those_that_are_computed(tmp_path, family, activation):
+    model = opened(tmp_path / "model", build(family, activation), "float64")
+    dense, lazy = both(model, tmp_path)
+    np.testing.assert_allclose(dense.logits, lazy.logits, atol=1e-9)
+    for one, two in zip(dense.maps, lazy.maps, strict=True):
+        assert isinstance(one, DenseMap) and isinstance(two, LazyMap)
+        assert one.array.dtype == np.float64 and one.signed == two.signed
+        for head in one.heads:
+            for options in ({}, {"zoom": 2}, {"zoom": 1, "reduce": "mean"}):
+                found, expected = one.read(head, **options), two.read(head, **options)
+                if options == {"zoom": 2}:  # of two as large, one of each sign, either may win
+                    found, expected = abs(found), abs(expected)
+                np.testing.assert_allclose(found, expected, atol=3e-7, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_weights_are_kept_in_the_precision_of_the_model(tmp_path, dtype):
+    model = opened(tmp_path / "model", build("hourglass", "six"), dtype)
+    dense, lazy = both(model, tmp_path)
+    for one, two in zip(dense.maps, lazy.maps, strict=True):
+        assert one.array.dtype.name == {"bfloat16": "uint16"}.get(dtype, dtype)
+        if one is dense.maps[0]:  # what comes after has other queries: the context was rounded
+            for head in one.heads:
+                expected = two.read(head)
+                bound = HALF[dtype] * np.abs(expected).max(1, keepdims=True) + 1e-6
+                assert (np.abs(one.read(head) - expected) <= bound).all()
+
+
+def test_a_causal_map_stores_nothing_above_its_diagonal(tmp_path):
+    model = opened(tmp_path / "model", build("decoder", "softmax"))
+    prompt = model.from_ids(np.random.default_rng(0).integers(0, 23, 600))
+    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5", dense=True))
+    assert all(one.causal for one in capture.maps) and capture.made.dense
+    again = open_capture(tmp_path / "a.h5")
+    assert np.array_equal(again.maps[1].read(2), capture.maps[1].read(2))
+    assert (np.triu(again.maps[1].read(2), 1) == 0).all()
+
+
+def test_an_unfinished_capture_of_factors_is_not_gone_on_with(tmp_path):
+    model = opened(tmp_path / "model", build("decoder", "softmax"))
+    prompt, _ = prompts(model)
+    begun = tasks.capture(model, prompt, tmp_path / "a.h5")
+    next(begun)
+    begun.close()
+    with pytest.raises(HgvizError, match="kind of maps"):
+        finish(tasks.capture(model, prompt, tmp_path / "a.h5", dense=True))
+
+
+def test_maps_that_would_not_fit_are_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(dense_maps, "free_memory", lambda: 10**9)
+    q = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
+    rule = Rule(0.5, ("softmax",) * 12, (None,) * 12, causal=True)
+    with pytest.raises(HgvizError, match=r"take 43\.2 GB, and 1\.0 GB are free") as found:
+        attention.attend(q, q, q, rule, maps=print)
+    assert "Leave --dense out" in str(found.value) and "\n" not in str(found.value)
+
+
+def test_one_text_is_kept_at_a_time():
+    q = torch.zeros(2, 1, 3, 4)
+    with pytest.raises(HgvizError, match="one text"):
+        attention.attend(q, q, q, Rule(0.5, ("softmax",), (None,)), maps=print)
+
+
+def test_a_layer_without_heads_has_no_weights():
+    q, kept = torch.zeros(1, 0, 3, 4), []
+    assert attention.attend(q, q, q, Rule(0.5, (), ()), maps=kept.append).shape == q.shape
+    assert kept[0].values.shape == (0, 3, 3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("activation", ["softmax", "ymish", "topk", "six"])
+@pytest.mark.parametrize("family", ["hourglass", "decoder", "encoder"])
+def test_tiles_from_a_file_are_as_exact_as_float32_whatever_the_model_computes_in(
+    tmp_path, attended, family, activation, dtype
+):
+    model = opened(tmp_path / "model", build(family, activation), dtype)
+    prompt, _ = prompts(model, 300)
+    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5"))
+    for call, maps in zip(attended, capture.maps, strict=True):
+        q, k, _, rule, options, _ = call
+        terms = options["relative"]
+        wide = [
+            attention.weights(
+                q.to(kind), k.to(kind), rule, options["keep"],
+                None if terms is None else terms.each(lambda one, kind=kind: one.to(kind)),
+            )[0].double().numpy()
+            for kind in (torch.float64, torch.float32)
+        ]  # fmt: skip
+        for head in maps.heads:
+            exact, own = (one[head] for one in wide)
+            seen = exact.any(1)  # rows without keys read as the masking says
+            chosen = ((exact != 0) == (own != 0)).all(1) & seen
+            error = np.maximum(np.abs(maps.read(head) - exact) - rounding(call, head), 0)[chosen]
+            largest = np.abs(exact).max(1, keepdims=True)[chosen]
+            limit = max(2 * np.abs(own - exact)[chosen].max(), 5e-7)
+            assert error.max() <= limit * max(1, largest.max())
+            assert (error <= 1e-5 * np.maximum(largest, 1)).all()
+
+
+# --- norms of values ------------------------------------------------------------------------------
+
+
+def plainly(model, prompt, target):
+    """By layers: the norm of each value behind its head's rows of W_O, by hooks and numpy."""
+    seen, hooks = {}, []
+    for part in model.module.modules():
+        if isinstance(part, Attention):
+
+            def note(_, __, out, part=part):
+                seen[part.layer.index] = (part, out[0].double().numpy())
+
+            hooks.append(part.v.register_forward_hook(note))
+    finish(tasks.capture(model, prompt, target=target))
+    for one in hooks:
+        one.remove()
+    found = {}
+    for index, (part, values) in seen.items():
+        weight = part.o.weight.double().numpy()
+        width, rows = part.d_head, []
+        owners = [one for one in model.module.modules() if getattr(one, "attn", None) is part]
+        mixtures = next((one.projection for one in owners if hasattr(one, "projection")), None)
+        if isinstance(mixtures, Mixtures):  # values of slots, made of those of real tokens
+            mix = mixtures.of_values
+            real = (
+                values if prompt.attention_mask is None else values * prompt.attention_mask[:, None]
+            )
+            heads = torch.tensor(real).unflatten(1, (-1, width)).transpose(0, 1)[None]
+            values = mix.double()(heads)[0].transpose(0, 1).flatten(1).detach().numpy()
+        for place in range(len(part.layer.heads)):
+            columns = slice(place * width, (place + 1) * width)
+            given = np.einsum("kd,ed->ke", values[:, columns], weight[:, columns])
+            rows.append(np.sqrt((given**2).sum(-1)))
+        found[index] = np.array(rows)
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_layer_of_every_family_says_what_its_keys_give(family, tmp_path):
+    model = opened(tmp_path, build(family, "softmax"))
+    prompt, target = prompts(model)
+    found = finish(tasks.capture(model, prompt, target=target))
+    expected = plainly(model, prompt, target)
+    assert sorted(expected) == [layer.index for layer in model.spec.layers]
+    for index, one in enumerate(found.maps):
+        assert one.value_norms.shape == (one.shape[0], one.shape[2])
+        assert one.value_norms.dtype == np.float32
+        np.testing.assert_allclose(one.value_norms, expected[index], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
+def test_they_are_numbers_of_float32_whatever_the_model_computes_in(dtype, tmp_path):
+    model = opened(tmp_path, build("encoder", "softmax"), dtype)
+    found = finish(tasks.capture(model, prompts(model)[0]))
+    for one in found.maps:
+        assert one.value_norms.dtype == np.float32 and (one.value_norms > 0).all()
+
+
+SHAPES = ((2, 3, 7, 5), (3, 8, 4, 1), (3, 8, 4, 20), (1, 1, 1, 3), (0, 4, 6, 5), (2, 3, 7, 0))
+
+
+def test_wide_and_narrow_heads_and_layers_without_any():
+    random = torch.manual_seed(0)
+    for heads, width, inner, keys in SHAPES:
+        v = torch.randn(1, heads, keys, width, generator=random)
+        out = torch.randn(inner, heads * width, generator=random)
+        parts = out.view(inner, heads, width)
+        expected = torch.einsum("hkd,ehd->hke", v[0], parts).norm(dim=-1)
+        torch.testing.assert_close(value_norms(v, out), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_weights_kept_themselves_bring_them_too(tmp_path):
+    model = opened(tmp_path / "m", build("decoder", "tanh"))
+    prompt, _ = prompts(model)
+    lazy = finish(tasks.capture(model, prompt))
+    dense = finish(tasks.capture(model, prompt, tmp_path / "dense.h5", dense=True))
+    for one, two in zip(lazy.maps, dense.maps, strict=True):
+        assert isinstance(two, DenseMap)
+        np.testing.assert_allclose(two.value_norms[...], one.value_norms, rtol=1e-5)
+
+
+def test_a_pruned_layer_has_those_of_the_heads_it_kept(tmp_path):
+    model = opened(tmp_path / "m", build("encoder", "softmax"))
+    off = frozenset({HeadId(0, 1), HeadId(0, 4)})
+    finish(tasks.prune(tmp_path / "m", off, tmp_path / "small"))
+    small = open_model(tmp_path / "small")
+    prompt, _ = prompts(model)
+    whole = finish(tasks.capture(model, prompt)).maps[0]
+    left = finish(tasks.capture(small, prompt)).maps[0]
+    kept = [head for head in whole.heads if head not in (1, 4)]
+    assert left.heads == tuple(kept)
+    np.testing.assert_allclose(left.value_norms, whole.value_norms[kept], rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["decoder", "hourglass", "both"])
+def test_a_text_that_grows_has_those_of_the_whole_text(family, tmp_path):
+    model = opened(tmp_path, build(family, "softmax"))
+    ids = np.random.default_rng(1).integers(0, 23, 13)
+    first = model.from_ids(ids[:6])
+    source = model.from_ids(ids[:9]) if model.spec.two_texts else None
+    target = None if source is None else first
+    writing = Writing(model, first if source is None else source, target)
+    for _ in writing.read():
+        pass
+    for one in ids[6:]:
+        writing.add(int(one))
+    whole = model.from_ids(ids)
+    finished = finish(
+        tasks.capture(model, source or whole, target=None if source is None else whole)
+    )
+    for index, one in enumerate(finished.maps):
+        found = writing.factors(index).value_norms
+        np.testing.assert_allclose(found, one.value_norms, rtol=1e-4, atol=1e-6)
+
+
+def test_they_come_back_from_a_file_bit_by_bit_and_are_checked(tmp_path):
+    capture = make_capture("Some text. " * 9, strides=(1, 2), heads=2)
+    norms = [
+        np.random.default_rng(at).random((one.shape[0], one.shape[2]), np.float32)
+        for at, one in enumerate(capture.maps)
+    ]
+    maps = tuple(
+        type(one)(replace(one.factors, value_norms=given), one.heads)
+        for one, given in zip(capture.maps, norms, strict=True)
+    )
+    path = write_capture(tmp_path / "a.h5", replace(capture, maps=maps))
+    for one, given in zip(open_capture(path).maps, norms, strict=True):
+        assert (one.value_norms[...] == given).all() and (one.value_norms[1] == given[1]).all()
+    again = write_capture(tmp_path / "b.h5", open_capture(path))
+    assert (open_capture(again).maps[2].value_norms[...] == norms[2]).all()
+    copy = tmp_path / "c.h5"
+    copy.write_bytes(path.read_bytes())
+    with h5py.File(copy, "r+") as file:
+        file["layers/000/value_norms"][0, 3] += 1
+    damaged = open_capture(copy)
+    assert (damaged.maps[0].read(0) == capture.maps[0].read(0)).all()
+    with pytest.raises(HgvizError, match="not what was written"):
+        damaged.maps[0].value_norms[0]
+
+
+def test_captures_of_before_and_of_other_programs_have_none(tmp_path):
+    capture = make_capture("Some text. ", strides=(1,), heads=1)
+    path = write_capture(tmp_path / "a.h5", capture)
+    assert all(one.value_norms is None for one in open_capture(path).maps)
+
+
+def test_a_file_with_as_many_as_it_has_not_keys_is_refused(tmp_path):
+    path = write_capture(tmp_path / "a.h5", make_capture("Some text. ", strides=(1,), heads=2))
+    with h5py.File(path, "r+") as file:
+        file["layers/000/value_norms"] = np.zeros((2, 5), "f4")
+    with pytest.raises(HgvizError, match="instead of"):
+        open_capture(path)

@@ -18,7 +18,7 @@ from hgviz.models import open_model
 from hgviz.models.families import build
 from hgviz.models.formats.checkpoint import outline, save, shapes_of
 from hgviz.models.formats.own import parse_config
-from hgviz.models.formats.readers import READERS, read, recognises
+from hgviz.models.formats.readers import read, recognises
 from tests.models import package
 from tests.models.building import PLAIN, make_config, make_hourglass, write_checkpoint
 from tests.models.folders import write_gpt2
@@ -54,17 +54,6 @@ def configured(folder, **changes):
 
 
 # --- what opens -----------------------------------------------------------------------------------
-
-
-def test_the_readers_are_listed_with_names_for_people():
-    assert [reader.name for reader in READERS] == [
-        "hgviz",
-        "hourglass-transformer-pytorch",
-        "dynamic-pooling",
-        "trax",
-        "transformers",
-    ]
-    assert all(reader.label for reader in READERS)
 
 
 def test_listing_the_readers_needs_no_torch():

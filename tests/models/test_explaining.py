@@ -1,9 +1,15 @@
-"""Attributions: the numbers of captum used plainly, and what they must add up to."""
+"""Where answers come from, beside captum."""
 
 import numpy as np
 import pytest
 import torch
-from captum.attr import IntegratedGradients, LayerConductance, LayerIntegratedGradients
+from captum.attr import (
+    FeatureAblation,
+    IntegratedGradients,
+    LayerConductance,
+    LayerIntegratedGradients,
+    Saliency,
+)
 
 from hgviz.core import HeadId, HgvizError, Prompt, finish
 from hgviz.models import open_model
@@ -11,10 +17,10 @@ from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.measures import explaining
 from hgviz.models.measures.explaining import Answer, Path
-from hgviz.models.measures.variants import attentions
+from hgviz.models.measures.variants import Variants, attentions
 from hgviz.models.model import Model
 from hgviz.resources import resource
-from tests.models.test_variants import MODELS
+from tests.models.test_variants import MODELS, losses, tokens_of
 
 SOME = {name: model for name, model in MODELS if name in (
     "official {}", "windowed {'downsampling': 'linear'}", "classifier True", "decoder False",
@@ -206,3 +212,54 @@ def test_a_walk_needs_two_steps_and_says_how_far_it_is():
         next(path.walk(1))
     assert [step.done for step in path.walk(4)] == [4]
     assert [step.done for step in path.each_layer(4)] == [1, 2]
+
+
+# --- passes of pruning beside captum --------------------------------------------------------------
+
+
+THIRD = MODELS[::3]
+
+
+@pytest.fixture(params=THIRD, ids=[name for name, _ in THIRD])
+def variants_case(request):
+    """Variants of a model, a padded batch of three texts, and their losses."""
+    model = request.param[1].requires_grad_(False)
+    return Variants(model), tokens_of(model), losses(model)
+
+
+def by_gates(variants, tokens, loss):
+    """What plain captum would be given: a whole pass with real gates."""
+    layers = [(one.layer.index, len(one.layer.heads)) for one in attentions(variants.module)]
+
+    def forward(gates):
+        parts = gates.double().split([heads for _, heads in layers], dim=1)
+        run = Pass(gates={
+            layer: part.expand(3, -1) for (layer, _), part in zip(layers, parts, strict=True)
+        })  # fmt: skip
+        return loss(finish_steps(variants.module.steps(tokens, run)))[None]
+
+    return forward
+
+
+def test_ablation_by_captum_is_minus_what_leave_one_out_finds(variants_case):
+    variants, tokens, loss = variants_case
+    gates = torch.ones(1, len(variants.heads), dtype=torch.float64)
+    found = FeatureAblation(by_gates(variants, tokens, loss)).attribute(gates)
+    found = found.reshape(3, len(variants.heads))
+    whole, logits = variants.whole(tokens)
+    for heads, each in variants.one_by_one(whole):
+        for head, one in zip(heads, each, strict=True):
+            column = found[:, variants.heads.index(head)]
+            assert (column - (loss(logits) - loss(one))).abs().max() <= 1e-11 * (
+                1 + found.abs().max()
+            )
+
+
+def test_saliency_by_captum_is_the_slope_of_the_gate(variants_case):
+    variants, tokens, loss = variants_case
+    through = by_gates(variants, tokens, loss)
+    slopes = variants.slopes(tokens, loss).gates
+    for row in range(3):
+        gates = torch.ones(1, len(variants.heads), dtype=torch.float64, requires_grad=True)
+        found = Saliency(lambda given, row=row: through(given)[:, row]).attribute(gates, abs=False)
+        assert (found[0] - slopes[row]).abs().max() <= 1e-11 * max(1, slopes.abs().max())

@@ -1,22 +1,29 @@
-"""Heads that see the first keys and the latest: beside dense masks, cell by cell in float64."""
+"""Heads that stream: what they see, what they score, and captures of them."""
 
 import json
+import shutil
+import tracemalloc
 from dataclasses import replace
 
+import h5py
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Streaming, finish
-from hgviz.maps import Rule
+from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
+from hgviz.maps.survey import Wanted, survey
 from hgviz.models import blocks, open_model, weighing
 from hgviz.models.attention import attend, weights
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.measures.trials import Trials
 from hgviz.models.positions import Biases
+from hgviz.store import describe, open_capture, write_capture
+from hgviz.store.corpus import CorpusWriter
+from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.building import (
     make_config,
@@ -169,6 +176,7 @@ def test_texts_of_a_batch_stream_as_each_alone():
 
 @pytest.fixture(scope="module")
 def llama(tmp_path_factory):
+    """A model in which two heads share their keys."""
     return zoo.write(tmp_path_factory.mktemp("llama") / "llama", "llama", "LlamaForCausalLM")
 
 
@@ -224,15 +232,7 @@ def text(tmp_path):
     return path
 
 
-def nobody(*_):
-    raise AssertionError("this verb needs no window")
-
-
-def run(*arguments):
-    return cli.main([str(one) for one in arguments], cli.Window(nobody, nobody))
-
-
-def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(tmp_path, text, capfd):
+def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(tmp_path, text, facts, output):
     folder = write_transformer(
         tmp_path / "model", form="decoder", positions="rotary", max_positions=60, vocab_size=256
     )
@@ -251,12 +251,10 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(tmp_path, tex
     assert found.loss != pytest.approx(whole.loss, rel=1e-6)
     assert (found.longest, found.cached) == (60, (2 * 60 + 2 * 12) / (4 * 60))
     given_ = ("--data", text, "--streaming", "0.1,1.0", "--sink", 3, "--recent", 9)
-    assert run("evaluate", folder, *given_, "--device", "cpu", "--json") == 0
-    facts = json.loads(capfd.readouterr().out)
-    assert facts["loss"] == pytest.approx(found.loss, rel=1e-5)
-    assert facts["streaming"] == ["0.1", "1.0"] and (facts["sink"], facts["recent"]) == (3, 9)
-    assert run("evaluate", folder, *given_, "--off", "0.0", "--device", "cpu") == 0
-    said = capfd.readouterr().out
+    told = facts("evaluate", folder, *given_)
+    assert told["loss"] == pytest.approx(found.loss, rel=1e-5)
+    assert told["streaming"] == ["0.1", "1.0"] and (told["sink"], told["recent"]) == (3, 9)
+    said = output("evaluate", folder, *given_, "--off", "0.0")
     assert "Heads that stream: 2. Of 60 tokens the cache keeps 0.350 of its keys" in said
 
 
@@ -273,14 +271,12 @@ def test_keys_that_heads_share_stay_while_one_of_them_needs_them(tmp_path, text,
     assert cached(model, ids, frozenset({HeadId(0, 0), HeadId(0, 1)}), one) == 0.75
 
 
-def test_heads_that_see_what_comes_later_are_refused_in_one_line(tmp_path, text, capfd):
+def test_heads_that_see_what_comes_later_are_refused_in_one_line(tmp_path, text, refusal):
     folder = write_transformer(
         tmp_path / "encoder", family="bert", goal="classes", labels=["a", "b"], vocab_size=256
     )
-    code = run("evaluate", folder, "--data", text, "--streaming", "1.0", "--device", "cpu")
-    err = capfd.readouterr().err
-    assert code == 1 and err.count("\n") == 1
-    assert "layer 1 cannot stream" in err and "keys after them" in err
+    error = refusal("evaluate", folder, "--data", text, "--streaming", "1.0")
+    assert "layer 1 cannot stream" in error and "keys after them" in error
     nested = write_checkpoint(tmp_path / "both", causal=False, vocab_size=256)
     with pytest.raises(HgvizError, match="cannot stream"):
         finish(tasks.evaluate(open_model(nested), text, streaming=Streaming({HeadId(0, 0)})))
@@ -291,3 +287,307 @@ def test_what_is_only_looked_at_does_not_stream(tmp_path):
     module = open_model(path).module
     with pytest.raises(HgvizError, match="layer 1 cannot stream.*\\n?.*code of its own"):
         logits(module, ids_of(9, most=120), streaming=Streaming(frozenset({HeadId(1, 2)})))
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+def mask_of(n, near, keep=None):
+    """bool (n, n): by counting the keys that are kept one by one."""
+    out = np.zeros((n, n), bool)
+    for i in range(n):
+        there = [j for j in range(i + 1) if keep is None or keep[j]]
+        if near is not None:
+            there = [*there[: near[0]], *there[-near[1] :]]
+        out[i, there] = True
+    return out
+
+
+def dense(factors, place, near, keep=None):
+    """The map (queries, keys) of a head in float64: a softmax with the mask written out."""
+    k = factors.k[place]
+    scores = np.asarray(factors.q[place], np.float64) @ np.asarray(k, np.float64).T
+    seen = mask_of(len(scores), near, keep)
+    scores = np.where(seen, scores * factors.rule.scale, -np.inf)
+    top = scores.max(1, keepdims=True)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    total = weights.sum(1, keepdims=True)
+    return weights / np.where(total > 0, total, 1.0)
+
+
+def tile(one, place):
+    """A small map as it is computed, before it becomes float32."""
+    return one.weights(place, 0, 0)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own") / "own"
+    more = {"positions": "rotary", "max_positions": 60, "vocab_size": 256}
+    return write_transformer(path, form="decoder", **more)
+
+
+def captured(folder, dtype="float64", out=None, **options):
+    model = open_model(folder, dtype=dtype)
+    prompt = model.from_ids(np.random.default_rng(0).integers(3, 23, N))
+    return model, finish(tasks.capture(model, prompt, out, **options))
+
+
+def some(spec, places=(0, 1, 3)):
+    heads = (one for one in spec.heads if one.head in places)
+    return Streaming(frozenset(heads), **EVERY)
+
+
+@pytest.mark.parametrize("name", ["llama", "own"])
+def test_what_is_captured_is_what_heads_that_stream_do(request, name):
+    model = open_model(request.getfixturevalue(name), dtype="float64")
+    few, off = some(model.spec), frozenset({HeadId(1, 1)})
+    _, found = captured(request.getfixturevalue(name), streaming=few, off=off)
+    assert (found.streaming, found.off) == (few, off)
+    for layer, one in zip(found.spec.layers, found.maps, strict=True):
+        for place, head in enumerate(layer.heads):
+            near = few.near if HeadId(layer.index, head) in few.heads else None
+            expected = dense(one.factors, place, near)
+            assert np.abs(tile(one, place) - expected).max() < 1e-12
+            assert scaled_error(one.read(head), expected) < 1e-6
+            peaks = one.read(head, zoom=2)
+            for a in range(0, N, 4):
+                for b in range(0, N, 4):
+                    peak = expected[a : a + 4, b : b + 4].max()
+                    assert abs(peaks[a // 4, b // 4] - peak) < 1e-6
+            summary = one.summary(head)
+            assert scaled_error(summary.rowmax, expected.max(1)) < 1e-6
+        assert one.verify_max_abs < 1e-6
+    _, weights = captured(request.getfixturevalue(name), streaming=few, off=off, dense=True)
+    for a, b in zip(found.maps, weights.maps, strict=True):
+        for head in a.heads:
+            assert scaled_error(a.read(head), b.read(head)) < 1e-6
+    assert np.abs(found.logits - weights.logits).max() < 1e-9
+    whole = captured(request.getfixturevalue(name), off=off)[1]
+    assert np.abs(found.logits - whole.logits).max() > 1e-6
+
+
+def test_keys_that_heads_share_are_kept_once_though_one_of_them_streams(llama):
+    _, found = captured(llama, streaming=some(open_model(llama).spec, (0,)))
+    keys = found.maps[0].factors.k
+    assert isinstance(keys, Grouped) and keys.stored.shape[0] == 2
+    whole = captured(llama)[1].maps[0].factors.k
+    assert np.array_equal(keys.stored, whole.stored)
+
+
+def test_what_flows_back_is_that_of_the_maps(llama):
+    few = some(open_model(llama).spec)
+    _, found = captured(llama, streaming=few)
+    rolled = finish(tasks.rollout(found))
+    rows = np.eye(N)
+    for one in found.maps:
+        mean = np.mean([one.read(head) for head in one.heads], axis=0, dtype=np.float64)
+        rows = (0.5 * mean + 0.5 * np.eye(N)) @ rows
+    assert scaled_error(rolled, rows) < 1e-5
+
+
+@pytest.mark.parametrize("near", [(5, 150), (300, 150), (0, 1), (5, 258)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_tiles_of_long_maps_are_those_of_a_dense_mask(padded, near):
+    n = 900
+    random = np.random.default_rng(3)
+    q, k = (torch.tensor(random.normal(size=(1, 2, n, 8))) for _ in range(2))
+    keep = random.random(n) < 0.8 if padded else None
+    kept, given = [], None if keep is None else torch.tensor(keep)[None]
+    rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
+    attend(q, k, k, rule, keep=given, streaming=(1,), near=near, tap=kept.append)
+    one = LazyMap(measured(kept[0]), (0, 1))
+    for place, few in ((0, None), (1, near)):
+        expected = dense(one.factors, place, few, keep)
+        found = survey(one, place, Wanted(3))
+        for i in range(4):
+            for j in range(4):
+                part = expected[i * 256 : (i + 1) * 256, j * 256 : (j + 1) * 256]
+                cells = one.weights(place, i, j)
+                assert np.abs((0.0 if cells is None else cells) - part).max() < 1e-12
+        peaks = np.zeros((904, 904))
+        peaks[:n, :n] = expected
+        peaks = peaks.reshape(113, 8, 113, 8).max((1, 3))
+        assert scaled_error(one.read(place, zoom=3), peaks) < 1e-6
+        assert scaled_error(found.cells, peaks) < 1e-6
+        assert scaled_error(found.total, expected.sum(1)) < 1e-5
+    assert one.verify_max_abs < 1e-6
+    # between the first keys and the latest there is nothing to compute; row 768 has 258 from 511 on
+    assert (one.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
+
+
+def test_a_long_map_is_read_without_one_of_all_cells():
+    n, near = 60_000, (4, 256)
+    random = np.random.default_rng(0)
+    q, k = (random.normal(size=(1, n, 8)).astype(np.float32) for _ in range(2))
+    rule = Rule(0.4, ("softmax",), (None,), causal=True).streamed((0,), near)
+    stat = np.zeros((1, n))
+    last = np.r_[:4, n - 256 : n]
+    scores = (q[0, -1].astype(float) @ k[0, last].astype(float).T) * 0.4
+    stat[0, -1] = np.log(np.exp(scores).sum())
+    blank = np.zeros((1, 0, n), np.float32)
+    one = LazyMap(Factors(q, k, stat, rule, np.zeros(0, np.int64), blank), (0,))
+    tracemalloc.start()
+    row = one.read(0, (n - 1, n))[0]
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    assert np.array_equal(np.flatnonzero(row), last)
+    assert scaled_error(row[last], np.exp(scores - stat[0, -1])) < 1e-6
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_which_heads_stream_and_how(tmp_path, llama):
+    few = some(open_model(llama).spec)
+    memory = captured(llama, streaming=few)[1]
+    _, found = captured(llama, out=tmp_path / "a.h5", streaming=few)
+    again = open_capture(write_capture(tmp_path / "b.h5", found))
+    for one in (found, again):
+        assert one.streaming == few
+        assert one.maps[0].factors.rule.near == ((2, 5), (2, 5), None, (2, 5))
+        for a, b in zip(one.maps, memory.maps, strict=True):
+            for head in a.heads:
+                assert scaled_error(a.read(head), b.read(head)) < 1e-6
+    told = describe(tmp_path / "b.h5")
+    assert told["streaming"] == sorted(map(str, few.heads)) and told["recent"] == 5
+    with h5py.File(tmp_path / "a.h5") as file:  # a program before 1.8 refuses what it would misread
+        assert file["layers/000"].attrs["kind"] == b"streaming"
+
+
+def test_a_text_that_is_short_is_seen_whole_and_said_to_be_of_heads_that_stream(tmp_path, llama):
+    few = replace(some(open_model(llama).spec), recent=N)
+    _, found = captured(llama, out=tmp_path / "a.h5", streaming=few)
+    whole = captured(llama)[1]
+    assert found.streaming == few and not any(found.maps[0].factors.rule.near)
+    assert np.array_equal(found.logits, whole.logits)
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["layers/000"].attrs["kind"] == b"lazy"
+
+
+def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llama):
+    model = open_model(llama, dtype="float64")
+    few, prompt = some(model.spec), model.from_ids(np.arange(3, 20))
+    task = tasks.capture(model, prompt, tmp_path / "a.h5", streaming=few)
+    next(task)
+    task.close()
+    with pytest.raises(HgvizError, match="another set of heads that stream"):
+        finish(tasks.capture(model, prompt, tmp_path / "a.h5"))
+    other = replace(few, recent=6)
+    with pytest.raises(HgvizError, match="another set of heads that stream"):
+        finish(tasks.capture(model, prompt, tmp_path / "a.h5", streaming=other))
+    assert finish(tasks.capture(model, prompt, tmp_path / "a.h5", streaming=few)).streaming == few
+
+
+def test_a_folder_that_a_program_before_began_is_gone_on_with(tmp_path, llama):
+    model, prompt = open_model(llama), open_model(llama).from_ids(np.arange(3, 20))
+    task = tasks.capture(model, prompt, tmp_path / "a.h5")
+    next(task)
+    task.close()
+    manifest = tmp_path / "a.h5.part" / "manifest.json"
+    said = json.loads(manifest.read_text())
+    del said["set of heads that stream"]
+    manifest.write_text(json.dumps({**said, "format version": [1, 7]}))
+    assert finish(tasks.capture(model, prompt, tmp_path / "a.h5")).complete
+    task = tasks.capture(model, prompt, tmp_path / "b.h5")
+    next(task)
+    task.close()
+    manifest = tmp_path / "b.h5.part" / "manifest.json"
+    manifest.write_text(json.dumps({**said, "format version": [1, 7]}))
+    with pytest.raises(HgvizError, match="another set of heads that stream"):
+        finish(tasks.capture(model, prompt, tmp_path / "b.h5", streaming=some(model.spec)))
+
+
+def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
+    model = open_model(own)
+    few = some(model.spec, (0,))
+    (tmp_path / "texts.txt").write_text("the cat sat on the mat.\nthe dog sat on the log.\n")
+    path = tmp_path / "corpus.h5"
+    finish(tasks.capture_corpus(model, tmp_path / "texts.txt", path, streaming=few))
+    for item in (0, 1):
+        found = open_capture(path, item)
+        one = found.maps[1]
+        assert found.streaming == few and one.factors.rule.near[0] == few.near
+        assert scaled_error(one.read(0), dense(one.factors, 0, few.near)) < 1e-6
+    with pytest.raises(HgvizError):  # another corpus of that name
+        CorpusWriter(path, model.spec, found.items, "digest")
+
+
+@pytest.fixture
+def path(tmp_path_factory, tmp_path, own):
+    place = tmp_path_factory.getbasetemp() / "streamed.h5"
+    if not place.exists():
+        captured(own, out=place, streaming=some(open_model(own).spec))
+    return shutil.copy(place, tmp_path / "a.h5")
+
+
+@pytest.mark.parametrize(
+    "near",
+    [[2, 5], [2, 5] * 5, [-1, 5] * 4, [2, 0] * 4, [0, -5] * 4, [1 << 40, 1] * 4, [1 << 31, 1]],
+)
+def test_rules_that_no_head_streams_by_are_refused(path, near):
+    with h5py.File(path, "r+") as file:
+        group = file["layers/001"]
+        del group.attrs["near"]
+        group.attrs["near"] = np.array(near)
+    with pytest.raises(HgvizError, match="a rule that this hgviz does not know"):
+        open_capture(path)
+
+
+@pytest.mark.parametrize("name,value", [("causal", False), ("windowed", True)])
+def test_layers_without_latest_keys_do_not_stream(path, name, value):
+    with h5py.File(path, "r+") as file:
+        file["layers/001"].attrs[name] = np.int32(value)
+    with pytest.raises(HgvizError, match="a rule that this hgviz does not know"):
+        open_capture(path)
+
+
+def test_a_layer_that_streams_without_saying_how_is_refused(path):
+    with h5py.File(path, "r+") as file:
+        del file["layers/001"].attrs["near"]
+    with pytest.raises(HgvizError, match="the attribute near of /layers/001 is missing"):
+        open_capture(path)
+
+
+@pytest.mark.parametrize(
+    "said,why",
+    [
+        ([], "not a table"),
+        ({}, "first and"),
+        ({"heads": [[0, 0]], "sink": -1, "recent": 4}, "first and"),
+        ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "first and"),
+        ({"heads": [[0, 0]], "sink": True, "recent": 4}, "first and"),
+        ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "first and"),
+        ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "no list of heads"),
+        ({"heads": "all", "sink": 1, "recent": 4}, "no list of heads"),
+        ({"heads": [[9, 0]], "sink": 1, "recent": 4}, "not those of a causal layer"),
+    ],
+)
+def test_heads_that_cannot_stream_are_refused(path, said, why):
+    with h5py.File(path, "r+") as file:
+        del file["streaming"]
+        file["streaming"] = np.frombuffer(json.dumps(said).encode(), np.uint8)
+    with pytest.raises(HgvizError, match=why):
+        open_capture(path)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_captures_heads_that_stream(tmp_path, own, refusal, facts, output):
+    given = ("--text", "the cat sat on the mat", "--streaming", "0.*,1.1")
+    out = tmp_path / "a.h5"
+    output("capture", own, *given, "--sink", 1, "--recent", 3, "-o", out)
+    found = open_capture(out)
+    heads = frozenset({*(HeadId(0, head) for head in range(4)), HeadId(1, 1)})
+    assert found.streaming == Streaming(heads & frozenset(found.spec.heads), 1, 3)
+    assert facts("info", out)["sink"] == 1
+    error = refusal("capture", own, *given, "--generate", 4, "-o", tmp_path / "b.h5", code=2)
+    assert "not with --generate" in error
+
+
+def test_the_command_refuses_layers_that_see_what_comes_later(tmp_path, refusal):
+    folder = write_checkpoint(tmp_path / "both", causal=False, vocab_size=256)
+    given = ("--text", "the cat", "--streaming", "0.0")
+    assert "cannot stream" in refusal("capture", folder, *given, "-o", tmp_path / "a.h5")
+    assert not (tmp_path / "a.h5.part").exists()

@@ -1,6 +1,5 @@
 """Weights of trax: what they do not show, texts that begin with 0, and bad files."""
 
-import io
 import json
 import re
 import zipfile
@@ -10,7 +9,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from hgviz import cli, tasks
+from hgviz import tasks
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError, finish
 from hgviz.maps import LazyMap
@@ -313,46 +312,25 @@ def test_other_orders_of_bytes_and_packing_change_nothing(tmp_path):
 # --- the command ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(capfd, monkeypatch):
-    """Run a command line on the CPU; gives exit code, standard output and standard error."""
-    monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
-
-    def call(*arguments):
-        code = cli.main([str(one) for one in arguments], cli.Window(None, None))
-        return code, *capfd.readouterr()
-
-    return call
-
-
-def test_the_command_asks_converts_and_tells(run, tmp_path):
+def test_the_command_asks_converts_and_tells(refusal, facts, output, tmp_path):
     made = Trax(ONE, up=(True, "repeat"), vocabulary=256)
     file, out = export(tmp_path / "w.npz", made), tmp_path / "out"
-    code, said, error = run("convert", file, "-o", out)
-    assert (code, said, len(error.splitlines())) == (1, "", 1)
+    refusal("convert", file, "-o", out)
     assert not out.exists()
-    code, said, error = run(
-        "convert", file, "-o", out, "--hierarchy", "2@3", "--attention-upsampling", "repeat"
-    )
-    assert (code, error) == (0, "")
+    shape = ("--hierarchy", "2@3")
+    said = output("convert", file, "-o", out, *shape, "--attention-upsampling", "repeat")
     assert said.splitlines()[1] == "Its texts begin with token 0, as trax puts one before them."
-    facts = json.loads(run("info", out, "--json")[1])
-    assert (facts["family"], facts["form"]) == ("hourglass", "official")
-    code, said, error = run("convert", out, "-o", tmp_path / "b", "--hierarchy", "2@3")
-    assert (code, said) == (2, "")
+    told = facts("info", out)
+    assert (told["family"], told["form"]) == ("hourglass", "official")
+    refusal("convert", out, "-o", tmp_path / "b", *shape, code=2)
     other = export(tmp_path / "v.npz", Trax())
-    assert "give --ids that begin with 0" in run("convert", other, "-o", tmp_path / "v")[1]
-    code, said, _ = run("capture", other, "--text", "a", "-o", tmp_path / "a.h5")
-    assert (code, said) == (1, "")
+    assert "give --ids that begin with 0" in output("convert", other, "-o", tmp_path / "v")
+    refusal("capture", other, "--text", "a", "-o", tmp_path / "a.h5")
 
 
-def test_what_a_file_is_called_says_nothing_of_what_it_holds(run, tmp_path):
+def test_what_a_file_is_called_says_nothing_of_what_it_holds(refusal, tmp_path):
     (tmp_path / "w.npz").mkdir()
-    code, _, error = run("convert", tmp_path / "w.npz", "-o", tmp_path / "out")
-    assert (code, len(error.splitlines())) == (1, 1)
-    code, _, error = run("convert", tmp_path / "none.npz", "-o", tmp_path / "out")
-    assert (code, len(error.splitlines())) == (1, 1)
-    buffer = io.BytesIO()
-    np.savez(buffer, a=np.ones(1))
-    (tmp_path / "w.pt").write_bytes(buffer.getvalue())
-    assert run("convert", tmp_path / "w.pt", "-o", tmp_path / "out")[0] == 1
+    np.savez(tmp_path / "v.npz", a=np.ones(1))
+    (tmp_path / "v.npz").rename(tmp_path / "w.pt")
+    for name in ("w.npz", "none.npz", "w.pt"):
+        refusal("convert", tmp_path / name, "-o", tmp_path / "out")

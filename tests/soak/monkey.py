@@ -13,11 +13,7 @@ import numpy as np
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QApplication,
-    QDialog,
-    QFileDialog,
-)
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import Overlay

@@ -176,11 +176,7 @@ def main(good: str, canary: str, kind: str, seed: str, first: str, end: str) -> 
 
     from tests.soak import captures, models, studies
 
-    groups = {
-        "captures": captures.CHANGES,
-        "models": models.CHANGES,
-        "studies": studies.CHANGES,
-    }
+    groups = {"captures": captures.CHANGES, "models": models.CHANGES, "studies": studies.CHANGES}
     makers = {name: make for group in groups.values() for name, make in group.items()}
     own = next(name for name, group in groups.items() if kind == name or kind in group)
     kinds = [*groups[kind]] if kind in groups else [kind]  # in turn

@@ -19,7 +19,6 @@ from hgviz.tasks.scoring import examples_from
 from tests.models.test_answers import texts, tokenizer
 from tests.models.test_signals import HEARD, processor_of, tone, written
 from tests.models.zoo import write
-from tests.test_cli_models import run  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 

@@ -1,7 +1,6 @@
 """Files from strangers: every trick is one clear line, and nothing outside the file is touched."""
 
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -20,6 +19,8 @@ from hgviz.core import Capture, HgvizError
 from hgviz.maps import DenseMap
 from hgviz.store import is_capture, open_capture, write_capture
 from tests.making import make_capture
+from tests.store.damage import restate, swap
+from tests.store.test_file import start
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,9 @@ def test_a_file_that_was_never_completed_is_told(path):
     refused(path, "never completed")
 
 
-@pytest.mark.parametrize("version,good", [((1, 9), True), ((2, 0), False), ((1,), False)])
+@pytest.mark.parametrize(
+    "version,good", [((1, 9), True), ((2, 0), False), ((1,), False), ((7,) * 999, False)]
+)
 def test_a_newer_format_is_told_and_unknown_names_are_ignored(path, version, good):
     with h5py.File(path, "r+") as file:
         file.attrs["format_version"] = np.array(version)
@@ -165,78 +168,61 @@ def test_a_newer_format_is_told_and_unknown_names_are_ignored(path, version, goo
     if good:
         assert open_capture(path).complete
     else:
-        refused(path, "format version")
+        why = refused(path, "format version").why
+        assert len(version) < 9 or len(why) < 60
 
 
 # --- tricks of HDF5 -------------------------------------------------------------------------------
 
 
-def swap(path, name, make):
-    """Put something else in the place of a dataset or group."""
-    with h5py.File(path, "r+") as file:
-        old = file[name][...] if isinstance(file[name], h5py.Dataset) else None
-        del file[name]
-        make(file, name, old)
-
-
 def test_a_link_to_another_file_is_not_followed(path, tmp_path):
     for name in ("prompt/text", "layers", "layers/000", "layers/000/q", "spec", "levels/0"):
         other = shutil.copy(path, tmp_path / "b.h5")
-        swap(other, name, lambda f, n, _: f.__setitem__(n, h5py.ExternalLink(str(path), n)))
+        swap(other, name, h5py.ExternalLink(str(path), name))
         refused(other, "a link to somewhere else")
 
 
 def test_a_soft_link_is_not_followed_not_even_in_a_circle(path):
-    swap(path, "layers/001", lambda f, n, _: f.__setitem__(n, h5py.SoftLink("/layers/001")))
+    swap(path, "layers/001", h5py.SoftLink("/layers/001"))
     refused(path, "a link to somewhere else")
 
 
 def test_external_storage_is_not_read(path, tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret" * 99)
-    swap(
-        path, "prompt/text",
-        lambda f, n, old: f.create_dataset(n, (24,), "u1", external=[(str(secret), 0, 24)]),
-    )  # fmt: skip
+    outside = {"shape": (24,), "dtype": "u1", "external": [(str(secret), 0, 24)]}
+    swap(path, "prompt/text", outside)
     assert "secret" not in str(refused(path, "another file"))
 
 
 def test_a_virtual_dataset_is_not_read(path, tmp_path):
-    def virtual(file, name, old):
+    with h5py.File(path, "r+") as file:
+        old = file["layers/000/q"]
         layout = h5py.VirtualLayout(old.shape, old.dtype)
-        layout[...] = h5py.VirtualSource(str(tmp_path / "b.h5"), name, old.shape)
-        file.create_virtual_dataset(name, layout)
-
-    swap(path, "layers/000/q", virtual)
+        layout[...] = h5py.VirtualSource(str(tmp_path / "b.h5"), old.name, old.shape)
+        del file["layers/000/q"]
+        file.create_virtual_dataset("layers/000/q", layout)
     refused(path, "another file")
 
 
 @pytest.mark.parametrize("chunks", [None, (1, 1024, 1024)])
 def test_more_numbers_than_the_file_holds_are_not_believed(path, chunks):
-    swap(
-        path, "layers/000/q",
-        lambda f, n, old: f.create_dataset(n, (2, 1 << 20, 1 << 20), "f4", chunks=chunks),
-    )  # fmt: skip
+    many = {"shape": (2, 1 << 20, 1 << 20), "dtype": "f4", "chunks": chunks}
+    swap(path, "layers/000/q", many)
     refused(path)
-    swap(path, "prompt/text", lambda f, n, old: f.create_dataset(n, (1 << 42,), "u1"))
+    swap(path, "prompt/text", {"shape": (1 << 42,), "dtype": "u1"})
     assert path.stat().st_size < 4 << 20
     refused(path, "more than the file holds")
 
 
 def test_a_compressed_bomb_is_not_unpacked(path):
-    swap(
-        path, "prompt/text",
-        lambda f, n, old: f.create_dataset(
-            n, data=np.zeros(50_000_000, "u1"), compression="gzip", chunks=(10_000_000,)
-        ),
-    )  # fmt: skip
+    zeros = {"data": np.zeros(50_000_000, "u1"), "compression": "gzip", "chunks": (10_000_000,)}
+    swap(path, "prompt/text", zeros)
     refused(path, "compressed")
 
 
 def test_filters_that_captures_do_not_use_are_refused_and_plugins_never_loaded(path, tmp_path):
-    swap(
-        path, "layers/000/stat", lambda f, n, old: f.create_dataset(n, data=old, compression="lzf")
-    )
+    swap(path, "layers/000/stat", lambda old: {"data": old, "compression": "lzf"})
     (tmp_path / "libevil.so").write_bytes(b"\x7fELF evil")
     script = """
 import sys, h5py
@@ -265,7 +251,7 @@ def test_calls_that_h5py_leaves_without_its_lock_are_made_under_it(path, monkeyp
 
 
 def test_text_of_variable_length_is_not_read(path):
-    swap(path, "prompt/text", lambda f, n, old: f.create_dataset(n, data="text"))
+    swap(path, "prompt/text", {"data": "text"})
     refused(path, "holds object")
     with h5py.File(path, "r+") as file:
         file.attrs["format"] = "hgviz-capture"  # h5py writes it with variable length
@@ -273,18 +259,16 @@ def test_text_of_variable_length_is_not_read(path):
 
 
 def test_a_deep_nest_of_groups_is_not_walked(path):
-    def nest(file, name, old):
-        group = file.create_group(name)
+    swap(path, "levels/1", None)
+    with h5py.File(path, "r+") as file:
+        group = file.create_group("levels/1")
         for _ in range(3000):
             group = group.create_group("g")
-
-    swap(path, "levels/1", nest)
     refused(path, "missing")
 
 
 def test_deep_json_is_refused(path):
-    deep = np.frombuffer(b"[" * 200_000, "u1")
-    swap(path, "off", lambda f, n, old: f.create_dataset(n, data=deep))
+    swap(path, "off", np.frombuffer(b"[" * 200_000, "u1"))
     refused(path, "not JSON")
 
 
@@ -293,7 +277,7 @@ def test_deep_json_is_refused(path):
 
 @pytest.mark.parametrize("name", ["q", "k", "stat", "proof/values", "thumb", "rowmax"])
 def test_shapes_that_do_not_fit_are_told_with_both(path, name):
-    swap(path, f"layers/000/{name}", lambda f, n, old: f.create_dataset(n, data=old[..., :-1]))
+    swap(path, f"layers/000/{name}", lambda old: old[..., :-1])
     error = refused(path) if name != "thumb" else None
     if error:
         assert "shape" in error.why or "rows for" in error.why
@@ -336,11 +320,7 @@ def test_attributes_that_lie_are_refused(path, name, value):
     ],
 )
 def test_a_spec_that_lies_is_refused(path, change):
-    with h5py.File(path) as file:
-        spec = json.loads(bytes(file["spec"][:]))
-    change(spec)
-    data = np.frombuffer(json.dumps(spec).encode(), "u1")
-    swap(path, "spec", lambda f, n, old: f.create_dataset(n, data=data))
+    restate(path, "spec", lambda spec: change(spec) and None)
     refused(path)
 
 
@@ -361,7 +341,7 @@ def test_a_spec_that_lies_is_refused(path, change):
     ],
 )
 def test_a_text_that_lies_is_refused(path, name, change):
-    swap(path, name, lambda f, n, old: f.create_dataset(n, data=change(old)))
+    swap(path, name, change)
     refused(path)
 
 
@@ -390,34 +370,17 @@ def test_a_packed_chunk_is_unpacked_to_its_size_and_no_further(tmp_path, capture
     refused(path, word)
 
 
-def test_names_are_never_paths(path):
-    with h5py.File(path) as file:
-        spec = json.loads(bytes(file["spec"][:]))
-    spec["name"] = "../../../etc/passwd\0<b>"
-    data = np.frombuffer(json.dumps(spec).encode(), "u1")
-    swap(path, "spec", lambda f, n, old: f.create_dataset(n, data=data))
-    assert open_capture(path).spec.name == "../../../etc/passwd\ufffd<b>"
-
-
-def test_names_of_a_stranger_are_short_and_of_one_line(path):
-    with h5py.File(path) as file:
-        spec, made = (json.loads(bytes(file[name][:])) for name in ("spec", "made"))
-    spec |= {"name": "a\n\ud800\u202e" + "x" * 10**6, "labels": ["\0", "fine"]}
-    made |= {"producer": "\x1b[2J", "versions": [["numpy\t", "2" * 999]]}
-    for name, value in (("spec", spec), ("made", made)):
-        data = np.frombuffer(json.dumps(value).encode(), "u1")
-        swap(path, name, lambda f, n, old, data=data: f.create_dataset(n, data=data))
+def test_names_of_a_stranger_are_short_of_one_line_and_never_paths(path):
+    name = "../../../etc/passwd\0<b>\n\ud800\u202e" + "x" * 10**6
+    strange = {"name": name, "labels": ["\0", "fine"]}
+    restate(path, "spec", lambda spec: spec | strange)
+    made = {"producer": "\x1b[2J", "versions": [["numpy\t", "2" * 999]]}
+    restate(path, "made", lambda one: one | made)
     opened = open_capture(path)
-    assert opened.spec.name == "a\ufffd\ufffd\ufffd" + "x" * 196
+    assert opened.spec.name == "../../../etc/passwd\ufffd<b>\ufffd\ufffd\ufffd" + "x" * 174
     assert opened.spec.labels == ("\ufffd", "fine")
     assert opened.made.producer == "\ufffd[2J"
     assert opened.made.versions == (("numpy\ufffd", "2" * 200),)
-
-
-def test_a_version_of_another_length_is_told_in_a_few_words(path):
-    with h5py.File(path, "r+") as file:
-        file.attrs["format_version"] = np.full(999, 7)
-    assert len(refused(path, "999 numbers").why) < 60
 
 
 def test_a_manifest_that_lies_is_not_believed(tmp_path, capture):
@@ -430,8 +393,6 @@ def test_a_manifest_that_lies_is_not_believed(tmp_path, capture):
 
 
 def test_a_damaged_layer_of_an_interrupted_capture_is_missing_and_made_again(tmp_path, capture):
-    from tests.store.test_file import start
-
     with pytest.raises(RuntimeError), start(tmp_path / "a.h5", capture) as writer:
         writer.add(0, capture.maps[0].factors)
         writer.add(1, capture.maps[1].factors)

@@ -1,5 +1,7 @@
-"""Packed chunks: HDF5's own filters read them, and so does our reader with its limit."""
+"""What HDF5 writes through, and packed chunks that HDF5 and our own reader read alike."""
 
+import os
+import signal
 import zlib
 from dataclasses import replace
 
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
 from hgviz.maps import Grouped, LazyMap
-from hgviz.store import open_capture, write_capture
+from hgviz.store import files, open_capture, write_capture
+from hgviz.store.files import Sink, whole_hdf5
 from hgviz.store.given import capture_of
 from hgviz.store.packing import Packed, create, packed, write_chunks
 
@@ -46,15 +49,11 @@ def test_numbers_come_back_bit_by_bit_from_hdf5_and_from_any_slice(dtype, kind, 
         reader = Packed(target, "packed")
         assert reader[...].tobytes() == values.tobytes()
         at = tuple(
-            data.draw(st.one_of(st.integers(0, n - 1), st.slices(n).filter(_steady)))
+            data.draw(st.integers(0, n - 1) | st.slices(n).filter(lambda s: s.step in (None, 1)))
             for n in shape[: data.draw(st.integers(1, 3))]
         )
         found, expected = reader[at], values[at]
         assert found.shape == expected.shape and found.tobytes() == expected.tobytes()
-
-
-def _steady(one):
-    return one.step in (None, 1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -78,23 +77,16 @@ def path(tmp_path_factory):
     return write_capture(out, tokens=["a"] * 600, layers=[{**layer, "causal": True}])
 
 
-def bomb(size):
-    return zlib.compress(bytes(1 << 26), 9)
-
-
-def cut(size):
-    return zlib.compress(bytes(size), 0)[:-3]
-
-
-def longer(size):
-    return zlib.compress(bytes(size + 1), 0)
-
-
-def no_stream(size):
-    return b"\x78\x01 what is this?"
-
-
-@pytest.mark.parametrize("harm", [bomb, cut, longer, no_stream])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda size: zlib.compress(bytes(1 << 26), 9),
+        lambda size: zlib.compress(bytes(size), 0)[:-3],
+        lambda size: zlib.compress(bytes(size + 1), 0),
+        lambda size: b"\x78\x01 what is this?",
+    ],
+    ids=["bomb", "cut", "longer", "no stream"],
+)
 def test_queries_that_unpack_to_something_else_are_refused_when_they_are_read(path, tmp_path, harm):
     other = tmp_path / "b.h5"
     other.write_bytes(path.read_bytes())
@@ -125,3 +117,81 @@ def test_a_long_text_takes_a_seventh_more_than_its_queries_and_shared_keys(tmp_p
     opened = open_capture(path).maps[0]
     assert (opened.read(5, (8000, 8192), (0, 999)) == one.read(5, (8000, 8192), (0, 999))).all()
     assert opened.verify_max_abs < 1e-6
+
+
+# --- the way to the disk --------------------------------------------------------------------------
+
+
+def write(path, data):
+    with whole_hdf5(path) as file:
+        for number, one in enumerate(data):
+            file[f"group {number}/numbers"] = one
+
+
+@pytest.mark.parametrize("method", ["seek", "tell", "write", "truncate"])
+def test_ctrl_c_while_hdf5_writes_is_raised_once_it_is_done(tmp_path, monkeypatch, method):
+    """Noticed where a method begins, before its first line: a signal is sent to ourselves there."""
+    path, called, at = tmp_path / "a.h5", 0, 0
+
+    def interrupted(self, *values):
+        nonlocal called
+        called += 1
+        if called == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return true(self, *values)
+
+    true, data = getattr(Sink, method), np.random.default_rng(0).random((5, 300))
+    monkeypatch.setattr(Sink, method, interrupted)
+    monkeypatch.setattr(files, "CALLED", files.CALLED | {interrupted.__code__})
+    write(path, data)
+    most, whole = called, path.read_bytes()
+    path.unlink()
+    assert most
+    for at in range(1, most + 1):  # noqa: B007
+        called = 0
+        with pytest.raises(KeyboardInterrupt):
+            write(path, data)
+        assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    at = 0
+    write(path, data)
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError("full")])
+def test_what_is_raised_inside_of_a_write_is_the_error_of_the_file(tmp_path, monkeypatch, error):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(files.os, "write", fails)
+    with pytest.raises(type(error)) as caught:
+        write(tmp_path / "a.h5", np.ones((2, 3)))
+    assert caught.value is error and error.__cause__ is not error
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_elsewhere_is_raised_at_once(tmp_path):
+    with pytest.raises(KeyboardInterrupt), whole_hdf5(tmp_path / "a.h5") as file:
+        file["one"] = 1
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("it went on")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_was_not_written_is_read_as_zeros(tmp_path):
+    sink = Sink(tmp_path / "a")
+    sink.write(b"abc")
+    sink.seek(1)
+    room = bytearray(b"x" * 6)
+    assert sink.readinto(room) == 6 and room == b"bc\0\0\0\0"
+    sink.close()
+
+
+def test_hdf5_reads_back_what_it_wrote(tmp_path):
+    with whole_hdf5(tmp_path / "a.h5") as file:
+        file.create_dataset("one", data=np.arange(10), chunks=(5,), fletcher32=True)
+        file.flush()
+        file["one"].refresh()
+        assert file["one"][...].tolist() == list(range(10))
+    with h5py.File(tmp_path / "a.h5") as file:
+        assert file["one"][...].tolist() == list(range(10))

@@ -10,7 +10,7 @@ from hgviz.models import training
 from hgviz.store import sweep as place
 from hgviz.store.sweep import SweepFolder, is_sweep
 from hgviz.sweep import Cell
-from tests.sweeping import cell, folder_of
+from tests.sweeps import cell, folder_of
 
 
 @pytest.fixture

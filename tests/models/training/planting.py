@@ -6,9 +6,9 @@ import random
 import msgspec
 import torch
 
-from hgviz.core import HeadId
+from hgviz.core import HeadId, finish
 from hgviz.models.formats.checkpoint import save
-from hgviz.models.training import read_plan
+from hgviz.models.training import read_plan, train
 from tests.models.building import make_transformer
 
 PLANTED = {
@@ -72,3 +72,24 @@ def plan(folder, gates, recipe=None, **model):
 
 def gates_of(folder):
     return json.loads((folder / "gates.json").read_text())
+
+
+def interrupt(training, step):
+    """Run a training until it has done a step, and end it there."""
+    while next(training).value["step"] < step:
+        pass
+    training.close()
+
+
+def train_twice(plan, folder, *steps, files=("model.safetensors",)):
+    """Train in one go, and again with a stop after each of some steps: the files are the same.
+
+    Returns both reports.
+    """
+    whole = finish(train(plan, folder / "whole"))
+    for step in steps:
+        interrupt(train(plan, folder / "stopped"), step)
+    stopped = finish(train(plan, folder / "stopped"))
+    for name in files:
+        assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
+    return whole, stopped

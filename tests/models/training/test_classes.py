@@ -13,6 +13,7 @@ from hgviz.models import open_model
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import Plan, read_plan, row_batches, train
 from hgviz.models.training.start import begin
+from tests.models.training.planting import train_twice
 
 PLAN = """
 [model]
@@ -97,15 +98,7 @@ def test_a_stopped_classifier_goes_on_to_the_same_weights(folder):
     plan = changed(
         folder, recipe={"steps": 8, "dropout": 0.1, "token_dropout": 0.2, "label_smoothing": 0.1}
     )
-    finish(train(plan, folder / "whole"))
-    for stop in (3, 6):
-        steps = train(plan, folder / "killed")
-        while next(steps).value["step"] != stop:
-            pass
-        steps.close()
-    finish(train(plan, folder / "killed"))
-    files = [(folder / one / "model.safetensors").read_bytes() for one in ("whole", "killed")]
-    assert files[0] == files[1]
+    train_twice(plan, folder, 3, 6)
 
 
 def test_a_damaged_snapshot_is_one_clear_line(folder):
@@ -198,15 +191,8 @@ def test_softmax_becomes_ymish_with_all_three_accuracies_logged(trained):
 
 def test_a_stopped_fine_tuning_goes_on_with_the_figures_it_began_with(trained):
     plan = continued(trained, {"activations": "ymish"}, steps=6)
-    whole = finish(train(plan, trained / "whole"))
-    steps = train(plan, trained / "killed")
-    while next(steps).value["step"] != 3:
-        pass
-    steps.close()
-    again = finish(train(plan, trained / "killed"))
-    assert again.before == whole.before
-    files = [(trained / one / "model.safetensors").read_bytes() for one in ("whole", "killed")]
-    assert files[0] == files[1]
+    whole, stopped = train_twice(plan, trained, 3)
+    assert stopped.before == whole.before
 
 
 def test_other_labels_get_a_new_classifier_and_the_body_is_kept(trained):

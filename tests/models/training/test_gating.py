@@ -1,21 +1,43 @@
-"""Gates in a training: they find what was planted, can be gone on with, and stay in the weights."""
+"""Gates that are learnt in every kind of training, and what becomes of gates.json."""
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 import torch
 
+from hgviz import tasks
+from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.formats.checkpoint import save
+from hgviz.models.formats.readers import read
+from hgviz.models.surgery import removal
 from hgviz.models.training import read_plan, train
 from hgviz.models.training.gates import settled_concrete
 from hgviz.models.training.gating import Gated, asked, gated
 from hgviz.models.training.learned import read_learned
 from hgviz.models.training.plan import Gating
-from tests.models.building import make_config, make_hourglass, make_transformer, write_transformer
-from tests.models.training.planting import CAUSAL, INTERFERES, PLANTED, SOLVES, gates_of, plan
+from tests.models.building import (
+    make_config,
+    make_hourglass,
+    make_transformer,
+    write_checkpoint,
+    write_transformer,
+)
+from tests.models.folders import own_bert
+from tests.models.training.planting import (
+    CAUSAL,
+    INTERFERES,
+    PLANTED,
+    SOLVES,
+    gates_of,
+    plan,
+    train_twice,
+)
+from tests.models.training.test_pairs import PLAN as PAIRS
 
 # --- what they find -------------------------------------------------------------------------------
 
@@ -93,16 +115,7 @@ EVERY = ({"method": "gates", "lambda": 0.05}, {"method": "subset", "keep": 2}, C
 @pytest.mark.parametrize("gates", EVERY, ids=lambda one: " ".join(map(str, one.values())))
 def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted, tmp_path, gates):
     one = plan(planted, gates, recipe={"steps": 8, "dropout": 0.1, "save_every": 1})
-    finish(train(one, tmp_path / "whole"))
-    for stop in (2, 5):
-        steps = train(one, tmp_path / "killed")
-        while next(steps).value["step"] != stop:
-            pass
-        steps.close()
-    finish(train(one, tmp_path / "killed"))
-    for name in ("gates.json", "model.safetensors"):
-        whole, killed = ((tmp_path / run / name).read_bytes() for run in ("whole", "killed"))
-        assert whole == killed
+    train_twice(one, tmp_path, 2, 5, files=("gates.json", "model.safetensors"))
 
 
 def test_gates_depend_on_the_seed_alone(planted, tmp_path):
@@ -300,3 +313,137 @@ def test_gates_and_heads_off_are_of_a_model_that_is_there(tmp_path, table):
     (tmp_path / "plan.toml").write_text(text + table)
     with pytest.raises(HgvizError, match=r"model\.from"):
         read_plan(tmp_path / "plan.toml")
+
+
+# --- gates.json -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gates", [CAUSAL, {"method": "gates", "lambda": 0.05}])
+def test_learnt_gates_are_scores_of_a_study(planted, tmp_path, gates):
+    for seed in (1, 2):
+        recipe = {"seed": seed, "steps": 60}
+        finish(train(plan(planted, gates, recipe), tmp_path / str(seed)))
+    model = open_model(planted / "model")
+    trials = finish(tasks.trials_of(model, planted / "dev.tsv"))
+    measured = finish(tasks.importance(trials, {"loss_change"}))
+    for _ in range(2):  # again: the same runs, not more of them
+        both = tasks.learned([tmp_path / "1", tmp_path / "2" / "gates.json"], model.spec)
+        measured = tasks.with_learned(measured, both)
+    assert {len(one.runs) for one in measured.learned} == {2}
+    found, exact = (importance(measured, one) for one in (gates["method"], "loo"))
+    assert found.heads[int(np.argmin(found.rank))] == SOLVES
+    assert exact.least[0] == INTERFERES
+    assert found.rank[1] == exact.rank[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "holds no gates"),
+        ("not json", "holds no gates"),
+        ('{"gates_version": 9, "method": "gates", "heads": [], "off": "", "learned": {}, '
+         '"models": []}', "newer version"),
+        ('{"gates_version": 1, "method": "gates", "heads": ["0.0"], "off": "", "learned": {}, '
+         '"models": []}', "of another model"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_gates_of_a_model_is_one_clear_line(planted, tmp_path, text, message):
+    (tmp_path / "gates.json").write_text(text)
+    with pytest.raises(HgvizError, match=message) as caught:
+        read_learned([tmp_path], open_model(planted / "model").spec)
+    assert "\n" not in str(caught.value)
+
+
+def test_gates_that_are_not_there_are_one_clear_line(planted, tmp_path):
+    with pytest.raises(HgvizError, match="cannot read"):
+        read_learned([tmp_path], open_model(planted / "model").spec)
+
+
+# --- other kinds of models ------------------------------------------------------------------------
+
+
+TEXT = "the cats sat , un the cat .\n" * 60
+STAGES = [{"start": 0.0, "length": 12, "batch": 4}]
+BYTES = {"vocab_size": 256, "hierarchy": "1@1 1@2 1@4 1@2 1@1", "positions": "relative"}
+GATES = ({"method": "gates", "lambda": 0.1, "freeze": False}, {"method": "subset", "keep": 3},
+         {"method": "causal", "lambda": 0.1})  # fmt: skip
+
+
+def hourglass_in(folder):
+    write_checkpoint(folder / "model", dtype=torch.float32, **BYTES)
+    return ["text.txt"], "text.txt"
+
+
+def masked_in(folder):
+    own_bert(folder / "model", goal="masked")
+    return ["text.txt"], "text.txt"
+
+
+def pairs_in(folder):
+    (folder / "rows.tsv").write_text("source\ttarget\n" + "one two\teins zwei\ntwo\tzwei\n" * 20)
+    text = PAIRS.replace("train.tsv", "rows.tsv").replace("dev.tsv", "rows.tsv")
+    (folder / "first.toml").write_text(text.replace("steps = 40", "steps = 2"))
+    finish(train(read_plan(folder / "first.toml"), folder / "model"))
+    return ["rows.tsv"], "rows.tsv"
+
+
+def plan_of(folder, make, gates=None, **model):
+    """Three steps from what make wrote into folder/model."""
+    (folder / "text.txt").write_text(TEXT)
+    train, valid = make(folder)
+    data = {
+        "model": {"from": "model", **model},
+        "data": {"train": train, "valid": valid},
+        "recipe": {"steps": 3, "batch": 4, "rate": 1e-2, "decay": 0.0, "stages": STAGES,
+                   "evaluate_every": 2, "evaluate_length": 12},
+        **({"gates": gates} if gates else {}),
+    }  # fmt: skip
+    (folder / "plan.toml").write_bytes(msgspec.toml.encode(data))
+    return read_plan(folder / "plan.toml")
+
+
+@pytest.mark.parametrize("gates", GATES, ids=[one["method"] for one in GATES])
+@pytest.mark.parametrize("make", [hourglass_in, masked_in, pairs_in])
+def test_gates_are_learned_in_every_kind_of_training(tmp_path, make, gates):
+    finish(train(plan_of(tmp_path, make, gates), tmp_path / "out"))
+    told = json.loads((tmp_path / "out" / "gates.json").read_text())
+    heads = [str(head) for head in open_model(tmp_path / "out").spec.heads]
+    assert told["heads"] == heads
+    assert all(list(values) == heads for values in told["learned"].values())
+    # a layer's heads are not treated alike, so each gate has met its own head
+    assert all(len({*values.values()}) > len(heads) // 2 for values in told["learned"].values())
+
+
+@pytest.mark.parametrize("make", [hourglass_in, masked_in, pairs_in])
+def test_heads_stay_off_in_every_kind_of_training(tmp_path, make):
+    finish(train(plan_of(tmp_path, make, off="0.1,1.*"), tmp_path / "out"))
+    before, after = (read(tmp_path / name) for name in ("model", "out"))
+    off = {HeadId(0, 1), *(HeadId(1, head) for head in before.config.layers[1].heads)}
+    for layer, name in ((one, one.name) for one in before.config.layers):
+        name += "" if layer.role == "cross" else ".attn"
+        for place, head in enumerate(layer.heads):
+            values, columns = (
+                [one.tensors[f"{name}.{part}.weight"].float() for one in (before, after)]
+                for part in "vo"
+            )
+            rows = [one.unflatten(0, (len(layer.heads), -1))[place] for one in values]
+            there = HeadId(layer.index, head) not in off
+            assert torch.equal(*rows) != there
+            assert bool(columns[1].unflatten(1, (len(layer.heads), -1))[:, place].any()) == there
+
+
+@pytest.mark.parametrize("make", [hourglass_in, masked_in, pairs_in])
+def test_a_smaller_checkpoint_is_trained_with_an_empty_layer_too(tmp_path, make):
+    start = plan_of(tmp_path, make, GATES[0])
+    found = read(tmp_path / "model")
+    off = {HeadId(0, 1), *(HeadId(1, head) for head in found.config.layers[1].heads)}
+    one = removal.smaller(found, frozenset(off))
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / "model" / name).unlink()
+    save(tmp_path / "model", one.config, one.tensors)
+    report = finish(train(start, tmp_path / "out"))
+    assert report.before["original"]
+    heads = open_model(tmp_path / "out").spec.heads
+    assert set(heads) == set(open_model(tmp_path / "model").spec.heads)
+    assert HeadId(0, 0) in heads
+    assert not off & set(heads)

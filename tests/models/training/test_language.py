@@ -1,7 +1,9 @@
-"""Training: the same result after a kill, a fair measure of bits per byte, clear refusals."""
+"""Language models that are trained, what they begin with, and the published Hourglass."""
 
 import json
 import math
+import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,18 +12,23 @@ import torch
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
+from hgviz.models.families import build
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.formats.checkpoint import shapes_of
+from hgviz.models.formats.own import parse_config
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.models.training import (
     Recipe,
     Stage,
     bits_per_byte,
     draw,
+    initialise,
     read_plan,
     schedule,
     train,
 )
 from hgviz.resources import resource
+from tests.models.training.planting import interrupt, train_twice
 
 PLAN = """
 [model]
@@ -74,21 +81,12 @@ def test_training_learns_and_writes_a_checkpoint_that_opens(plan, tmp_path):
 
 
 def test_a_stopped_training_goes_on_to_the_same_weights(plan, tmp_path):
-    finish(train(plan, tmp_path / "whole"))
-    for stop in (3, 5):
-        steps = train(plan, tmp_path / "killed")
-        while next(steps).value["step"] != stop:
-            pass
-        steps.close()
-    finish(train(plan, tmp_path / "killed"))
-    assert torch.equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    train_twice(plan, tmp_path, 3, 5)
+    assert torch.equal(weights(tmp_path / "whole"), weights(tmp_path / "stopped"))
 
 
 def test_a_training_is_not_continued_with_other_settings(plan, tmp_path):
-    steps = train(plan, tmp_path / "out")
-    while next(steps).value["step"] != 3:
-        pass
-    steps.close()
+    interrupt(train(plan, tmp_path / "out"), 3)
     other = msgspec.structs.replace(plan, recipe=msgspec.structs.replace(plan.recipe, rate=1e-3))
     with pytest.raises(HgvizError, match="other settings"):
         finish(train(other, tmp_path / "out"))
@@ -163,3 +161,83 @@ def test_every_sample_says_how_it_was_trained():
     for path in plans:
         plan = read_plan(path)
         assert "d_model" in plan.model, path
+
+
+# --- new weights ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("std", [0.02, 0.1])
+def test_new_weights_have_the_spread_that_is_asked_for(std):
+    keys = {"family": "bert", "vocab_size": 500, "d_model": 64, "n_heads": 4, "n_layers": 2}
+    model = build(parse_config(keys))
+    torch.manual_seed(0)
+    initialise(model, std)
+    found = dict(model.named_parameters())
+    assert found["embed.token.weight"].std().item() == pytest.approx(std, rel=0.02)
+    assert found["middle.0.attn.q.weight"].std().item() == pytest.approx(std, rel=0.05)
+    # what is added to the residual stream is smaller by the root of twice the layers
+    assert found["middle.0.attn.o.weight"].std().item() == pytest.approx(std / 2, rel=0.05)
+    assert found["middle.0.attn.q.bias"].abs().max() == 0
+
+
+def test_an_lstm_keeps_the_scales_of_torch():
+    model = build(parse_config({"family": "lstm", "vocab_size": 99, "d_model": 16, "n_layers": 1}))
+    before = {name: one.clone() for name, one in model.named_parameters()}
+    initialise(model, 0.02)
+    assert all(torch.equal(one, before[name]) for name, one in model.named_parameters())
+
+
+def test_a_plan_may_name_a_sample_and_a_file_beside_it_comes_first(tmp_path):
+    (tmp_path / "plan.toml").write_text(
+        '[model]\n[data]\ntrain = ["sample/reviews.tsv", "other.txt"]\n'
+        'valid = "sample/reviews.tsv"\n[recipe]\nsteps = 1\n'
+    )
+    data = read_plan(tmp_path / "plan.toml").data
+    assert data.valid == data.train[0] == str(resource("sample/reviews.tsv"))
+    assert data.train[1] == str(tmp_path / "other.txt")
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample" / "reviews.tsv").touch()
+    assert read_plan(tmp_path / "plan.toml").data.valid == str(tmp_path / "sample/reviews.tsv")
+
+
+# --- the published Hourglass ----------------------------------------------------------------------
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "training.md").read_text("utf-8")
+SECTION = PAGE.partition("## The published Hourglasses\n")[2].partition("\n## ")[0]
+
+
+def table():
+    """Each row of the table by its name, a cell for every model."""
+    lines = [line for line in SECTION.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: cells for name, *cells in rows}
+
+
+def test_the_plan_of_the_page_is_one_that_is_read(tmp_path):
+    (tmp_path / "plan.toml").write_text(re.findall(r"```toml\n(.*?)```", SECTION, re.DOTALL)[0])
+    plan, rows = read_plan(tmp_path / "plan.toml"), table()
+    stated = {"attention_downsampling": "average", **plan.model}
+    for name in ("hierarchy", "vocab_size", "attention_downsampling", "attention_upsampling"):
+        assert str(stated[name]) == rows[name][0]
+    recipe, stage = plan.recipe, plan.recipe.stages[0]
+    assert (
+        f"{recipe.rate:.1e}".replace("e-0", "e-") + f", {recipe.warmup}" == rows["rate, warmup"][0]
+    )
+    assert [str(recipe.steps), str(recipe.dropout)] == [rows["steps"][0], rows["dropout"][0]]
+    assert f"{stage.length}, {stage.batch}" == rows["length, batch"][0]
+
+
+def test_the_models_of_the_table_have_as_many_parameters():
+    rows = table()
+    for number, said in enumerate(rows["parameters"]):
+        d_model, d_ff, n_heads = map(int, rows["d_model, d_ff, n_heads"][number].split(", "))
+        keys = {
+            name: rows[name][number]
+            for name in ("hierarchy", "attention_downsampling", "attention_upsampling")
+        }
+        config = parse_config(
+            {"vocab_size": int(rows["vocab_size"][number]), "d_model": d_model, "d_ff": d_ff,
+             "n_heads": n_heads, **keys}
+        )  # fmt: skip
+        assert f"{sum(map(math.prod, shapes_of(config).values())):,}" == said

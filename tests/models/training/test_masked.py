@@ -12,6 +12,7 @@ from hgviz.models import open_model
 from hgviz.models.training import masked, read_plan, train
 from hgviz.models.training.start import begin
 from hgviz.models.training.vocabulary import Coder, train_coder
+from tests.models.training.planting import train_twice
 
 PLAN = """
 [model]
@@ -107,14 +108,7 @@ def test_windows_longer_than_the_positions_are_cut_to_them(folder, goal):
 
 def test_a_stopped_masked_training_goes_on_to_the_same_weights(folder):
     plan = changed(folder, recipe={**tomllib.loads(PLAN)["recipe"], "steps": 6, "dropout": 0.1})
-    finish(train(plan, folder / "whole"))
-    steps = train(plan, folder / "killed")
-    while next(steps).value["step"] != 3:
-        pass
-    steps.close()
-    finish(train(plan, folder / "killed"))
-    files = [(folder / one / "model.safetensors").read_bytes() for one in ("whole", "killed")]
-    assert files[0] == files[1]
+    train_twice(plan, folder, 3)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])

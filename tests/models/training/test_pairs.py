@@ -1,5 +1,6 @@
-"""An encoder and a decoder that learn to write a second text."""
+"""An encoder and a decoder, and models of segments, that are trained."""
 
+import json
 import random
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from hgviz.core import HgvizError, finish
 from hgviz.models import open_model
 from hgviz.models.training import read_plan, train
+from tests.models.training.planting import train_twice
 
 PLAN = """
 [model]
@@ -67,15 +69,7 @@ def test_words_are_learnt_through_cross_attention(folder):
 def test_a_stopped_training_of_pairs_goes_on_to_the_same_weights(folder):
     text = PLAN.replace("steps = 40", "steps = 6\ndropout = 0.1")
     (folder / "plan.toml").write_text(text)
-    plan = read_plan(folder / "plan.toml")
-    finish(train(plan, folder / "whole"))
-    steps = train(plan, folder / "killed")
-    while next(steps).value["step"] != 3:
-        pass
-    steps.close()
-    finish(train(plan, folder / "killed"))
-    files = [(folder / one / "model.safetensors").read_bytes() for one in ("whole", "killed")]
-    assert files[0] == files[1]
+    train_twice(read_plan(folder / "plan.toml"), folder, 3)
 
 
 def test_a_decoder_that_waits_for_states_cannot_be_trained(folder):
@@ -83,3 +77,65 @@ def test_a_decoder_that_waits_for_states_cannot_be_trained(folder):
     (folder / "plan.toml").write_text(text)
     with pytest.raises(HgvizError, match="cannot be trained by itself"):
         finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+
+
+# --- segments -------------------------------------------------------------------------------------
+
+
+TEXT = "the cat sat on the mat and the dog sat on the log. "
+SEGMENTS = """
+[model]
+family = "dynamic"
+vocab_size = 256
+d_model = 16
+d_ff = 24
+n_heads = 2
+n_layers = [1, 1, 1]
+boundaries = "{kind}"
+
+[data]
+train = ["a.txt"]
+valid = "b.txt"
+
+[recipe]
+steps = 40
+warmup = 4
+rate = 1e-2
+dropout = 0.05
+initial = 0.2
+save_every = 20
+evaluate_every = 20
+evaluate_length = 48
+stages = [{{start = 0.0, length = 40, batch = 4}}]
+"""
+
+
+@pytest.fixture
+def plan_of(tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT * 20)
+    (tmp_path / "b.txt").write_text("the dog sat on the mat. " * 20)
+
+    def reading(kind):
+        (tmp_path / "plan.toml").write_text(SEGMENTS.format(kind=kind))
+        return read_plan(tmp_path / "plan.toml")
+
+    return reading
+
+
+@pytest.mark.parametrize("kind", ["learned", "fixed", "whitespace", "entropy"])
+def test_the_loss_falls_and_the_model_opens(plan_of, kind, tmp_path):
+    report = finish(train(plan_of(kind), tmp_path / "m"))
+    rows = [json.loads(line) for line in (tmp_path / "m" / "log.jsonl").read_text().splitlines()]
+    assert rows[1]["held_out"] < rows[0]["held_out"] < 8 and report.value < 4.5
+    model = open_model(tmp_path / "m")
+    assert model.config.boundaries == kind and model.run([*TEXT.encode()]).logits.shape == (51, 256)
+
+
+def test_a_stop_changes_nothing_though_boundaries_are_drawn(plan_of, tmp_path):
+    whole, stopped = train_twice(plan_of("learned"), tmp_path, 25)
+    assert stopped.figures == whole.figures
+
+
+def test_boundaries_of_a_tokenizer_are_not_learned_here(plan_of, tmp_path):
+    with pytest.raises(HgvizError, match="cannot be learned"):
+        finish(train(plan_of("unigram"), tmp_path / "m"))

@@ -1,0 +1,313 @@
+"""Dense maps, summaries, histograms, levels of a map in one byte a cell, and the cache."""
+
+import gc
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, lazy, pyramid, thumb_zoom
+from hgviz.maps.pyramid import (
+    SIGNED_ERROR,
+    UNSIGNED_ERROR,
+    Range,
+    decode,
+    encode,
+    lowest_zoom,
+    pool,
+    zooms,
+)
+from hgviz.maps.survey import Histogram, Summary, pyramid_of, summarise, survey, to_store
+from hgviz.maps.tiles import Cache
+from hgviz.store import open_capture, write_capture
+from tests.making import make_capture
+from tests.maps.reference import pooled
+from tests.maps.test_lazy import bits, make, same_bits
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("zoom", [0, 1, 4, 9, 11])
+@pytest.mark.parametrize("reduce", ["max", "mean"])
+def test_a_dense_map_reads_like_its_array(signed, zoom, reduce):
+    array = np.random.default_rng(0).normal(size=(2, 530, 290)).astype(np.float32)
+    array = array if signed else np.abs(array)
+    maps = DenseMap(array, (1, 5), signed)
+    same_bits(maps.read(5, zoom=zoom, reduce=reduce), pooled(array[1], zoom, reduce, signed))
+    same_bits(maps.read(5, (3, 400), (256, 280)), array[1, 3:400, 256:280])
+    same_bits(maps.read(1, zoom=zoom, reduce=reduce), pool(array[0], zoom, reduce, signed))
+
+
+def test_a_causal_dense_map_shows_nothing_above_its_diagonal():
+    array = np.ones((1, 600, 600), np.float32)
+    assert (DenseMap(array, (0,), causal=True).read(0) == np.tri(600)).all()
+
+
+def test_a_dense_map_in_bfloat16_and_negative_zero():
+    array = bits(np.array([[[1.5, -0.0], [0.0, 0.25]]]))
+    found = DenseMap(array, (0,), signed=True).read(0)
+    assert found.tolist() == [[1.5, 0.0], [0.0, 0.25]]
+    assert not np.signbit(found).any()
+
+
+@pytest.mark.parametrize("size,zoom", [(1, 0), (128, 0), (129, 1), (256, 1), (257, 2), (2048, 4)])
+def test_the_zoom_of_a_thumbnail_is_the_smallest_that_fits(size, zoom):
+    assert thumb_zoom(size, 1) == thumb_zoom(1, size) == zoom
+    assert -(-size >> zoom) <= 128
+
+
+def test_a_uniform_head_has_the_entropy_of_the_keys_it_sees():
+    factors = make(Rule(1.0, ("softmax",), (None,), causal=True), 600, 600)
+    stat = np.log(np.arange(1, 601, dtype=np.float32))[None]
+    found = LazyMap(replace(factors, q=0 * factors.q, stat=stat), (0,)).summary(0)
+    np.testing.assert_allclose(found.entropy, np.log(np.arange(1, 601)), atol=1e-5)
+    np.testing.assert_allclose(found.rowmax, 1 / np.arange(1, 601), rtol=2e-6)
+
+
+@pytest.mark.parametrize("activation", ["softmax", "ymish", "elu"])
+def test_a_summary_says_what_the_whole_map_says(activation):
+    norm = "l2" if activation == "ymish" else None
+    maps = LazyMap(make(Rule(0.7, (activation,), (norm,), causal=True), 300, 300), (2,))
+    whole, found = maps.read(2), maps.summary(2)
+    same_bits(found.thumb, maps.read(2, zoom=2))
+    same_bits(found.rowmax, _largest(whole))
+    shares = np.abs(whole) / np.abs(whole).sum(1, keepdims=True)
+    logs = np.where(shares > 0, np.log(np.maximum(shares, 1e-30)), 0)
+    np.testing.assert_allclose(found.entropy, -(shares * logs).sum(1), atol=1e-5)
+
+
+def _largest(whole):
+    high, low = whole.max(1), whole.min(1)
+    return np.where(high >= -low, high, low)
+
+
+def test_rows_without_weights_have_no_entropy():
+    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
+    assert found.entropy.tolist() == [0] * 4 and found.rowmax.tolist() == [0] * 4
+
+
+def test_a_stored_summary_is_not_computed_again():
+    maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 4, 4), (7,))
+    kept = summarise(maps, 7)
+    places = []
+    stored = LazyMap(maps.factors, (7,), lambda place: places.append(place) or kept)
+    assert stored.summary(7) is kept and places == [0]
+
+
+def test_a_thumbnail_of_a_long_map_is_pooled_beyond_a_tile():
+    # 2 x 40,000 cells need zoom 9, one more than a tile has
+    array = np.zeros((1, 2, 40_000), np.float32)
+    array[0, 1, 39_999] = 0.5
+    found = DenseMap(array, (0,)).summary(0)
+    assert isinstance(found, Summary) and found.thumb.shape == (1, 79)
+    assert found.thumb[0, -1] == 0.5 and found.thumb[0, :-1].max() == 0
+    assert math.isclose(found.entropy[1], 0, abs_tol=1e-6)
+
+
+def test_the_cache_holds_no_more_than_its_limit_and_drops_the_oldest():
+    cache = Cache(3 * 80)
+    made = []
+
+    def value(name):
+        return cache.get((name,), lambda: made.append(name) or np.zeros(10))
+
+    for name in "abcabd":  # d drops c, the one not used for longest
+        value(name)
+    assert cache.held == 3 * 80
+    value("a"), value("c")
+    assert made == list("abcdc")
+    cache.get(("huge",), lambda: np.zeros(1000))
+    assert cache.held == 0
+
+
+def test_the_cache_forgets_an_owner_even_while_it_is_at_work():
+    cache = Cache(1000)
+    for key in ((1, "q"), (1, "k"), (2, "q")):
+        cache.get(key, lambda: np.zeros(10))
+    cache.forget(1)
+    assert cache.held == 80
+    with cache._lock:  # as the collector of garbage does it, in the thread that holds it
+        cache.forget(2)
+    assert cache.held == 80
+    cache.get((3, "q"), lambda: np.zeros(20))
+    assert cache.held == 160
+
+
+def test_what_tiles_were_made_of_goes_with_their_map():
+    draw = np.random.default_rng(0)
+    q, k = (draw.normal(size=(1, 300, 8)).astype(np.float32) for _ in range(2))
+    none = np.zeros(0, np.int64), np.zeros((1, 0, 300), np.float32)
+    rule = Rule(1.0, ("softmax",), (None,), causal=True)
+    gc.collect()
+    before = lazy._READY.held
+    maps = LazyMap(Factors(q, k, np.zeros((1, 300), np.float32), rule, *none), (0,))
+    maps.read(0)
+    assert lazy._READY.held > before
+    del maps
+    assert lazy._READY.held == before
+
+
+# --- histograms -----------------------------------------------------------------------------------
+
+
+def test_a_quantile_is_the_magnitude_that_the_share_does_not_exceed():
+    values = np.linspace(0.001, 1.0, 1000, dtype=np.float32).reshape(50, 20)
+    for signed in (False, True):
+        shown = np.where(np.arange(20) % 2, -values, values) if signed else values
+        within = pyramid.Range.of(shown, signed)
+        found = Histogram.of(pyramid.encode(shown, within), within)
+        assert found.counts.sum() == 1000
+        for share in (0.05, 0.5, 0.99, 1.0):
+            assert found.quantile(share) == pytest.approx(share, rel=0.06 if signed else 0.03)
+
+
+def test_a_map_of_zeros_has_no_limits():
+    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
+    assert found.peak == found.quantile(1.0) == found.quantile(0.5) == 0.0
+
+
+def test_shares_beyond_the_ends_are_the_ends():
+    one = Summary(*(np.array(values, np.float32) for values in ([[0.5, 1.0]], [1.0], [0.7])))
+    assert one.quantile(7) == pytest.approx(1.0, rel=0.03) and one.quantile(-1) == 0.0
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_stored_histogram_counts_the_finest_kept_cells(tmp_path, monkeypatch, signed):
+    monkeypatch.setattr(pyramid, "_SMALL", 16)  # levels as of a long text
+    capture = make_capture("x. " * 367, (1,), 1, signed=signed, logits=False)
+    opened = open_capture(write_capture(tmp_path / "a.h5", capture))
+    for one in opened.maps:
+        summary, cells = one.summary(0), np.abs(one.read(0, zoom=3))
+        assert summary.hist is not None and summary.hist.counts.sum() == cells.size
+        assert summary.peak == pytest.approx(cells.max(), rel=1e-5)
+        seen = np.quantile(cells, 0.9)
+        assert summary.quantile(0.9) == pytest.approx(seen, rel=0.08)
+        plain = make_small(one)
+        assert plain.hist is None and plain.quantile(1.0) == pytest.approx(summary.peak, rel=0.06)
+
+
+def make_small(one):
+    """The summary that is computed anew, from the map itself."""
+    return DenseMap(one.read(0)[None], (0,), signed=one.signed).summary(0)
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+WEIGHTS = st.floats(-100, 100, width=32, allow_subnormal=False)
+MAPS = arrays(np.float32, st.tuples(st.integers(1, 9), st.integers(1, 9)), elements=WEIGHTS)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@given(values=MAPS, power=st.integers(-9, 9))
+@settings(deadline=None)
+def test_a_code_is_within_the_error_that_is_promised(signed, values, power):
+    values = values * np.float32(10.0**power)
+    values = values if signed else np.abs(values)
+    within = Range.of(values, signed)
+    found = decode(encode(values, within), within)
+    error = SIGNED_ERROR if signed else UNSIGNED_ERROR
+    seen = np.abs(values) >= within.floor
+    assert within.sensible
+    assert (np.abs(found - values)[seen] <= error * np.abs(values)[seen]).all()
+    assert (np.abs(found - values)[~seen] <= within.floor).all()
+    assert (found[values == 0] == 0).all()
+    assert (np.sign(found) * np.sign(values) >= 0).all()
+    assert np.abs(values).max() <= within.maximum * (1 + 1e-6)
+
+
+def test_codes_span_a_million_in_both_forms():
+    for signed in (False, True):
+        within = Range.of(np.array([1e-30, 1.0]), signed)
+        assert 1e-6 / 2 < within.floor < 1.2e-6
+    assert Range.of(np.array([0.25, 0.5]), False).floor == 0.25
+
+
+def test_what_is_no_number_has_no_code():
+    values = np.array([np.nan, 1.0, 0.5], np.float32)
+    within = Range.of(np.array([0.5, 1.0]), False)
+    assert decode(encode(values, within), within)[0] == 0
+    assert not Range.of(np.array([np.nan, 1.0]), False).maximum
+    assert not Range.of(np.array([np.inf, 1.0]), False).maximum
+
+
+@pytest.mark.parametrize(
+    "size,zoom", [(128, None), (4096, None), (4097, 3), (8192, 3), (32768, 4), (131_072, 5)]
+)
+def test_the_finest_level_grows_with_half_the_length(size, zoom):
+    assert lowest_zoom(size, 5) == lowest_zoom(5, size) == zoom
+    assert (3 in zooms(8192, 8192, 6)["max"]) and (3 not in zooms(8192, 8192, 6)["mean"])
+
+
+def stored(maps):
+    """A map that has its own pyramid at hand."""
+    kept = {}
+    for place in range(maps.shape[0]):
+        kept[place] = pyramid_of(maps, survey(maps, place, to_store(maps)))
+    maps._pyramids = kept.__getitem__
+    return maps
+
+
+KINDS = [("softmax", None), ("ymish", "l2"), ("elu", None), ("linear", None)]
+
+
+@pytest.mark.parametrize("activation,norm", KINDS)
+@pytest.mark.parametrize("causal", [False, True])
+def test_an_overview_is_the_map_within_a_few_percent(activation, norm, causal):
+    rule = Rule(0.5, (activation,), (norm,), causal=causal)
+    maps = stored(LazyMap(make(rule, 4200, 700, width=4), (3,)))
+    error = SIGNED_ERROR if maps.signed else UNSIGNED_ERROR
+    for zoom in (3, 4, 6, 7):
+        for window in ((None, None), ((200, 1111), (100, 5000))):
+            exact, found = (one(3, *window, zoom=zoom) for one in (maps.read, maps.overview))
+            limit = 1.001 * error * np.abs(exact) + 1.2e-6 * np.abs(exact).max()
+            if zoom > 6:  # from codes: of two weights nearly alike the other sign may win
+                found, exact = np.abs(found), np.abs(exact)
+            assert found.shape == exact.shape and (np.abs(found - exact) <= limit).all()
+    for zoom in (4, 6, 12):
+        exact, found = (one(3, zoom=zoom, reduce="mean") for one in (maps.read, maps.overview))
+        assert found.shape == exact.shape
+        # coarser means come from finer ones, whose errors all count where signs cancel
+        sizes = pool(np.abs(maps.read(3)), zoom, "mean")
+        assert (np.abs(found - exact) <= 1.001 * error * sizes + 1e-5 * sizes.max()).all()
+
+
+def test_there_is_no_overview_of_fine_zooms_and_of_small_maps():
+    rule = Rule(0.5, ("softmax",), (None,))
+    maps = stored(LazyMap(make(rule, 4200, 20, width=4), (0,)))
+    assert maps.overview(0, zoom=2) is None and maps.overview(0, zoom=3) is not None
+    assert maps.overview(0, zoom=3, reduce="mean") is None
+    assert LazyMap(make(rule, 4200, 20, width=4), (0,)).overview(0, zoom=3) is None
+    small = LazyMap(make(rule, 300, 20, width=4), (0,))
+    assert pyramid_of(small, survey(small, 0, to_store(small))) is None
+
+
+def test_an_empty_window_and_all_of_a_map_as_one_cell():
+    array = np.zeros((1, 400, 4200), np.float32)
+    array[0, 300, 4199] = 0.75
+    maps = stored(DenseMap(array, (0,)))
+    assert maps.overview(0, (5, 5), None, 4).size == 0
+    assert maps.overview(0, zoom=40)[0, 0] == pytest.approx(0.75)
+    assert maps.overview(0, zoom=40, reduce="mean")[0, 0] == pytest.approx(
+        0.75 / (400 * 4200), rel=0.03
+    )
+
+
+def test_a_map_of_zeros_has_levels_of_zeros():
+    maps = stored(DenseMap(np.zeros((1, 4200, 10), np.float32), (0,)))
+    assert not maps.overview(0, zoom=5).any()
+
+
+def test_rows_are_surveyed_as_they_are_read():
+    rule = Rule(0.5, ("softmax", "tanh"), (None, None), causal=True)
+    factors = make(rule, 600, 600)
+    rows = np.array([0, 255, 256, 599])
+    maps = LazyMap(factors, (0, 1))
+    proof = np.stack([maps.read(head)[rows] for head in (0, 1)]) + np.float32(0.125)
+    maps = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0, 1))
+    for place in (0, 1):
+        found = survey(maps, place, to_store(maps, tuple(rows))).rows
+        assert maps.compared(place, found) == maps.compared(place) == pytest.approx(0.125, abs=1e-6)
