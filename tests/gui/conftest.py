@@ -1,7 +1,5 @@
-"""A program in a real window, off screen."""
+"""Programs in real windows, off screen, and the files that they open."""
 
-import json
-import shutil
 import time
 
 import pytest
@@ -54,7 +52,7 @@ def program(new_program):
 
 @pytest.fixture(scope="session")
 def facts(capture):
-    """What is measured of the capture: once, nothing changes it."""
+    """The facts of every head of the capture."""
     return finish(sources.measure(capture)).facts
 
 
@@ -68,7 +66,7 @@ def session(capture, facts):
 
 @pytest.fixture
 def opened(program, capture, facts):
-    """The same with a capture in it, everything drawn."""
+    """A program with the capture open, everything drawn."""
     program.session.put(capture=capture, facts=dict(facts))
     program.settle()
     return program
@@ -90,7 +88,7 @@ def with_model(program, checkpoint, until):
 
 @pytest.fixture
 def until():
-    """Turn the event loop until something is so."""
+    """Handle events until a condition holds."""
 
     def wait(condition, seconds=120.0):
         end = time.monotonic() + seconds
@@ -103,8 +101,8 @@ def until():
 
 
 @pytest.fixture
-def kept(tmp_path, capture):
-    """A capture in a file."""
+def capture_file(tmp_path, capture):
+    """The capture in a file."""
     path = tmp_path / "kept.h5"
     write_capture(path, capture)
     return path
@@ -114,18 +112,14 @@ def kept(tmp_path, capture):
 
 
 @pytest.fixture(scope="session")
-def short_checkpoint(checkpoint, tmp_path_factory):
-    """The tiny hourglass, which here sees 256 bytes at once and not 1024: it is scored often."""
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    shutil.copytree(checkpoint, folder)
-    keys = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(keys | {"max_positions": 256}))
-    return folder
+def short_checkpoint(tmp_path_factory):
+    """The same hourglass with room for 256 bytes, not 1024, so that it is scored fast."""
+    return write_tiny(tmp_path_factory.mktemp("models") / "tiny", max_positions=256)
 
 
 @pytest.fixture(scope="session")
 def story(tmp_path_factory):
-    """Six windows of text."""
+    """A text of six windows of that model."""
     path = tmp_path_factory.mktemp("data") / "story.txt"
     path.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
     return path
@@ -133,7 +127,7 @@ def story(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny(short_checkpoint):
-    """The tiny hourglass, open."""
+    """That model, loaded."""
     return finish(tasks.load(str(short_checkpoint), "cpu"))
 
 
@@ -149,7 +143,7 @@ def pruning(program, tiny, short_checkpoint):
 
 @pytest.fixture
 def scored(pruning, story, until):
-    """The same with data, the whole model scored."""
+    """The Prune page with the story as its data, the whole model scored."""
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
@@ -171,7 +165,7 @@ def switch_off(scored, until):
 
 @pytest.fixture
 def traced(scored, until):
-    """The same page with heads measured by gradients, and their pruning curve."""
+    """The scored page with heads measured by gradients, and their pruning curve."""
     pruning, session = scored.commands.pruning, scored.session
     pruning.measure(frozenset({"gradient"}), curve=True)
     until(lambda: session.study is not None and len(session.study.curves) == 21)

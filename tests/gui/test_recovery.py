@@ -167,16 +167,16 @@ def test_masks_are_scored_again_on_data_that_changed(start, checkpoint, tmp_path
     assert session.masks[0].score.value == session.trial.paired.score.value  # of the new data
 
 
-def test_a_window_that_is_closed_leaves_no_recovery_file(start, kept, until):
-    one = start(kept)
+def test_a_window_that_is_closed_leaves_no_recovery_file(start, capture_file, until):
+    one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one) and files())
     one.close()
     assert files() == [] and last().exists()
     assert not offers(start())
 
 
-def test_the_recovery_file_follows_the_session(start, kept, until):
-    one = start(kept)
+def test_the_recovery_file_follows_the_session(start, capture_file, until):
+    one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(selection=Selection(1, 0, 15, 4), off=frozenset({HeadId(0, 1)}))
     until(lambda: files() and kept_session().chosen.query == 15)
@@ -225,10 +225,10 @@ sys.exit(app.window(sys.argv[1:2]))
     assert again.session.unsaved and again.session.study.measured()["gradient"] == 1
 
 
-def test_a_second_window_does_no_harm_to_the_first(start, kept, until):
-    first = start(kept)
+def test_a_second_window_does_no_harm_to_the_first(start, capture_file, until):
+    first = start(capture_file)
     until(lambda: files())
-    second = start(kept)
+    second = start(capture_file)
     assert not offers(second)  # what a living window has open was not left
     second.session.put(selection=Selection(1, 0, 15, 4))
     until(lambda: not busy(first) and not busy(second) and not second.recovery._timer.isActive())
@@ -239,9 +239,9 @@ def test_a_second_window_does_no_harm_to_the_first(start, kept, until):
     assert not files()
 
 
-def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, kept, until):
-    leave(start, kept, until, selection=Selection(1, 0, 5, None))
-    one = start(kept)
+def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, capture_file, until):
+    leave(start, capture_file, until, selection=Selection(1, 0, 5, None))
+    one = start(capture_file)
     QTest.keyClick(offers(one)[0], Qt.Key.Key_Escape)
     until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(selection=Selection(1, 0, 3, None))
@@ -259,19 +259,19 @@ def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, ke
     until(lambda: third.session.capture is not None)  # the usual start
 
 
-def test_a_path_opens_behind_the_recovery_dialog(start, kept, until):
-    leave(start, kept, until)
-    one = start(kept)
+def test_a_path_opens_behind_the_recovery_dialog(start, capture_file, until):
+    leave(start, capture_file, until)
+    one = start(capture_file)
     assert offers(one)
     until(lambda: one.session.capture is not None)
 
 
 @pytest.mark.parametrize("content", [b"", b"broken", b'{"format": "hgviz session"}'])
-def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content, kept):
+def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content, capture_file):
     file = last().with_name("open.hgviz")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
-    one = start(kept)
+    one = start(capture_file)
     (said,) = error_dialogs(one)
     assert len(said.error.lines) == 3 and "damaged-" in said.error.do
     (away,) = file.parent.glob("damaged-*.hgviz")
@@ -290,12 +290,12 @@ def test_a_damaged_study_gives_way_to_the_one_that_was_saved(start, checkpoint, 
     assert one.session.study is None and one.session.masks[0].score is not None
 
 
-def test_a_full_disk_is_reported_once(start, kept, until, monkeypatch):
+def test_a_full_disk_is_reported_once(start, capture_file, until, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(recovery.saved, "write", full)
-    one, said = start(kept), []
+    one, said = start(capture_file), []
     one.commands.say = said.append
     until(lambda: any("No space left" in words for words in said))
     one.session.put(look="links")
@@ -303,20 +303,20 @@ def test_a_full_disk_is_reported_once(start, kept, until, monkeypatch):
     assert sum("No space left" in words for words in said) == 1 and files() == []
 
 
-def test_without_a_lock_nothing_is_kept_and_the_window_works(start, kept, until, monkeypatch):
+def test_without_a_lock_the_window_works_and_keeps_nothing(start, capture_file, until, monkeypatch):
     def refused(*_):
         raise PermissionError
 
     monkeypatch.setattr("filelock.FileLock.acquire", refused)
-    one = start(kept)
+    one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))
     until(lambda: not one.recovery._timer.isActive())
     assert files() == [] and not error_dialogs(one)
 
 
-def test_an_interrupted_write_leaves_the_session_before(start, kept, until, monkeypatch):
+def test_an_interrupted_write_leaves_the_session_before(start, capture_file, until, monkeypatch):
     """Killed between the study and the session: the session names the study that it had."""
-    one = start(kept)
+    one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))
     study = make_study()
     one.session.put(capture=None, model=None, spec=study.spec, study=study, unsaved=True)

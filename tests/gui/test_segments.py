@@ -317,8 +317,9 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
 @pytest.mark.parametrize("capture", [funnel, base, no_stay])
 def test_views_show_a_funnel(app, kind, capture):
     fields = {"capture": capture(), "selection": Selection(2, 1, N - 1)}
+    refused = kind == "across" and capture is base  # no layer leads back to all tokens
     with shown(view_of(kind), (900, 700), **fields) as (view, _):
-        assert shows_no_error(view)
+        assert shows_no_error(view) is not refused
 
 
 def test_only_with_its_decoder_a_text_grows_back(app):

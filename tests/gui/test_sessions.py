@@ -1,6 +1,5 @@
 """Sessions: what is saved comes back, also at the next start; recent, dropped and unsaved files."""
 
-import json
 import shutil
 from types import SimpleNamespace
 
@@ -22,6 +21,7 @@ from hgviz.session import saved
 from hgviz.session.other import Other
 from hgviz.settings import MOST, newest
 from hgviz.study import Mask
+from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
 from tests.sweeps import make_sweep
 
@@ -41,9 +41,9 @@ def save(program, path, until):
     until(lambda: program.commands.sessions.file == str(path))
 
 
-def test_a_capture_comes_back_as_it_was_left(opened, kept, new_program, until, tmp_path):
-    opened.commands.open_path(str(kept))
-    until(lambda: opened.session.capture.path == str(kept) and not busy(opened))
+def test_a_capture_comes_back_as_it_was_left(opened, capture_file, new_program, until, tmp_path):
+    opened.commands.open_path(str(capture_file))
+    until(lambda: opened.session.capture.path == str(capture_file) and not busy(opened))
     session = opened.session
     session.put(selection=Selection(2, 1, 20, 10), look="links", mode="follow")
     session.put(off=frozenset({HeadId(0, 1)}))
@@ -56,7 +56,7 @@ def test_a_capture_comes_back_as_it_was_left(opened, kept, new_program, until, t
     until(lambda: second.session.masks and not busy(second))
     for name in ("selection", "look", "mode", "off", "display", "masks", "text"):
         assert getattr(second.session, name) == getattr(session, name), name
-    assert second.session.capture.path == str(kept)
+    assert second.session.capture.path == str(capture_file)
     assert second.session.recent[:1] == (str(tmp_path / "one.hgviz"),)
 
 
@@ -84,10 +84,7 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program
 def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
     program, checkpoint, until, tmp_path
 ):
-    short = tmp_path / "short"
-    shutil.copytree(checkpoint, short)
-    keys = json.loads((short / "config.json").read_text())
-    (short / "config.json").write_text(json.dumps(keys | {"max_positions": 16}))
+    short = write_tiny(tmp_path / "short", max_positions=16)
     blank = saved.Saved(saved.FORMAT, saved.VERSION, text=TEXT, off=("1.0",))
     file, session = tmp_path / "one.hgviz", program.session
     saved.write(placed(blank, {"model": str(short)}, str(file)), file)
@@ -100,19 +97,19 @@ def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
 
 
 def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
-    program, checkpoint, kept, new_program, until, tmp_path
+    program, checkpoint, capture_file, new_program, until, tmp_path
 ):
     capture_text(program, checkpoint, until)
-    program.commands.open_path(str(kept))
-    until(lambda: program.session.capture.path == str(kept) and not busy(program))
+    program.commands.open_path(str(capture_file))
+    until(lambda: program.session.capture.path == str(capture_file) and not busy(program))
     program.session.put(checkpoint=str(checkpoint))
     save(program, tmp_path / "one.hgviz", until)
-    kept.unlink()
+    capture_file.unlink()
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.capture is not None and not busy(second))
     (said,) = second.frame.findChildren(ErrorDialog)
-    assert said.error.why == f"Capture: {kept}"
+    assert said.error.why == f"Capture: {capture_file}"
     assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
 
 
@@ -125,15 +122,15 @@ def test_a_hostile_session_says_what_is_wrong(program, until, tmp_path):
 
 
 @pytest.fixture
-def last_session(new_program, kept, until):
+def last_session(new_program, capture_file, until):
     """A window with a capture, a head and a query in it was closed: the capture's path."""
     program = new_program()
-    program.open_first([str(kept)])
+    program.open_first([str(capture_file)])
     until(lambda: program.session.capture is not None and not busy(program))
     program.session.put(selection=Selection(1, 0, 15, 4))
     program.close()
     assert last().exists()
-    return str(kept)
+    return str(capture_file)
 
 
 def test_the_last_session_comes_back_at_the_next_start(new_program, last_session, until):
@@ -218,21 +215,24 @@ def test_the_newest_stands_first_and_the_oldest_go():
     assert newest(tuple(map(str, range(MOST))), "new") == ("new", *map(str, range(MOST - 1)))
 
 
-def test_a_file_that_is_opened_is_remembered_until_the_list_is_cleared(program, kept, until):
+def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture_file, until):
     clear = program.frame.actions_by_name["clear_recent"]
     assert not files(program) and not clear.isEnabled()
-    program.commands.open_path(str(kept))
+    program.commands.open_path(str(capture_file))
     until(lambda: program.session.capture is not None)
-    assert settings.load().recent == (str(kept),)
+    assert settings.load().recent == (str(capture_file),)
     assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
     program.commands.run("clear_recent")
     assert program.session.recent == () and settings.load().recent == ()
 
 
-def test_files_of_one_name_are_told_apart_by_their_folder(program, kept, tmp_path):
-    program.commands.recent.add(str(kept))
+def test_files_of_one_name_are_told_apart_by_their_folder(program, capture_file, tmp_path):
+    program.commands.recent.add(str(capture_file))
     program.commands.recent.add("/elsewhere/kept.h5")
-    assert files(program) == ["&1   kept.h5   /elsewhere", f"&2   kept.h5   {tmp_path}"]
+    assert files(program) == [
+        "&1   kept.h5   /elsewhere",
+        f"&2   kept.h5   {tmp_path}",
+    ]
 
 
 def test_bundled_models_are_not_listed(program):
@@ -240,51 +240,51 @@ def test_bundled_models_are_not_listed(program):
     assert program.session.recent == () and settings.load().recent == ()
 
 
-def test_a_path_is_kept_whole_whatever_the_folder_at_hand(program, kept, monkeypatch):
-    monkeypatch.chdir(kept.parent)
+def test_a_path_is_kept_whole_whatever_the_folder_at_hand(program, capture_file, monkeypatch):
+    monkeypatch.chdir(capture_file.parent)
     program.commands.opened_before["kept.h5"] = "kept.h5"
-    assert program.session.recent == (str(kept),)
+    assert program.session.recent == (str(capture_file),)
 
 
-def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, kept, until):
-    program.commands.recent.add(str(kept))
-    kept.unlink()
+def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, capture_file, until):
+    program.commands.recent.add(str(capture_file))
+    capture_file.unlink()
     program.commands.recent.look()
     until(lambda: program.session.gone)
     assert "not there any more" in files(program)[0]
     program.frame.menus["Open recent"].actions()[0].trigger()
     until(lambda: dialog(program) is not None)
     said = " ".join(dialog(program).error.lines)
-    assert "kept.h5 is not there any more" in said and str(kept) in said
+    assert "kept.h5 is not there any more" in said and str(capture_file) in said
     QTest.keyClick(dialog(program).default, Qt.Key.Key_Return)
     assert program.session.recent == () and settings.load().recent == ()
     assert not program.frame.menus["Open recent"].menuAction().isEnabled()
 
 
-def test_a_broken_file_is_not_called_missing(program, kept, until):
-    kept.write_bytes(b"nothing that can be opened")
-    program.commands.open_recent(str(kept))
+def test_a_broken_file_is_not_called_missing(program, capture_file, until):
+    capture_file.write_bytes(b"nothing that can be opened")
+    program.commands.open_recent(str(capture_file))
     until(lambda: dialog(program) is not None)
     assert "not there" not in " ".join(dialog(program).error.lines)
 
 
-def test_the_empty_page_offers_recent_files(program, kept, until):
+def test_the_empty_page_offers_recent_files(program, capture_file, until):
     page = program.empty.recent
     assert page.isHidden()
-    program.commands.recent.add(str(kept))
+    program.commands.recent.add(str(capture_file))
     assert page.isVisible()
     (link,) = [one for one in page.findChildren(type(program.empty._buttons[0])) if one.text()]
     link.click()
     until(lambda: program.session.capture is not None)
 
 
-def test_the_palette_offers_recent_files_and_says_where_they_lie(program, kept, until):
-    program.commands.recent.add(str(kept))
+def test_the_palette_offers_recent_files_and_says_where_they_lie(program, capture_file, until):
+    program.commands.recent.add(str(capture_file))
     program.commands.run("find")
     (finder,) = program.frame.findChildren(Finder)
     QTest.keyClicks(finder.field, "kept")
     entry, _ = finder.model.shown[0]
-    assert (entry.words, entry.note) == ("Open kept.h5", place_of(str(kept)))
+    assert (entry.words, entry.note) == ("Open kept.h5", place_of(str(capture_file)))
     QTest.keyClick(finder.field, Qt.Key.Key_Return)
     until(lambda: program.session.capture is not None)
 
@@ -436,13 +436,13 @@ def test_what_dropped_files_do(found, page, deed, paths):
     assert plan.deed == "nothing" and "needs a model" in plan.said
 
 
-def test_two_dropped_captures_are_a_and_b(program, kept, until, tmp_path):
-    other, session = shutil.copy(kept, tmp_path / "other.h5"), program.session
-    drop(program, kept)
+def test_two_dropped_captures_are_a_and_b(program, capture_file, until, tmp_path):
+    other, session = shutil.copy(capture_file, tmp_path / "other.h5"), program.session
+    drop(program, capture_file)
     until(lambda: session.capture is not None and session.facts)
-    drop(program, kept, other)
+    drop(program, capture_file, other)
     until(lambda: session.beside is not None and not busy(program))
-    assert (session.capture.path, session.beside.path) == (str(kept), str(other))
+    assert (session.capture.path, session.beside.path) == (str(capture_file), str(other))
     assert session.mode == "compare"
 
 
