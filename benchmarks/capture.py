@@ -13,7 +13,6 @@ from exactness import FLOOR, errors
 from table import line
 
 from hgviz import tasks
-from hgviz.core import finish
 from hgviz.resources import resource
 from hgviz.store import open_capture
 
@@ -22,11 +21,11 @@ BYTES = 2048
 
 def main():
     """Print sizes with their limits, then the errors of each layer."""
-    model = finish(tasks.load(resource("sample/hourglass"), "cpu"))
+    model = tasks.load(resource("sample/hourglass"), "cpu")
     prompt, _ = tasks.prompt_from(model, "".join(topics.values()).encode()[:BYTES].decode())
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "capture.h5"
-        finish(tasks.capture(model, prompt, out))
+        tasks.capture(model, prompt, out)
         sizes(out)
         for layer in open_capture(out).maps:
             compared(layer)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.analysis.heads import measure
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models.texts.labelled import read_rows
 from hgviz.resources import resource
 
@@ -30,7 +30,7 @@ SAMPLE = resource("sample")
 
 def accuracy(model, off=frozenset()):
     """The share of right answers on all rows, with its interval."""
-    score = finish(tasks.evaluate(model, SAMPLE / "reviews.tsv", off=off)).score
+    score = tasks.evaluate(model, SAMPLE / "reviews.tsv", off=off).score
     return score.value, score.low, score.high
 
 
@@ -63,7 +63,7 @@ def links(model, texts):
     opinions = set(re.findall(r"[a-z]+", " ".join(pairs)))
     sums = {}
     for text in texts:
-        capture = finish(tasks.capture(model, model.tokenize(text)))
+        capture = tasks.capture(model, model.tokenize(text))
         pieces = [one.lower() for one in capture.prompt.pieces]
         wholes = [i for i, one in enumerate(pieces) if one in lexicon["SCENES"]]
         words = [i for i, one in enumerate(pieces) if one in opinions]
@@ -96,8 +96,8 @@ def roles(model, texts):
     """{head: (the role that most texts agree on, the share of texts, mean weight there)}."""
     found = {}
     for text in texts:
-        capture = finish(tasks.capture(model, model.tokenize(text)))
-        for head, fact in finish(measure(capture)).items():
+        capture = tasks.capture(model, model.tokenize(text))
+        for head, fact in measure(capture).items():
             if fact.role:
                 found.setdefault(head, {}).setdefault(fact.role, []).append(fact.score)
     best = {head: max(one, key=lambda role: len(one[role])) for head, one in found.items()}
@@ -113,7 +113,7 @@ def main():
     rows = read_rows(SAMPLE / "reviews.tsv")
     for name in sys.argv[1:] or NAMES:
         path = Path(name)
-        model = finish(tasks.load(path if path.exists() else resource(f"sample/{name}"), "cpu"))
+        model = tasks.load(path if path.exists() else resource(f"sample/{name}"), "cpu")
         print(f"\n{name}: {model.spec.parameters:,} parameters")
         print("  all heads {:.2%} ({:.2%} to {:.2%})".format(*accuracy(model)))
         for layer, one in of_layers(model).items():

@@ -22,14 +22,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 from table import heading, line
 
 from hgviz import cluster
-from hgviz.core import finish
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell, read_study_file
 from hgviz.tasks.cells import work_in
@@ -126,7 +125,7 @@ def gain(path):
     heading("heads of the sample measured, one loss at a time: 24 cells")
     file = path / "study.toml"
     file.write_text(GAIN.format(seeds=", ".join(map(str, range(12)))))
-    cells = finish(plan(read_study_file(file), path))
+    cells = plan(read_study_file(file), path)
     found = {"local:1": [], "local:2": [], "apart": []}
     for number in range(ROUNDS):
         for scheduler, times in found.items():
@@ -156,7 +155,7 @@ def half(path, cells):
     """Compute cells one after the other."""
     work = work_in(path)
     for cell in cells:
-        finish(work(cell))
+        work(cell)
 
 
 def large(path):
@@ -179,7 +178,7 @@ def large(path):
         )
     )  # fmt: skip
     begun = time.perf_counter()
-    cells = finish(plan(read_study_file(file), path))
+    cells = plan(read_study_file(file), path)
     line("cells", f"{len(cells):,}")
     line("to plan them", f"{time.perf_counter() - begun:.1f} s")
     folder = SweepFolder(path / "out")
@@ -253,9 +252,7 @@ def cells_on(there):
         def took(count=2000):
             cells = [Cell("nothing", {"number": number}) for number in range(count)]
             begun = time.perf_counter()
-            with closing(cluster._there(cluster.Order(cells), Nothing(), client, "")) as task:
-                for _ in task:
-                    pass
+            cluster._there(cluster.Order(cells), Nothing(), client, "")
             return count, time.perf_counter() - begun
 
         yield owner, client, took
@@ -343,7 +340,7 @@ def counted(scheduler):
 def timed(cells, work, scheduler):
     """Seconds that some cells take."""
     begun = time.perf_counter()
-    finish(cluster.run(cells, work, scheduler))
+    cluster.run(cells, work, scheduler)
     return time.perf_counter() - begun
 
 

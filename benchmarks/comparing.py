@@ -31,7 +31,6 @@ ZOOMS = 1, 8  # cells on a side of a pixel
 
 def main():
     """Print the lines, with their limits."""
-    from hgviz.core import finish
     from hgviz.gui import theme
     from hgviz.gui.application import application
     from hgviz.store import open_capture
@@ -44,7 +43,7 @@ def main():
     with single(a) as view, compared(a, b) as both:
         trio = both.trio
         turn(lambda: both._compared is not None)
-        finish(both._compared.add_up())  # so that the sums of rows are drawn, too
+        both._compared.add_up()  # so that the sums of rows are drawn, too
         for times in ZOOMS:
             for said, size in (("", INSPECT), (" of the size of one of three", None)):
                 resize(view, size, trio.panes[0].space)

@@ -32,12 +32,11 @@ def missed(folder, text):
     """What is missing of one text's answer, as a share of it."""
     from hgviz import tasks
     from hgviz.analysis.attribution import Question
-    from hgviz.core import finish
 
-    model = finish(tasks.load(folder, "cpu"))
+    model = tasks.load(folder, "cpu")
     prompt, _ = tasks.prompt_from(model, text)
     number = int(model.run(prompt.ids).logits.argmax())
-    return finish(tasks.explain(model, prompt, Question(number, None, steps=STEPS))).error
+    return tasks.explain(model, prompt, Question(number, None, steps=STEPS)).error
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Give the folder that holds SST-2's train.tsv and dev.tsv, and one to keep models
 """
 
 import sys
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import numpy as np
 from hgviz import tasks
 from hgviz.analysis import curves, scores
 from hgviz.analysis.importance import METHODS, changes, importance
-from hgviz.core import finish
 
 SEEDS = (1, 2, 3)
 LEARNED = {"gates": "lambda = 0.02", "subset": "keep = 16", "causal": "lambda = 0.02"}
@@ -97,12 +97,12 @@ def measured(data, out, seed):
         method, _, run = place.name.split("-")
         asked = {"method": method, "run": run, "more": LEARNED[method]}
         trained(GATES.format(model=folder, data=data, **asked), place, "gates.json")
-    model = finish(tasks.load(folder, "cpu"))
-    trials = finish(tasks.trials_of(model, data / "dev.tsv"))
-    study = finish(tasks.study(trials, MEASURED, file, "dev.tsv", seed, ORDERS))
+    model = tasks.load(folder, "cpu")
+    trials = tasks.trials_of(model, data / "dev.tsv")
+    study = tasks.study(trials, MEASURED, file, "dev.tsv", seed, ORDERS)
     study = tasks.with_learned(study, tasks.learned(told, model.spec))
     for method in METHODS:
-        study = finish(tasks.keeping(file, tasks.curve(trials, study, method)))
+        study = tasks.keeping(file, partial(tasks.curve, trials, study, method))
         print(f"seed {seed}: {method}", file=sys.stderr, flush=True)
     return study
 
@@ -112,7 +112,7 @@ def trained(plan, folder, result):
     if not (folder / result).exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.toml").write_text(plan)
-        finish(tasks.train(folder / "plan.toml", folder))
+        tasks.train(folder / "plan.toml", folder)
 
 
 # --- what is told ---------------------------------------------------------------------------------

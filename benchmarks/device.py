@@ -146,9 +146,8 @@ def compared(path, device, dtype):
 def captured(path, device, dtype):
     """A capture in memory."""
     from hgviz import tasks
-    from hgviz.core import finish
 
-    return finish(tasks.capture(*opened(path, device, dtype, COMPARED)))
+    return tasks.capture(*opened(path, device, dtype, COMPARED))
 
 
 def difference(one, other):
@@ -167,13 +166,12 @@ def difference(one, other):
 def times(path, device, dtype, length):
     """Forward pass, capture in memory and to a file."""
     from hgviz import tasks
-    from hgviz.core import finish
 
     model, prompt = opened(path, device, dtype, length)
     works = {
         "forward": lambda: model.run(prompt.ids),
-        "without the pyramid": lambda: finish(tasks.capture(model, prompt)),
-        "with the pyramid": lambda: finish(tasks.capture(model, prompt, path / "c.h5", force=True)),
+        "without the pyramid": lambda: tasks.capture(model, prompt),
+        "with the pyramid": lambda: tasks.capture(model, prompt, path / "c.h5", force=True),
     }
     taken = {name: [] for name in works}
     for _ in range(ROUNDS + 1):
@@ -283,7 +281,7 @@ def inputs(config):
 def mine(path, device, dtype):
     """The same by hgviz."""
     from hgviz import tasks
-    from hgviz.core import Signal, finish, pictured
+    from hgviz.core import Signal, pictured
     from hgviz.models import open_model
 
     model = open_model(path, device, dtype)
@@ -296,7 +294,7 @@ def mine(path, device, dtype):
         source = pictured(Signal(image), positions)
     else:
         source = model.from_ids(ids)
-    found = finish(tasks.capture(model, source, target=target))
+    found = tasks.capture(model, source, target=target)
     logits = np.asarray(found.logits, np.float32)
     return logits, [np.stack([one.read(head) for head in one.heads]) for one in found.maps]
 
@@ -357,7 +355,6 @@ def scored(device):
     import torch.nn.functional as F
 
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.models import open_model
     from hgviz.tasks.scoring import examples_from
 
@@ -377,7 +374,7 @@ def scored(device):
 
         works = {
             "plain": plain,
-            "evaluate": lambda: finish(tasks.evaluate(model, path / "text.txt")),
+            "evaluate": lambda: tasks.evaluate(model, path / "text.txt"),
         }
         taken = in_turn(works, device, 3)
     words = f"evaluation of {len(rows)} windows"
@@ -423,7 +420,6 @@ def large(device, options):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.models import open_model
 
     transformers.utils.logging.disable_progress_bar()
@@ -447,7 +443,7 @@ def large(device, options):
 
         def capture(some=ids):
             prompt = model.from_ids(some)
-            found["one"] = finish(tasks.capture(model, prompt, path / "c.h5", force=True))
+            found["one"] = tasks.capture(model, prompt, path / "c.h5", force=True)
 
         capture(ids[:1024])
         mine, most_ = measured(capture, device, 1)

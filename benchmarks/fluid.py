@@ -321,7 +321,7 @@ def memory():
 
 def openings(path):
     """Opening heads at 32k that were open before, and others of the same file."""
-    from hgviz.core import HeadId, finish
+    from hgviz.core import HeadId
     from hgviz.gui.grid import Viewport
     from hgviz.gui.opened import Opener
     from hgviz.gui.tiles import Tiles
@@ -333,12 +333,10 @@ def openings(path):
     for layer in capture.spec.layers:
         for head in layer.heads:
             start = time.thread_time()
-            finish(
-                opener.open(
+            opener.open(
                     capture, HeadId(layer.index, head), query=None, whole=False, shared=False,
                     view=view,
-                )
-            )  # fmt: skip
+                )  # fmt: skip
             times.append(time.thread_time() - start)
     print(f"{'opening the first head of 32,768, processor':58}{1000 * times[0]:8.2f}")
     row("opening another, processor", times[1:], "20")

@@ -120,14 +120,13 @@ def ready(folder, length, name):
         forward(ids[:SHORT])
         return forward
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.models import open_model
 
     model = open_model(folder / "model")
     prompt = model.from_ids(ids)
 
     def capture(prompt=prompt):
-        finish(tasks.capture(model, prompt, folder / "capture.h5", force=True))
+        tasks.capture(model, prompt, folder / "capture.h5", force=True)
 
     capture(model.from_ids(ids[:SHORT]))
     return capture

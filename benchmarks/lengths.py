@@ -176,20 +176,14 @@ def kept(model, prompt, folder):
     """A capture in memory: q, k and statistics."""
     from hgviz import tasks
 
-    finish(tasks.capture(model, prompt))
+    tasks.capture(model, prompt)
 
 
 def written(model, prompt, folder):
     """A capture to a file, with summaries and pyramid."""
     from hgviz import tasks
 
-    finish(tasks.capture(model, prompt, folder / "capture.h5", force=True))
-
-
-def finish(task):
-    """Run a task to its end."""
-    for _ in task:
-        pass
+    tasks.capture(model, prompt, folder / "capture.h5", force=True)
 
 
 def seconds(run, model, prompt, folder):

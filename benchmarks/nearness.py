@@ -47,7 +47,6 @@ def compared(name, theirs, folder, dtype):
     import torch
 
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.models import open_model
 
     ours = open_model(folder, dtype=dtype)
@@ -66,7 +65,7 @@ def compared(name, theirs, folder, dtype):
         logits = max(logits, float(np.abs(found - their_logits)[real].max()))
         most = max(most, float(np.abs(their_logits[real]).max()))
         for at, one in enumerate(mask):
-            made = finish(tasks.capture(ours, ours.from_ids(ids[at], one)))
+            made = tasks.capture(ours, ours.from_ids(ids[at], one))
             for layer, weights in zip(made.maps, wanted.attentions, strict=True):
                 for head in layer.heads:
                     off = np.abs(layer.read(head) - weights[at, head].numpy())

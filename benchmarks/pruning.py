@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from table import heading, line
 
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId, listening
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.formats.checkpoint import build
@@ -235,20 +235,19 @@ def live():
     for sample in ("softmax", "hourglass"):
         model = open_model(resource(f"sample/{sample}"))
         data = str(resource("sample/reviews.tsv"))
-        trials = finish(trying.prepare(model, "", "cpu", data))
+        trials = trying.prepare(model, "", "cpu", data)
         heading(f"a click, the sample {sample}, {len(trials.examples):,} examples")
-        finish(trying.trying(trials, frozenset()))  # what is kept of the whole model
+        trying.trying(trials, frozenset())  # what is kept of the whole model
         first, last = [], []
         for head in trials.heads[:: max(1, len(trials.heads) // 8)]:
             start = time.perf_counter()
-            finish(tasks.try_heads(trials, frozenset(trials.heads)))  # nothing to begin from
+            tasks.try_heads(trials, frozenset(trials.heads))  # nothing to begin from
             whole = time.perf_counter() - start
             start = time.perf_counter()
-            steps = trying.trying(trials, frozenset({HeadId(*head)}))
-            next(steps)
-            first.append((time.perf_counter() - start) / whole)
-            for _ in steps:
-                pass
+            shown = []
+            with listening(lambda step, shown=shown: shown.append(time.perf_counter())):
+                trying.trying(trials, frozenset({HeadId(*head)}))
+            first.append((shown[0] - start) / whole)
             last.append((time.perf_counter() - start) / whole)
         line("first score / a full evaluation, worst head", f"{max(first):.3f}", "0.05")
         line("the same, median", f"{statistics.median(first):.3f}", "0.05")

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from table import heading, line
 
-from hgviz.core import finish
 from hgviz.models import open_model
 from hgviz.models.families import build
 from hgviz.models.formats.checkpoint import save
@@ -52,7 +51,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         places = [made(Path(folder) / str(at), keys) for at, keys in enumerate(MODELS.values())]
         models = [open_model(one) for one in places]
-        found = finish(pass_times(models, lengths, 15))
+        found = pass_times(models, lengths, 15)
         for at, (name, model) in enumerate(zip(MODELS, models, strict=True)):
             heading(f"{name}, {model.spec.parameters:,} parameters")
             for length, seconds in zip(lengths, found.seconds[at], strict=True):
@@ -64,7 +63,7 @@ def main():
         heading(f"reach over {REACHED} tokens")
         for name, place in zip(MODELS, places, strict=True):
             model = open_model(place, dtype="float64")
-            one = finish(reach(model, *drawn_tokens(model, REACHED)))
+            one = reach(model, *drawn_tokens(model, REACHED))
             line(f"{name}: gradient by a later token", f"{one.later:g}", "at most 0")
             line(f"{name}: furthest token", f"{one.farthest}")
 

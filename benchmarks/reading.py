@@ -15,7 +15,7 @@ import numpy as np
 
 from hgviz.analysis.resolution import Rollout
 from hgviz.analysis.together import reach
-from hgviz.core import Capture, Layer, Map, finish, replace
+from hgviz.core import Capture, Layer, Map, replace
 from hgviz.maps import DenseMap
 from hgviz.recipe import Recipe
 from hgviz.resources import resource
@@ -46,7 +46,7 @@ def line(capture: Capture, recipe: Recipe, name: str = "") -> str:
     composing = Rollout(capture, recipe)
     rows = range(FIRST, len(capture.main))
     far = np.mean([back(composing, capture, row) for row in rows], axis=0)
-    whole = finish(composing.composed())
+    whole = composing.composed()
     through = " ".join(f"{float(one.through.mean()):.3f}" for one in whole.crossings)
     first = whole.weights[FIRST:, 0].mean()
     own = np.diag(whole.weights)[FIRST:].mean()
@@ -56,7 +56,7 @@ def line(capture: Capture, recipe: Recipe, name: str = "") -> str:
 
 def back(composing: Rollout, capture: Capture, row: int) -> tuple[float, ...]:
     """Of one answer, how far back its parts come from."""
-    return reach(capture, finish(composing.one(row)).levels, row)
+    return reach(capture, composing.one(row).levels, row)
 
 
 def in_order(capture: Capture) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import torch
 from table import heading, line
 
 from hgviz import tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models.formats.checkpoint import build, save
 from hgviz.models.formats.own import parse_config
 from hgviz.resources import resource
@@ -42,9 +42,9 @@ def main():
         models = [resource(f"sample/{name}") for name in ("softmax", "ymish", "six")]
         models = [*map(Path, sys.argv[1:])] or [*models, random_encoder(Path(folder) / "6x8")]
         for path in models:
-            spec = finish(tasks.load(path, "cpu")).spec
+            spec = tasks.load(path, "cpu").spec
             out = Path(folder) / f"{path.name} smaller"
-            proof = finish(tasks.prune(path, every_other(spec.layers), out))
+            proof = tasks.prune(path, every_other(spec.layers), out)
             heading(f"{path.name}, half of its {len(spec.heads)} heads removed")
             line("largest difference of logits", f"{proof.difference:.1e}", "at most 1e-5")
             line("parameters", "{1:,} of {0:,}".format(*proof.parameters))

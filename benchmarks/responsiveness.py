@@ -111,13 +111,12 @@ def tried(sample, data):
     from PySide6.QtWidgets import QApplication
 
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
     from hgviz.resources import resource
 
     path = resource(f"sample/{sample}")
-    model = finish(tasks.load(str(path), "cpu"))
+    model = tasks.load(str(path), "cpu")
     with opened(resource(FIRST)) as (program, _):
         session, pruning = program.session, program.commands.pruning
         session.put(capture=None, model=model, checkpoint=str(path), mode="prune")

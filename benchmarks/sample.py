@@ -14,7 +14,6 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis import heads
-from hgviz.core import finish
 from hgviz.models.training import bits_per_byte
 from hgviz.resources import resource
 
@@ -26,7 +25,7 @@ WINDOWS, WINDOW = 8, 1024  # texts that the heads are measured on
 def main():
     """Print the table of lengths, then the heads whose role holds on most of the texts."""
     given = Path(sys.argv[1]).read_bytes() if sys.argv[1:] else HELP
-    model = finish(tasks.load(resource("sample/hourglass"), "cpu"))
+    model = tasks.load(resource("sample/hourglass"), "cpu")
     text = torch.frombuffer(bytearray(given), dtype=torch.uint8)
     print(f"{len(text):,} bytes\n{'window':>8}{'bits per byte':>15}{'seconds':>9}")
     for length in LENGTHS:
@@ -42,8 +41,8 @@ def named(model, given):
     for i in range(WINDOWS):
         start = i * (len(given) // WINDOWS)
         piece = given[start : start + WINDOW].decode(errors="ignore")
-        capture = finish(tasks.capture(model, model.tokenize(piece)))
-        for head, fact in finish(heads.measure(capture)).items():
+        capture = tasks.capture(model, model.tokenize(piece))
+        for head, fact in heads.measure(capture).items():
             if fact.role:
                 roles[head][fact.role] += 1
                 scores[head, fact.role].append(fact.score)

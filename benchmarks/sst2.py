@@ -12,7 +12,6 @@ import numpy as np
 
 from hgviz import tasks
 from hgviz.analysis.scores import benjamini_hochberg, student95
-from hgviz.core import finish
 
 VARIANTS = {
     "softmax": 'activations = "softmax"',
@@ -109,13 +108,13 @@ def trained(plan, out, name, seed):
     if not (folder / "model.safetensors").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.toml").write_text(plan)
-        finish(tasks.train(folder / "plan.toml", folder))
+        tasks.train(folder / "plan.toml", folder)
 
 
 def scored(out, data, name, seed):
     """What one model scores on dev, and its parameters."""
-    model = finish(tasks.load(out / f"{name.replace(' ', '-')}-{seed}", "cpu"))
-    return finish(tasks.evaluate(model, data / "dev.tsv")), model.spec.parameters
+    model = tasks.load(out / f"{name.replace(' ', '-')}-{seed}", "cpu")
+    return tasks.evaluate(model, data / "dev.tsv"), model.spec.parameters
 
 
 def rights(ones):

@@ -13,7 +13,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the window leaves a core to 
 from table import heading, line
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.gui.application import keep_memory
 from hgviz.jobs import Runner
 from hgviz.maps.tiles import give_back
@@ -49,22 +49,22 @@ def stopped(lane, model, length, after):
 
 
 def captured(model, length):
-    return (yield from tasks.capture(model, model.tokenize(text(length))))
+    return tasks.capture(model, model.tokenize(text(length)))
 
 
 def main():
     keep_memory()
-    model = finish(tasks.load(str(resource("sample/hourglass")), "cpu"))
+    model = tasks.load(str(resource("sample/hourglass")), "cpu")
     heading("the bundled Hourglass, on one thread")
     try:
         start = time.perf_counter()
-        finish(tasks.estimate(model, text(9 << 20)))
+        tasks.estimate(model, text(9 << 20))
         line("9 MB refused", "no", "")
     except HgvizError:
         line("9 MB refused after, s", f"{time.perf_counter() - start:.1f}", "at most 5")
-    estimate = finish(tasks.estimate(model, text(LENGTHS[0])))
+    estimate = tasks.estimate(model, text(LENGTHS[0]))
     start = time.perf_counter()
-    finish(captured(model, LENGTHS[0]))
+    captured(model, LENGTHS[0])
     took = time.perf_counter() - start
     line(f"estimate of {LENGTHS[0]:,} tokens / what they take", f"{estimate.seconds / took:.2f}")
     lane = Runner("engine")

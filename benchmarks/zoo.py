@@ -167,7 +167,7 @@ def compared(path, name):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import Signal, finish, pictured
+    from hgviz.core import Signal, pictured
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
 
@@ -184,7 +184,7 @@ def compared(path, name):
         signal = (sample if sample.source is None else sample.source).signal
         source = pictured(Signal(signal[0].numpy()), model.module.positions(signal))
         read = {model.module.signal: signal}
-    capture = finish(tasks.capture(model, source, target=target))
+    capture = tasks.capture(model, source, target=target)
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
     if model.config.made != name:  # of a folder such as CLIP's, the model that reads texts
         other = other.text_model

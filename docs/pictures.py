@@ -90,16 +90,15 @@ def looks() -> None:
 def compared(folder: Path) -> None:
     """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.gui.samples import FIRST, SAMPLE
     from hgviz.gui.selftest import opened
     from hgviz.resources import resource
     from hgviz.store import open_capture
 
     first = open_capture(resource(FIRST))
-    other = finish(tasks.load(resource(SAMPLE), "cpu", activation="ymish"))
+    other = tasks.load(resource(SAMPLE), "cpu", activation="ymish")
     prompt, _ = tasks.prompt_from(other, first.prompt.text)
-    finish(tasks.capture(other, prompt, out=folder / "other.h5"))
+    tasks.capture(other, prompt, out=folder / "other.h5")
     with opened(resource(FIRST)) as (program, frame):
         program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
         program.settle()
@@ -155,14 +154,13 @@ def studied() -> None:
 def captured_texts(model: Path, folder: Path) -> Path:
     """The first of the bundled reviews, captured into one file."""
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.resources import resource
 
     lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[: TEXTS + 1]
     some = folder / "reviews.tsv"
     some.write_text("\n".join(lines) + "\n", "utf-8")
-    opened = finish(tasks.load(model, "cpu"))
-    finish(tasks.capture_corpus(opened, some, folder / "reviews.h5"))
+    opened = tasks.load(model, "cpu")
+    tasks.capture_corpus(opened, some, folder / "reviews.h5")
     return folder / "reviews.h5"
 
 
@@ -180,22 +178,20 @@ def searched(file: Path, query: str) -> QImage:
 def written(model: Path, text: str, file: Path) -> Path:
     """A capture of a text that the model went on with."""
     from hgviz import tasks
-    from hgviz.core import finish
 
-    opened = finish(tasks.load(model, "cpu"))
+    opened = tasks.load(model, "cpu")
     prompt, _ = tasks.prompt_from(opened, text)
-    finish(tasks.generate(opened, prompt, 96, out=file, seed=4, temperature=0.7))
+    tasks.generate(opened, prompt, 96, out=file, seed=4, temperature=0.7)
     return file
 
 
 def captured(model: Path, text: str, file: Path) -> Path:
     """A capture of a text, written to a file."""
     from hgviz import tasks
-    from hgviz.core import finish
 
-    opened = finish(tasks.load(model, "cpu"))
+    opened = tasks.load(model, "cpu")
     prompt, _ = tasks.prompt_from(opened, text)
-    finish(tasks.capture(opened, prompt, out=file))
+    tasks.capture(opened, prompt, out=file)
     return file
 
 

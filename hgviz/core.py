@@ -5,9 +5,11 @@ Standard library and numpy only. Every type is frozen, every array handed out is
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -475,12 +477,10 @@ class Display:
 
 # --- work -----------------------------------------------------------------------------------------
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Progress of a task: done of total, a note in words, and a value as soon as there is one."""
+    """How far long work is: done of total, a note, and a first result where there is one."""
 
     done: float
     total: float
@@ -488,16 +488,81 @@ class Step:
     value: Any = None
 
 
-Task = Generator[Step, None, Result]
+Listener = Callable[[Step], None]
 
 
-def finish(task: Task[Result]) -> Result:
-    """Run a task to its end and give what it returns."""
-    while True:
-        try:
-            next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+class Cancelled(BaseException):
+    """The result of the work under way is no longer wanted.
+
+    Not an Exception, so that code which turns errors into results does not turn this into one.
+    """
+
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=lambda: False)
+
+
+def progress(done: float, total: float, note: str = "", value: Any = None) -> None:
+    """Report how far the work is to whoever listens; raises Cancelled if it is to stop."""
+    raise_if_cancelled()
+    listener = _listener.get()
+    if listener is not None:
+        listener(Step(done, total, note, value))
+        raise_if_cancelled()
+
+
+@contextmanager
+def listening(listener: Listener | None) -> Iterator[None]:
+    """Call the listener at each call of progress inside; it may raise Cancelled. None: nobody."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def current_listener() -> Listener:
+    """What progress calls here, for listeners that pass on what they hear; at least nothing."""
+    return _listener.get() or (lambda step: None)
+
+
+@contextmanager
+def progress_as(change: Callable[[Step], Step]) -> Iterator[None]:
+    """Report the progress made inside as `change` returns it, as a part of longer work."""
+    outer = current_listener()
+    with listening(lambda step: outer(change(step))):
+        yield
+
+
+def progress_within(start: float, stop: float, total: float) -> AbstractContextManager[None]:
+    """Report the progress made inside as that from start to stop of longer work."""
+
+    def scaled(step: Step) -> Step:
+        share = min(step.done / step.total, 1.0) if step.total else 0.0
+        return replace(step, done=start + (stop - start) * share, total=total)
+
+    return progress_as(scaled)
+
+
+@contextmanager
+def cancelled_if(condition: Callable[[], bool]) -> Iterator[None]:
+    """Raise Cancelled inside, at the next call of progress, once the condition holds."""
+    token = _is_cancelled.set(condition)
+    try:
+        yield
+    finally:
+        _is_cancelled.reset(token)
+
+
+def cancellation() -> Callable[[], bool]:
+    """The condition under which the work of this thread is cancelled, for threads that help it."""
+    return _is_cancelled.get()
+
+
+def raise_if_cancelled() -> None:
+    """Raise Cancelled if the work is to stop. Cheap: called between blocks of rows."""
+    if _is_cancelled.get()():
+        raise Cancelled
 
 
 def _newest(spans: Integers, position: int) -> int | None:
@@ -506,8 +571,10 @@ def _newest(spans: Integers, position: int) -> int | None:
 
 
 __all__ = [
-    "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers", "Interval", "Item",
-    "Layer", "Level", "Map", "Modality", "ModelSpec", "Off", "Prompt", "Provenance", "Reduce",
-    "Role", "Score", "Selection", "Signal", "Step", "Task", "finish", "heads_named", "pictured",
-    "readonly", "replace", "slots",
+    "Cancelled", "Capture", "Display", "Floats", "Goal", "HeadId", "HgvizError", "Integers",
+    "Interval", "Item", "Layer", "Level", "Listener", "Map", "Modality", "ModelSpec", "Off",
+    "Prompt", "Provenance", "Reduce", "Role", "Score", "Selection", "Signal", "Step",
+    "cancellation", "cancelled_if", "current_listener", "heads_named", "listening", "pictured",
+    "progress", "progress_as", "progress_within", "raise_if_cancelled", "readonly", "replace",
+    "slots",
 ]  # fmt: skip

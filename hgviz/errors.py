@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
 
 LISTED = 8  # labels that an error names
 _OPENINGS = (
@@ -61,35 +59,6 @@ class Stopped(HgvizError):
 
     def __init__(self, kept: str = "") -> None:
         super().__init__("Stopped", kept)
-
-
-class Unwanted(GeneratorExit):
-    """Nobody waits any more for the work that is under way."""
-
-
-_wanted: ContextVar[Callable[[], bool]] = ContextVar("wanted", default=lambda: True)
-
-
-@contextmanager
-def while_wanted(wanted: Callable[[], bool]) -> Iterator[None]:
-    """Work in here asks `wanted` now and then whether it is to go on; see require_wanted."""
-    before = _wanted.set(wanted)
-    try:
-        yield
-    finally:
-        _wanted.reset(before)
-
-
-def whether_wanted() -> Callable[[], bool]:
-    """What the work of this thread asks, for threads that help it."""
-    return _wanted.get()
-
-
-def require_wanted() -> None:
-    """Errors: Unwanted where the work that calls this is to stop. Quick: whatever takes long
-    without a step of its task calls it between blocks of rows."""
-    if not _wanted.get()():
-        raise Unwanted
 
 
 def _sentence(words: str) -> str:

@@ -1,7 +1,7 @@
 """Work off the GUI thread: one lane, one job at a time, the newest of a key wins.
 
-A lane takes tasks (generators of steps, see hgviz.core) and tells what
-becomes of them through `post`, which carries a call to the thread that owns the widgets.
+A lane calls functions that report their progress (see hgviz.core) and tells what becomes of them
+through `post`, which carries a call to the thread that owns the widgets.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from threading import Event, Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
-from hgviz.errors import Unwanted, while_wanted
-
-if TYPE_CHECKING:
-    from hgviz.core import Step, Task
+from hgviz.core import Cancelled, Step, cancelled_if, listening, raise_if_cancelled
 
 Post = Callable[[Callable[[], None]], Any]
 
@@ -27,7 +24,7 @@ def here(call: Callable[[], None]) -> None:
 
 
 class Job:
-    """One task in a lane: its title, how far it is, and a way to stop it.
+    """One call in a lane: its title, how far it is, and a way to stop it.
 
     step is the newest step its listener was told; it is read by the thread that `post` leads to.
     lasting: what it writes is waited for when its lane closes. on_end: told when the lane has let
@@ -37,7 +34,7 @@ class Job:
     def __init__(
         self,
         title: str,
-        task: Task[Any],
+        work: Callable[[], Any],
         on_step: Callable[[Step], None] | None = None,
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
@@ -48,7 +45,7 @@ class Job:
         self.title, self.lasting = title, lasting
         self.step: Step | None = None
         self.begun = False
-        self._task, self._post = task, post
+        self._work, self._post = work, post
         self._on_step, self._on_done, self._on_error = on_step, on_done, on_error
         self._on_end = on_end
         self._cancelled, self._ended, self._lock = Event(), Event(), Lock()
@@ -65,7 +62,7 @@ class Job:
         return self._ended.is_set()
 
     def cancel(self) -> None:
-        """Stop at the next step, or at the next block of a long one; from now on it is silent."""
+        """Stop at the next report of progress, or block of rows; from now on it is silent."""
         self._cancelled.set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -73,10 +70,14 @@ class Job:
         return self._ended.wait(timeout)
 
     def run(self) -> None:
-        """The lane's side: take the steps and tell what became of them."""
+        """Call the function in the lane's thread and tell what became of it."""
         self.begun = True
         try:
-            result = self._finish()
+            with cancelled_if(self._cancelled.is_set), listening(self._tell_step):
+                raise_if_cancelled()
+                result = self._work()
+        except Cancelled:
+            pass
         except BaseException as error:  # a panic in a Rust library is no Exception
             self._tell(self._on_error or _raise, error)
         else:
@@ -85,22 +86,6 @@ class Job:
             self._ended.set()
             if self._on_end is not None:
                 self._post(self._on_end)
-
-    def _finish(self) -> Any:
-        """What the task returns; None when it was cancelled, with its `finally` run."""
-        try:
-            with while_wanted(lambda: not self.cancelled):
-                while not self.cancelled:
-                    try:
-                        step = next(self._task)
-                    except StopIteration as end:
-                        return end.value
-                    except Unwanted:
-                        return None
-                    self._tell_step(step)
-            return None
-        finally:
-            self._task.close()
 
     def _tell(self, listener: Callable[[Any], None] | None, value: Any) -> None:
         if listener is not None and not self.cancelled:
@@ -146,7 +131,7 @@ class Runner:
         self,
         key: Hashable,
         title: str,
-        task: Task[Any],
+        work: Callable[[], Any],
         on_step: Callable[[Step], None] | None = None,
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
@@ -154,13 +139,13 @@ class Runner:
         lasting: bool = False,
         on_end: Callable[[], None] | None = None,
     ) -> Job:
-        """Queue a task; it takes the place of every earlier job of the same key.
+        """Queue a call; it takes the place of every earlier job of the same key.
 
         on_step may skip steps when they come faster than they are read; the newest is never
         skipped. An error that nobody listens for is raised where `post` leads. After a shutdown
         the job is cancelled at once: a timer may fire once more while its window is going.
         """
-        job = Job(title, task, on_step, on_done, on_error, post, lasting, on_end)
+        job = Job(title, work, on_step, on_done, on_error, post, lasting, on_end)
         self.cancel(key)
         with self._lock:
             if not self._closed:

@@ -9,10 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from hgviz.core import Result, Task
+    from hgviz.core import Step
 
+Result = TypeVar("Result")
 
 MINUTE = 60.0  # s between two lines of a long task where no bar is seen
 _came: list[int] = []  # signals that asked for a stop
@@ -62,12 +63,15 @@ def stopped_by_signals() -> Iterator[list[int]]:
             signal.signal(number, signal.SIG_DFL if one is None else one)
 
 
-def run(task: Task[Result], title: str, kept: str = "", where: Path | None = None) -> Result:
-    """Run a task with a bar on standard error; kept says what an interruption leaves, said only
-    where that is there, such as not before the first layer."""
+def run(
+    work: Callable[[], Result], title: str, kept: str = "", where: Path | None = None
+) -> Result:
+    """Call a function with a bar on standard error that shows its progress; kept says what an
+    interruption leaves, said only where that is there, such as not before the first layer."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from hgviz.core import listening
     from hgviz.errors import Stopped
 
     console = Console(stderr=True)
@@ -76,26 +80,24 @@ def run(task: Task[Result], title: str, kept: str = "", where: Path | None = Non
     with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task(title, total=None)
         told = time.monotonic()
+
+        def show(step: Step) -> None:
+            nonlocal told
+            if _came:
+                raise KeyboardInterrupt
+            if not console.is_terminal and time.monotonic() - told > MINUTE:
+                told = time.monotonic()
+                part = f" ({step.done / step.total:.0%})" if step.total else ""
+                complain(f"{title}{part}{': ' if step.note else ''}{step.note}")
+            note = plain(f"{title}: {step.note}") if step.note else title
+            bar.update(line, completed=step.done, total=step.total or None, description=note)
+
         try:
-            while True:
-                step = next(task)
-                if _came:
-                    raise KeyboardInterrupt
-                if not console.is_terminal and time.monotonic() - told > MINUTE:
-                    told = time.monotonic()
-                    part = f" ({step.done / step.total:.0%})" if step.total else ""
-                    complain(f"{title}{part}{': ' if step.note else ''}{step.note}")
-                note = plain(f"{title}: {step.note}") if step.note else title
-                bar.update(line, completed=step.done, total=step.total or None, description=note)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        except KeyboardInterrupt:
-            task.close()  # which may take what was begun away
+            with listening(show):
+                return work()
+        except KeyboardInterrupt:  # the work has taken away what it must not leave
             left = where is None or where.exists()
             raise Stopped(kept if left else "nothing was left") from None
-        finally:
-            task.close()
 
 
 def write(path: Path, array: NDArray[np.floating]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hgviz.core import Step
+from hgviz.core import progress
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell, Standing, StudyFile, Sweep
 from hgviz.tasks import cells as real
@@ -168,8 +168,8 @@ def measure(folder, cell):
     traces.mkdir(exist_ok=True)
     trace = traces / f"{cell.key}-{len(list(traces.glob(f'{cell.key}-*')))}-{os.getpid()}"
     trace.touch()
-    yield Step(0, 1, "begun")
-    yield from DO[cell.given["do"]](folder, cell)
+    progress(0, 1, "begun")
+    DO[cell.given["do"]](folder, cell)
     needed = [folder.found(key)["sum"] for key in cell.needs]
     return {"sum": cell.given["number"] + sum(needed)}
 
@@ -181,34 +181,33 @@ def tries(folder, cell):
 
 
 def _note(folder, cell):
-    yield Step(1, 1)
+    progress(1, 1)
 
 
 def _fail(folder, cell):
     raise ValueError("this one never works")
-    yield
 
 
 def _die(folder, cell):
-    yield Step(0, 1)
+    progress(0, 1)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _die_once(folder, cell):
     if len(tries(folder, cell)) == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    yield Step(0, 1)
+    progress(0, 1)
 
 
 def _wait(folder, cell):
     """Until a file says go, which lies in the folder."""
     while not (Path(folder.path) / "go").exists():
         time.sleep(0.01)
-        yield Step(0, 1, "waiting")
+        progress(0, 1, "waiting")
 
 
 def _full(folder, cell):
-    yield Step(0, 1)
+    progress(0, 1)
     if not (Path(folder.path) / "room").exists():
         try:
             raise OSError(errno.ENOSPC, "No space left on device")

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
@@ -37,27 +37,27 @@ def letters(tmp_path_factory):
 def captured(model, text=TEXT):
     """A text captured in memory."""
     prompt, _ = tasks.prompt_from(model, text)
-    return finish(tasks.capture(model, prompt))
+    return tasks.capture(model, prompt)
 
 
 def test_the_same_tokenizer_gives_the_very_same_tokens(reviews):
     a = captured(reviews)
-    b = finish(tasks.capture_alike(open_model(resource("sample/ymish")), a))
+    b = tasks.capture_alike(open_model(resource("sample/ymish")), a)
     assert b.prompt is a.prompt and b.spec.name != a.spec.name
 
 
 def test_another_tokenizer_reads_the_text_in_its_own_way(reviews, letters):
     a = captured(reviews)
-    b = finish(tasks.capture_alike(letters, a))
+    b = tasks.capture_alike(letters, a)
     assert b.prompt.text == TEXT and len(b.prompt) == len(TEXT.encode())
-    back = finish(tasks.capture_alike(reviews, b))
+    back = tasks.capture_alike(reviews, b)
     assert back.prompt.pieces == a.prompt.pieces
 
 
 def test_heads_that_are_off_stay_off(letters):
     a = captured(letters)
-    whole = finish(tasks.capture_alike(letters, a))
-    without = finish(tasks.capture_alike(letters, a, frozenset({HeadId(0, 0)})))
+    whole = tasks.capture_alike(letters, a)
+    without = tasks.capture_alike(letters, a, frozenset({HeadId(0, 0)}))
     assert np.array_equal(whole.logits, a.logits) and without.off == {HeadId(0, 0)}
     assert not np.array_equal(without.logits, a.logits)
 
@@ -75,7 +75,7 @@ def test_states_are_no_text(letters):
 
 
 def test_ids_without_a_text_are_read_as_ids(reviews, letters):
-    a = finish(tasks.capture(letters, letters.from_ids(np.array([65, 66, 67]))))
+    a = tasks.capture(letters, letters.from_ids(np.array([65, 66, 67])))
     prompt, _ = prompts_like(letters, a)
     assert prompt is a.prompt and [*prompt.ids] == [65, 66, 67]
 

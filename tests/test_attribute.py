@@ -10,7 +10,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.attribution import COMPLETE, Attribution, Beside, Question
 from hgviz.analysis.scores import spearman
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.resources import resource
 from tests.closeness import scaled_error
@@ -24,9 +24,9 @@ SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "h
 def review():
     """A classifier, its capture of a text, and where its answer comes from."""
     model = open_model(SOFTMAX)
-    capture = finish(tasks.capture(model, model.tokenize(REVIEW)))
+    capture = tasks.capture(model, model.tokenize(REVIEW))
     question = tasks.question_of("classes", capture.logits, capture.main, None)
-    return model, capture, finish(tasks.explain(model, capture.prompt, question))
+    return model, capture, tasks.explain(model, capture.prompt, question)
 
 
 def test_it_is_complete_and_says_so(facts, review):
@@ -101,7 +101,7 @@ def test_a_head_beside_its_attention_is_what_autograd_says(review, query):
     """The slope of a weight: the answer's slope with the context, times the value, by hand."""
     model, capture, found = review
     head = HeadId(1, 2)
-    beside = finish(tasks.head_beside(found, capture, head, query))
+    beside = tasks.head_beside(found, capture, head, query)
     weights = capture.maps[1].read(2)
     given = _slopes_by_hand(model, capture, head, found.question.number)
     rows = slice(None) if query is None else slice(query, query + 1)

@@ -11,7 +11,7 @@ import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis import heads
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, HgvizError, Selection, Step, finish
+from hgviz.core import HeadId, HgvizError, Selection, progress
 from hgviz.figures import Spec
 from hgviz.models import open_model
 from hgviz.recipe import Recipe
@@ -38,7 +38,7 @@ def spy(monkeypatch, capture):
 
     def load(path, device, dtype, masking, activation, reads):
         asked.load = (path, device, dtype, masking, activation)
-        yield Step(1, 1)
+        progress(1, 1)
         return asked
 
     def prompt_from(model, text, text_file, ids_file, *_):
@@ -47,7 +47,7 @@ def spy(monkeypatch, capture):
 
     def capture_(model, prompt, out, off, force, target, dense, streaming):
         asked.capture = (out, off, force)
-        yield Step(1, 1)
+        progress(1, 1)
         return capture
 
     monkeypatch.setattr(tasks, "load", load)
@@ -160,7 +160,7 @@ def test_an_empty_text_is_a_text(run, spy, tmp_path):
 
 def test_ctrl_c_says_in_one_line_what_is_kept(run, spy, monkeypatch, tmp_path):
     def interrupted(*_, **__):
-        yield Step(1, 13)
+        progress(1, 13)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tasks, "capture", interrupted)
@@ -221,7 +221,7 @@ def test_every_error_is_one_line_and_a_traceback_only_with_debug(run, monkeypatc
 
 def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     def train(config, out):
-        yield Step(1, 1)
+        progress(1, 1)
         metric = "bits_per_byte"
         before = {"original": {metric: 2.1}}
         roles = {"open": frozenset({HeadId(0, 1)}), "closed": frozenset()}
@@ -319,10 +319,10 @@ def test_characters_that_no_font_has_are_named(run, tmp_path):
 
 
 def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
-    facts = finish(tasks.measure(capture))
+    facts = tasks.measure(capture)
     monkeypatch.setattr(heads, "measure", None)
     spec = Spec("levels", Selection(0, 0, 5))
-    assert finish(tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts))
+    assert tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts)
 
 
 # --- models of other people -----------------------------------------------------------------------

@@ -13,8 +13,9 @@ import pytest
 
 from hgviz import cluster
 from hgviz.cluster.owned import gpus, jobqueue, slurm
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError, listening
 from hgviz.tasks.sweeping import give_up
+from tests.progress import cancelled, steps_of
 from tests.sweeps import cell, folder_of, tries, work_in
 
 SERVE = """
@@ -48,11 +49,11 @@ def there(tmp_path_factory):
 
 def computed(folder, cells, scheduler=""):
     """How cells stand after a run, and what was said of each that ended."""
-    task = cluster.run(
-        cells, work_in(folder.path), scheduler, (), str(folder.path),
+    steps = steps_of(
+        cluster.run, cells, work_in(folder.path), scheduler, (), str(folder.path),
         partial(give_up, folder),
     )  # fmt: skip
-    said = [step.value for step in task if step.value is not None]
+    said = [step.value for step in steps if step.value is not None]
     return folder.sweep(), said
 
 
@@ -91,7 +92,7 @@ def test_where_a_cell_raises_the_rest_completes(tmp_path):
 def test_a_run_goes_on_where_the_last_one_ended(tmp_path):
     cells = [cell(number) for number in range(3)]
     folder = folder_of(tmp_path, cells)
-    finish(cluster.run(cells[:2], work_in(tmp_path)))
+    cluster.run(cells[:2], work_in(tmp_path))
     before = [os.stat(folder.result_at(one.key)) for one in cells[:2]]
     sweep, _ = computed(folder, cells)
     assert sweep.complete and [len(tries(folder, one)) for one in cells] == [1, 1, 1]
@@ -115,8 +116,8 @@ def test_a_run_that_is_closed_gives_its_cell_back(tmp_path):
     one = cell(1, "wait")
     folder = folder_of(tmp_path, [one])
     for _ in range(4):
-        with closing(cluster.run([one], work_in(tmp_path))) as task:
-            next(step for step in task if step.note.endswith("waiting"))
+        work = work_in(tmp_path)
+        cancelled(cluster.run, [one], work, when=lambda step: step.note.endswith("waiting"))
         assert folder.sweep().standings[0].state == "waiting"
     (tmp_path / "go").touch()
     assert computed(folder, [one])[0].complete
@@ -186,11 +187,15 @@ def test_a_scheduler_that_goes_away_is_told_and_what_is_done_is_kept(tmp_path):
     process, address = serve(tmp_path, 1)
     cells = [cell(1), cell(2, "wait")]
     folder = folder_of(tmp_path / "study", cells)
-    with pytest.raises(HgvizError, match=f"{address} went away.*1 of 2 cells are done") as told:
-        for step in cluster.run(cells, work_in(folder.path), address, (), str(folder.path)):
-            if step.done == 1 and tries(folder, cells[1]):
-                process.kill()
-                process.communicate()
+
+    def kill(step):
+        if step.done == 1 and tries(folder, cells[1]):
+            process.kill()
+            process.communicate()
+
+    gone = pytest.raises(HgvizError, match=f"{address} went away.*1 of 2 cells are done")
+    with gone as told, listening(kill):
+        cluster.run(cells, work_in(folder.path), address, (), str(folder.path))
     assert "run the same command" in told.value.do
     assert folder.is_done(cells[0].key)
     (folder.path / "go").touch()
@@ -203,7 +208,7 @@ def test_a_scheduler_that_is_not_there_is_told_in_one_line(tmp_path, monkeypatch
         free.bind(("127.0.0.1", 0))
         nobody = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(HgvizError, match=f"there is no scheduler at {nobody}") as told:
-        finish(cluster.run([cell(1)], work_in(tmp_path), nobody))
+        cluster.run([cell(1)], work_in(tmp_path), nobody)
     assert "\n" not in str(told.value)
     assert "rrno" not in str(told.value) and "nothing listens at port" in told.value.why
 
@@ -214,7 +219,7 @@ def test_a_machine_that_is_not_there_is_told_in_words(tmp_path, monkeypatch):
 
     monkeypatch.setattr(socket, "create_connection", unknown)
     with pytest.raises(HgvizError) as told:
-        finish(cluster.run([cell(1)], work_in(tmp_path), "tcp://nowhere:8786"))
+        cluster.run([cell(1)], work_in(tmp_path), "tcp://nowhere:8786")
     assert told.value.why == "no machine is called nowhere"
 
 

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.models.surgery import proof
 from hgviz.store import open_capture, write_capture, write_study
@@ -55,7 +55,7 @@ def captured(letters, tmp_path_factory):
         ("a", letters[0], TEXT), ("b", letters[1], TEXT), ("other", letters[0], "the old cat sat")
     ):  # fmt: skip
         model = open_model(model)
-        finish(tasks.capture(model, model.tokenize(text), folder / f"{name}.h5"))
+        tasks.capture(model, model.tokenize(text), folder / f"{name}.h5")
     return folder
 
 
@@ -70,7 +70,7 @@ def test_two_models_on_one_text(facts, letters):
     sides = []
     for path in letters:
         model = open_model(path)
-        sides.append(finish(tasks.capture(model, model.tokenize(TEXT))))
+        sides.append(tasks.capture(model, model.tokenize(TEXT)))
     assert [one["head"] for one in found["heads"]] == [str(head) for head in sides[0].spec.heads]
     for one in found["heads"]:
         head = HeadId(*map(int, one["head"].split(".")))
@@ -114,7 +114,7 @@ def test_another_activation_and_heads_that_are_off_change_b(facts, letters):
 
 def test_a_pruned_model_lacks_heads_that_are_listed(run, facts, letters, tmp_path):
     gone = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
-    finish(tasks.prune(letters[0], gone, tmp_path / "less"))
+    tasks.prune(letters[0], gone, tmp_path / "less")
     code, out, _ = run("compare", letters[0], tmp_path / "less", "--text", TEXT)
     assert code == 0 and "Only in A: 3 heads, 0.0, 2.*." in out
     found = facts("compare", letters[0], tmp_path / "less", "--text", TEXT)
@@ -179,7 +179,7 @@ def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
 def test_texts_of_a_corpus_are_chosen_on_both_sides(refusal, facts, letters, tmp_path):
     (tmp_path / "texts.txt").write_text("the cat\nthe dog sat\n")
     model = open_model(letters[0])
-    finish(tasks.capture_corpus(model, tmp_path / "texts.txt", tmp_path / "two.h5"))
+    tasks.capture_corpus(model, tmp_path / "texts.txt", tmp_path / "two.h5")
     path = tmp_path / "two.h5"
     found = facts("compare", path, path, "--item", 0, "--item-b", 1)
     assert (found["a"]["tokens"], found["b"]["tokens"]) == (7, 11)
@@ -208,7 +208,7 @@ def test_a_text_of_two_is_read_again_beside_its_capture(run, facts, tmp_path):
 def test_two_classifiers_on_labelled_rows(facts, words, tmp_path):
     data = rows(tmp_path)
     found = facts("compare", *words, "--data", data, "-o", tmp_path / "all.json")
-    alone = [finish(tasks.evaluate(open_model(path), data)) for path in words]
+    alone = [tasks.evaluate(open_model(path), data) for path in words]
     for side, one in zip("ab", alone, strict=True):
         assert found[f"score_{side}"] == one.facts()
     right = np.array([one.right for one in alone])
@@ -245,7 +245,7 @@ def test_two_language_models_in_bits(run, facts, letters, tmp_path):
     code, out, _ = run("compare", *letters, "--data", tmp_path / "text.txt")
     assert code == 0 and " bits per byte (" in out and "' '" in out
     same = facts("compare", letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
-    whole = finish(tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt"))
+    whole = tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt")
     assert same["score_a"] == whole.facts() and same["score_b"]["off"] == ["0.0", "0.1"]
 
 
@@ -284,7 +284,7 @@ def test_what_cannot_be_compared_is_one_line(
     Path("gap.tsv").write_text("sentence\tlabel\nthe cat\t\n")
     Path("rows.csv").symlink_to(rows(tmp_path))
     model = open_model(letters[0])
-    finish(tasks.capture(model, model.tokenize("xyzzy"), "alien.h5"))
+    tasks.capture(model, model.tokenize("xyzzy"), "alien.h5")
     paths = {"model": letters[0], "words": words[0], "a.h5": captured / "a.h5"}
     given = [paths.get(word, word) for word in line.split()]
     error = refusal("compare", *given, *[""] * (given[-1] == "--text"), code=code)
@@ -304,6 +304,6 @@ def test_captures_are_compared_without_torch(captured):
 def test_an_interrupted_capture_is_compared_as_far_as_it_goes(letters, captured):
     whole = open_capture(captured / "a.h5")
     part = replace(whole, maps=(*whole.maps[:2], *(None,) * (len(whole.maps) - 2)), logits=None)
-    found = finish(tasks.compare(whole, part))
+    found = tasks.compare(whole, part)
     assert {one.head.layer for one in found.heads} == {0, 1}
     assert found.notes[0].startswith("B was interrupted: it has no layers 2")

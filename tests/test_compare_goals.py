@@ -9,7 +9,6 @@ from PIL import Image
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
 from hgviz import tasks
-from hgviz.core import finish
 from hgviz.models import open_model
 from hgviz.store import write_capture
 from tests.making import make_capture
@@ -236,7 +235,7 @@ def test_a_model_beside_itself_with_heads_off_moves_as_evaluate_says(facts, fold
     found = facts("compare", path, path, "--data", data, "--off", "0.1,1.2", "--limit", 10)
     model = open_model(path)
     off = tasks.heads_from("0.1,1.2", model.spec)
-    trials = finish(tasks.trials_of(model, data, limit=10))
+    trials = tasks.trials_of(model, data, limit=10)
     alone = np.concatenate([
         trials.without(batch, off)[0] for block in trials.blocks for batch in block
     ])  # fmt: skip
@@ -304,7 +303,7 @@ def test_maps_of_two_models_on_one_image(run, facts, seers, pictures, tmp_path):
     sides = []
     for path in seers[:2]:
         model = open_model(path)
-        sides.append(finish(tasks.capture(model, model.from_signal(image))))
+        sides.append(tasks.capture(model, model.from_signal(image)))
     assert [one["head"] for one in found["heads"]] == [str(one) for one in sides[0].spec.heads]
     for one in found["heads"]:
         layer, head = map(int, one["head"].split("."))
@@ -317,7 +316,7 @@ def test_maps_of_two_models_on_one_image(run, facts, seers, pictures, tmp_path):
     assert found["notes"] == [] and found["a"]["tokens"] == 17
     assert "17 positions" in run("compare", *seers[:2], "--image", image)[1]
     # a checkpoint beside a capture reads what was seen there, and the file of it is not needed
-    finish(tasks.capture(open_model(seers[0]), sides[0].prompt, tmp_path / "a.h5"))
+    tasks.capture(open_model(seers[0]), sides[0].prompt, tmp_path / "a.h5")
     same = facts("compare", tmp_path / "a.h5", seers[0])
     assert same["logits"]["largest"] == 0 and same["notes"] == []
     smaller = facts("compare", tmp_path / "a.h5", seers[1])
@@ -330,11 +329,11 @@ def test_other_images_are_said_and_other_grids_are_one_line(
     files = pictures / "files"
     for name, path, image in (("a", seers[0], "0.png"), ("b", seers[0], "1.png")):
         model = open_model(path)
-        finish(tasks.capture(model, model.from_signal(files / image), tmp_path / f"{name}.h5"))
+        tasks.capture(model, model.from_signal(files / image), tmp_path / f"{name}.h5")
     found = facts("compare", tmp_path / "a.h5", tmp_path / "b.h5")
     assert found["notes"] == ["A reads 0.png and B 1.png"] and found["heads"]
     (tmp_path / "0.png").write_bytes((files / "1.png").read_bytes())
-    finish(tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5"))
+    tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5")
     found = facts("compare", tmp_path / "a.h5", tmp_path / "c.h5")
     assert found["notes"] == ["both read 0.png, and these are not the same image"]
     write_capture(tmp_path / "text.h5", make_capture("0.png"))
@@ -445,7 +444,7 @@ def test_a_report_has_the_maps_of_layers_that_have_weights_alone(
     values = {(one["side"], one["head"], one["metric"]): one["value"] for one in found["heads"]}
     model, entropies = open_model(b), []
     for row in texts(4):
-        capture = finish(tasks.capture(model, model.tokenize(" ".join(row))))
+        capture = tasks.capture(model, model.tokenize(" ".join(row)))
         weights = capture.maps[0].read(1).astype(float)
         p = np.divide(weights, weights.sum(1, keepdims=True))
         entropies.append(-(p * np.log(np.where(p > 0, p, 1))).sum(1).mean())

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError, listening
 from hgviz.models import open_model
 from hgviz.models.texts.corpora import read_corpus
 from hgviz.store import contents, open_capture
@@ -14,6 +14,7 @@ from hgviz.store import corpus as store_corpus
 from hgviz.store import write as store_write
 from hgviz.tasks import capture, capture_corpus
 from tests.models.building import write_checkpoint
+from tests.progress import with_steps
 
 KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
 
@@ -95,19 +96,13 @@ def test_what_is_no_corpus_is_one_clear_line(tmp_path, name, content, message):
 def test_every_text_is_captured_as_if_it_were_alone(tmp_path, model):
     texts = ("A first text.", "Another!", "x")
     out = tmp_path / "o.h5"
-    steps = []
-    task = capture_corpus(model, given(tmp_path, "a.txt", "\n".join(texts)), out)
-    while True:
-        try:
-            steps.append(next(task))
-        except StopIteration as end:
-            first = end.value
-            break
+    corpus = given(tmp_path, "a.txt", "\n".join(texts))
+    first, steps = with_steps(capture_corpus, model, corpus, out)
     assert "text 2 of 3" in [one.note for one in steps] and steps[-1].done == steps[-1].total
     assert [one.text for one in first.items] == list(texts) and first.prompt.text == texts[0]
     for number, text in enumerate(texts):
         found = open_capture(out, number)
-        alone = finish(capture(model, model.tokenize(text), tmp_path / f"{number}.h5"))
+        alone = capture(model, model.tokenize(text), tmp_path / f"{number}.h5")
         assert (found.logits == alone.logits).all()
         for one, other in zip(found.maps, alone.maps, strict=True):
             assert all((one.read(head) == other.read(head)).all() for head in one.heads)
@@ -126,12 +121,15 @@ def test_of_all_layers_one_is_held_at_a_time(tmp_path, model, monkeypatch, corpu
     for module in (store_write, store_corpus):
         monkeypatch.setattr(module, "write_layer", watched)
     monkeypatch.setattr("hgviz.tasks.corpus.LIVELY", -1)  # a step after each layer
-    if corpus:
-        task = capture_corpus(model, given(tmp_path, "a.txt", "One.\nTwo."), tmp_path / "o.h5")
-    else:
-        task = capture(model, model.tokenize("One."), tmp_path / "o.h5")
-    for _ in task:
+
+    def held(step):
         assert all(one() is None for one in seen)
+
+    with listening(held):
+        if corpus:
+            capture_corpus(model, given(tmp_path, "a.txt", "One.\nTwo."), tmp_path / "o.h5")
+        else:
+            capture(model, model.tokenize("One."), tmp_path / "o.h5")
     assert len(seen) == len(model.spec.layers) * (2 if corpus else 1)
 
 
@@ -140,7 +138,7 @@ def test_a_text_that_the_model_cannot_read_is_named_by_its_line_before_anything_
     model = open_model(write_checkpoint(tmp_path / "model", **keys))
     path = given(tmp_path, "a.txt", "Short.\n\n" + "long " * 9)
     with pytest.raises(HgvizError, match="a.txt, line 3: the text is too long"):
-        finish(capture_corpus(model, path, tmp_path / "o.h5"))
+        capture_corpus(model, path, tmp_path / "o.h5")
     assert not list(tmp_path.glob("o.h5*"))
 
 

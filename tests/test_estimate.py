@@ -1,6 +1,7 @@
 """What a capture will take is known before it begins, and whoever waits can stop it at once."""
 
 import time
+from functools import partial
 from threading import Event, Thread
 
 import numpy as np
@@ -8,8 +9,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.core import HgvizError, Step, finish
-from hgviz.errors import Unwanted, require_wanted, while_wanted
+from hgviz.core import Cancelled, HgvizError, cancelled_if, progress, raise_if_cancelled
 from hgviz.jobs import Runner
 from hgviz.maps.rule import Rule
 from hgviz.maps.survey import in_threads
@@ -17,6 +17,7 @@ from hgviz.models import attention, blocks, devices, open_model
 from hgviz.tasks import capturing
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
+from tests.progress import steps_of
 
 SENTENCE = "the cat sat on the mat and the dog sat on the log. "
 
@@ -42,15 +43,15 @@ def text(length):
 
 
 def test_a_short_text_is_not_worth_an_estimate(model):
-    steps = list(tasks.estimate(model, text(capturing.QUICK)))
+    steps = steps_of(tasks.estimate, model, text(capturing.QUICK))
     assert steps == []
-    assert finish(tasks.estimate(model, text(50))) == tasks.Estimate(50)
+    assert tasks.estimate(model, text(50)) == tasks.Estimate(50)
 
 
 @pytest.mark.parametrize("length", [201, 1000])
 def test_what_is_kept_is_what_a_capture_keeps(model, short, length):
-    found = finish(tasks.estimate(model, text(length)))
-    maps = finish(tasks.capture(model, model.tokenize(text(length)))).maps
+    found = tasks.estimate(model, text(length))
+    maps = tasks.capture(model, model.tokenize(text(length))).maps
     held = sum(capturing._held(one) for one in maps)
     assert found.kept == pytest.approx(held, rel=0.05)
     assert found.memory > found.kept and found.seconds > 0 and "about" in found.words
@@ -59,14 +60,14 @@ def test_what_is_kept_is_what_a_capture_keeps(model, short, length):
 def test_a_text_beyond_the_memory_is_refused_with_what_fits(model, short, monkeypatch):
     for free in (10_000_000, 100_000_000):
         monkeypatch.setattr(devices, "free_memory", lambda free=free: free)
-        most = finish(tasks.estimate(model, text(201))).most
-        assert finish(tasks.estimate(model, text(most))).memory <= 0.91 * free
+        most = tasks.estimate(model, text(201)).most
+        assert tasks.estimate(model, text(most)).memory <= 0.91 * free
         with pytest.raises(HgvizError, match="does not fit this machine's memory") as caught:
-            finish(tasks.estimate(model, text(2 * most)))
+            tasks.estimate(model, text(2 * most))
         assert f"{free / 1e6:,.0f} MB are free" in caught.value.why
         assert f"up to about {most // 1000 * 1000:,} tokens fit" in caught.value.do
     monkeypatch.setattr(devices, "free_memory", lambda: None)  # not known elsewhere than on Linux
-    assert finish(tasks.estimate(model, text(50_000))).most is None
+    assert tasks.estimate(model, text(50_000)).most is None
 
 
 def test_the_command_says_what_takes_long_or_does_not_fit(
@@ -110,12 +111,12 @@ def test_the_memory_of_a_control_group_is_the_end_of_the_machine(monkeypatch, tm
 
 
 def endless(begun, ended):
-    """A task whose only step never ends by itself."""
+    """Work that never ends by itself."""
     try:
-        yield Step(0, 1)
+        progress(0, 1)
         begun.set()
         while True:
-            require_wanted()
+            raise_if_cancelled()
             time.sleep(0.001)
     finally:
         ended.set()
@@ -125,13 +126,14 @@ def test_a_step_that_takes_long_is_stopped_within_it():
     lane, begun, ended, said = Runner("lane"), Event(), Event(), []
     try:
         job = lane.submit(
-            "a", "endless", endless(begun, ended), on_done=said.append, on_error=said.append,
+            "a", "endless", partial(endless, begun, ended),
+            on_done=said.append, on_error=said.append,
             on_end=lambda: said.append("let go"),
         )  # fmt: skip
         assert begun.wait(60) and not job.ended
         job.cancel()
         assert job.wait(60) and ended.is_set()
-        lane.submit("b", "next", (Step(0, 1) for _ in range(2))).wait(60)
+        lane.submit("b", "next", partial(progress, 0, 1)).wait(60)
         assert said == ["let go"]
     finally:
         lane.shutdown()
@@ -144,36 +146,35 @@ def test_threads_that_help_stop_with_it():
         done.append(i)
         stop.set()
 
-    with pytest.raises(Unwanted), while_wanted(lambda: not stop.is_set()):
+    with pytest.raises(Cancelled), cancelled_if(stop.is_set):
         in_threads(work, 1000)
     assert len(done) < 1000
     in_threads(work, 3)  # nobody asks outside
 
 
 def test_what_is_unwanted_is_no_error_that_anybody_catches():
-    with pytest.raises(Unwanted), while_wanted(lambda: False):
+    with pytest.raises(Cancelled), cancelled_if(lambda: True):
         try:
-            require_wanted()
+            raise_if_cancelled()
         except Exception as error:  # as tasks do that go on after an error
             raise AssertionError from error
-    require_wanted()
+    raise_if_cancelled()
 
 
 def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
     monkeypatch.setattr(blocks, "PIECE", 64)
     asked = []
 
-    def wanted():
+    def is_cancelled():
         asked.append(None)
-        return len(asked) < 5
+        return len(asked) == 5
 
-    task = tasks.capture(model, model.tokenize(text(1000)))
-    with pytest.raises(Unwanted), while_wanted(wanted):
-        next(task)
+    with pytest.raises(Cancelled), cancelled_if(is_cancelled):
+        tasks.capture(model, model.tokenize(text(1000)))
     assert len(asked) == 5
-    again = finish(tasks.capture(model, model.tokenize(text(1000))))
+    again = tasks.capture(model, model.tokenize(text(1000)))
     monkeypatch.setattr(blocks, "PIECE", 1 << 15)
-    whole = finish(tasks.capture(model, model.tokenize(text(1000))))
+    whole = tasks.capture(model, model.tokenize(text(1000)))
     assert scaled_error(again.logits, whole.logits) < 1e-5
 
 
@@ -209,7 +210,7 @@ def test_a_stop_comes_between_two_blocks_of_rows(monkeypatch):
     q = torch.randn(1, 2, 80, 4)
     rule = Rule(scale=0.5, activations=("softmax",) * 2, norms=(None,) * 2, causal=True)
     left = iter([True] * 3 + [False] * 9)
-    with pytest.raises(Unwanted), torch.inference_mode(), while_wanted(lambda: next(left)):
+    with pytest.raises(Cancelled), torch.inference_mode(), cancelled_if(lambda: not next(left)):
         attention.attend(q, q, q, rule)
     assert len(list(left)) == 8
 
@@ -218,10 +219,10 @@ def test_other_threads_ask_for_themselves():
     found = []
 
     def other():
-        require_wanted()
+        raise_if_cancelled()
         found.append(True)
 
-    with while_wanted(lambda: False):
+    with cancelled_if(lambda: True):
         thread = Thread(target=other)
         thread.start()
         thread.join()

@@ -9,11 +9,12 @@ import torch
 
 from hgviz import examples, tasks
 from hgviz.analysis import evaluation, scores
-from hgviz.core import HeadId, Prompt, Score, finish
+from hgviz.core import HeadId, Prompt, Score
 from hgviz.models import open_model
 from hgviz.models.training import Vocabulary
 from hgviz.models.training.vocabulary import train_coder
 from tests.models.building import write_checkpoint, write_transformer
+from tests.progress import cancelled, steps_of
 
 TEXT = "the cat sat on the mat and the dög sat on the log. " * 4
 WORDS = ["the", "cat", "sat", "on", "mat", "and", "dog", "log"]
@@ -71,7 +72,7 @@ def test_a_classifier_is_scored_as_by_hand(tmp_path):
     folder, path = classifier(tmp_path / "model"), rows(tmp_path)
     off = frozenset({HeadId(0, 1)})
     for heads in (frozenset(), off):
-        found = finish(tasks.evaluate(open_model(folder), path, off=heads))
+        found = tasks.evaluate(open_model(folder), path, off=heads)
         hand = by_hand(folder, path, heads)
         right = sum(one for one, _ in hand)
         assert found.right == tuple(one for one, _ in hand)
@@ -82,7 +83,7 @@ def test_a_classifier_is_scored_as_by_hand(tmp_path):
 
 def test_the_score_is_live_and_its_interval_narrows(tmp_path):
     folder, path = classifier(tmp_path / "model"), rows(tmp_path, 700)
-    steps = list(tasks.evaluate(open_model(folder), path))
+    steps = steps_of(tasks.evaluate, open_model(folder), path)
     live = [step.value for step in steps if step.value is not None]
     assert [one.seen for one in live] == [32, 288, 544, 700]
     widths = [one.high - one.low for one in live]
@@ -100,11 +101,9 @@ def test_an_early_score_does_not_depend_on_the_order_of_the_file():
         return np.zeros(len(batch.rows)), np.zeros(len(batch.rows), np.int64)
 
     texts = examples.labelled(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
-    steps = evaluation.evaluate(answer, texts)
-    first = next(steps).value
+    first = cancelled(evaluation.evaluate, answer, texts)[0].value
     assert first.low < 0.5 < first.high
     assert min(asked) < 500 < max(asked)
-    steps.close()
 
 
 def test_a_score_is_told_in_json_and_in_words(run, facts, tmp_path):
@@ -134,7 +133,7 @@ def test_a_language_model_is_scored_in_bits_per_byte(run, tmp_path):
     folder = write_checkpoint(tmp_path / "model", vocab_size=256)
     path = tmp_path / "text.txt"
     path.write_text(TEXT * 12, "utf-8")
-    found = finish(tasks.evaluate(open_model(folder), path))
+    found = tasks.evaluate(open_model(folder), path)
     data = np.frombuffer(path.read_bytes(), np.uint8).astype(np.int64)
     model, nats = open_model(folder), 0.0
     for start in range(0, len(data) - 1, 1024):
@@ -162,7 +161,7 @@ def test_pieces_are_scored_by_the_bytes_they_stand_for(tmp_path):
     model = open_model(tmp_path / "model")
     with torch.no_grad():
         model.module.embed.token.weight.zero_()  # equal odds for every piece
-    found = finish(tasks.evaluate(model, path))
+    found = tasks.evaluate(model, path)
     size = len(" sat on dög mat the log and the cat".encode())
     assert found.score.value == pytest.approx(9 * math.log2(coder.size) / size, rel=1e-5)
 
@@ -259,7 +258,7 @@ def test_every_verb_says_how_many_windows_of_how_many_texts(run, facts, tmp_path
 def test_texts_of_a_table_are_scored_one_by_one(tmp_path):
     """As by hand, text for text, of whatever length: nothing is padding, nothing goes on."""
     model = open_model(speaker(tmp_path / "model", "next"))
-    found = finish(tasks.evaluate(model, table(tmp_path / "some.tsv", list("abcde"))))
+    found = tasks.evaluate(model, table(tmp_path / "some.tsv", list("abcde")))
     nats = bytes_ = 0.0
     for text in SENTENCES:
         data = np.frombuffer(text.encode(), np.uint8).astype(np.int64)
@@ -325,6 +324,6 @@ def test_a_checkpoint_that_gives_hidden_states_is_scored_by_how_far_they_move(tm
     folder = tmp_path / "model"
     write_transformer(folder, form="encoder", goal="states", dtype=torch.float32, vocab_size=256)
     model = open_model(folder)
-    assert finish(tasks.evaluate(model, rows(tmp_path))).score.value == pytest.approx(0, abs=1e-9)
-    found = finish(tasks.evaluate(model, rows(tmp_path), off=frozenset(model.spec.heads)))
+    assert tasks.evaluate(model, rows(tmp_path)).score.value == pytest.approx(0, abs=1e-9)
+    found = tasks.evaluate(model, rows(tmp_path), off=frozenset(model.spec.heads))
     assert found.score.metric == "cosine_distance" and found.score.value > 0

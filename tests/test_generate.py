@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.store import describe, open_capture
 from hgviz.tasks import generating
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
+from tests.progress import cancelled, steps_of, with_steps
 
 BYTES = {"vocab_size": 256, "hierarchy": "1@1 1@3 1@1"}
 DECODER = {"family": "gpt2", "form": "decoder", "vocab_size": 256, "max_positions": 64}
@@ -33,7 +34,7 @@ def made(name, folder, dtype="float64"):
 
 
 def generated(model, prompt, target=None, count=20, **options):
-    return finish(tasks.generate(model, prompt, count, target=target, **options))
+    return tasks.generate(model, prompt, count, target=target, **options)
 
 
 def same(one, two):
@@ -68,15 +69,15 @@ def test_it_is_an_ordinary_capture_of_the_text_that_came_out(tmp_path, name):
     out = tmp_path / "a.h5"
     capture = generated(model, prompt, target, 7, seed=3, temperature=0.8, off=off)
     texts = {"prompt": capture.prompt, "target": capture.target}
-    same(capture, finish(tasks.capture(model, off=off, **texts)))
+    same(capture, tasks.capture(model, off=off, **texts))
     kept = generated(model, prompt, target, 7, seed=3, temperature=0.8, off=off, out=out)
-    same(kept, finish(tasks.capture(model, out=tmp_path / "b.h5", off=off, **texts)))
+    same(kept, tasks.capture(model, out=tmp_path / "b.h5", off=off, **texts))
     begin = len(prompt if target is None else target)
     said = f"7 tokens after {begin}, seed 3, temperature 0.8"
     assert kept.made.generated == capture.made.generated == said
     assert kept.made.seed == 3 and kept.off == off
     assert describe(out)["provenance"]["generated"] == said
-    assert finish(tasks.capture(model, prompt, target=target)).made.generated == ""
+    assert tasks.capture(model, prompt, target=target).made.generated == ""
 
 
 def test_a_seed_draws_the_same_text_again_and_others_draw_others(tmp_path):
@@ -93,17 +94,10 @@ def test_while_it_writes_every_map_grows_by_rows(tmp_path, name, monkeypatch):
     monkeypatch.setattr(generating, "SHOWN_EVERY", 0.0)
     monkeypatch.setattr(generating, "SHARE", 0.0)
     model, prompt, target = made(name, tmp_path)
-    begin, seen = len(prompt if target is None else target), []
-    task = tasks.generate(model, prompt, 9, target=target)
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            final = end.value
-            break
-        assert 0 <= step.done <= step.total
-        if step.value is not None:
-            seen.append(step.value)
+    begin = len(prompt if target is None else target)
+    final, steps = with_steps(tasks.generate, model, prompt, 9, target=target)
+    assert all(0 <= step.done <= step.total for step in steps)
+    seen = [step.value for step in steps if step.value is not None]
     assert [len(one.main) for one in seen] == list(range(begin, begin + 10))
     for one in seen:
         assert one.complete and one.path == ""
@@ -123,7 +117,7 @@ def test_captures_of_a_text_under_way_are_no_more_than_can_be_seen(tmp_path, mon
     model, prompt, _ = made("decoder", tmp_path)
     clock = iter(np.arange(0, 100, 0.03))
     monkeypatch.setattr(generating.time, "monotonic", lambda: float(next(clock)))
-    steps = list(tasks.generate(model, prompt, 40))
+    steps = steps_of(tasks.generate, model, prompt, 40)
     shown = [step for step in steps if step.value is not None]
     assert 2 < len(shown) < 16 and len(steps) > 40
 
@@ -133,9 +127,9 @@ def test_what_was_shown_last_can_be_kept(tmp_path, name, monkeypatch):
     monkeypatch.setattr(generating, "SHOWN_EVERY", 0.0)
     monkeypatch.setattr(generating, "SHARE", 0.0)
     model, prompt, target = made(name, tmp_path, "float32")
-    steps = list(tasks.generate(model, prompt, 6, target=target))
+    steps = steps_of(tasks.generate, model, prompt, 6, target=target)
     shown = [step.value for step in steps if step.value is not None][-1]
-    finish(tasks.save(shown, tmp_path / "a.h5"))
+    tasks.save(shown, tmp_path / "a.h5")
     kept = open_capture(tmp_path / "a.h5")
     assert kept.complete and kept.main.digest == shown.main.digest
     for one, two in zip(kept.maps, shown.maps, strict=True):
@@ -148,14 +142,11 @@ def test_an_interrupted_one_goes_on_and_ends_alike(tmp_path):
     model, prompt, _ = made("hourglass", tmp_path, "float32")
     out = tmp_path / "a.h5"
     whole = generated(model, prompt, count=8, seed=5)
-    task = tasks.generate(model, prompt, 8, out, seed=5)
-    for step in task:
-        if step.note == "layer 1 is on disk":
-            break
-    task.close()
+    on_disk = "layer 1 is on disk"
+    cancelled(tasks.generate, model, prompt, 8, out, seed=5, when=lambda s: s.note == on_disk)
     assert (tmp_path / "a.h5.part").is_dir()
     kept = generated(model, prompt, count=8, seed=5, out=out)
-    same(kept, finish(tasks.capture(model, whole.prompt, tmp_path / "b.h5")))
+    same(kept, tasks.capture(model, whole.prompt, tmp_path / "b.h5"))
     assert not (tmp_path / "a.h5.part").exists()
 
 
@@ -237,7 +228,7 @@ def test_a_file_that_is_there_is_refused_before_anything_is_written(tmp_path):
     out = tmp_path / "a.h5"
     out.write_text("mine")
     with pytest.raises(HgvizError, match="exists already"):
-        next(tasks.generate(model, prompt, 5, out))
+        tasks.generate(model, prompt, 5, out)
     assert out.read_text() == "mine"
     assert generated(model, prompt, count=5, out=out, force=True).complete
 

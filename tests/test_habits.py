@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from hgviz import tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_study
 from hgviz.tasks.observing import _Kept
@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     (found / "empty.txt").touch()
     write_study(found / "study.h5", make_study())
     model = open_model(found / "model")
-    finish(tasks.capture_corpus(model, found / "texts.txt", found / "texts.h5"))
+    tasks.capture_corpus(model, found / "texts.txt", found / "texts.h5")
     return found
 
 
@@ -104,5 +104,5 @@ def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):
 def test_a_capture_in_memory_is_measured_too(folder):
     model = open_model(folder / "model")
     prompt, _ = tasks.prompt_from(model, TEXTS[0])
-    found = finish(tasks.habits(finish(tasks.capture(model, prompt))))
+    found = tasks.habits(tasks.capture(model, prompt))
     assert found.texts == 1 and HeadId(0, 0) in found.facts

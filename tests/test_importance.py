@@ -9,7 +9,6 @@ import pytest
 
 from hgviz import tasks
 from hgviz.analysis.importance import LEARNED, METHODS
-from hgviz.core import finish
 from hgviz.models import open_model
 from hgviz.models.measures.trials import Trials
 from hgviz.models.surgery import proof
@@ -242,6 +241,6 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
 
 
 def test_python_does_the_same(tmp_path, model, data):
-    trials = finish(tasks.trials_of(open_model(model), data))
-    study = finish(tasks.study(trials, {"gradient"}, tmp_path / "s.h5", data.name))
+    trials = tasks.trials_of(open_model(model), data)
+    study = tasks.study(trials, {"gradient"}, tmp_path / "s.h5", data.name)
     assert study.data == "rows.tsv" and is_study(tmp_path / "s.h5")

@@ -4,10 +4,11 @@ import gc
 import threading
 import weakref
 from collections import deque
+from functools import partial
 
 import pytest
 
-from hgviz.core import Step
+from hgviz.core import Step, progress
 from hgviz.jobs import Runner
 
 
@@ -34,7 +35,7 @@ class Desk:
 
 def counting(total, result="done"):
     for done in range(1, total + 1):
-        yield Step(done, total)
+        progress(done, total)
     return result
 
 
@@ -42,8 +43,8 @@ def waiting(started, go, closed=None):
     try:
         started.set()
         assert go.wait(60)
-        yield Step(1, 2)
-        yield Step(2, 2)
+        progress(1, 2)
+        progress(2, 2)
         return "finished"
     finally:
         if closed is not None:
@@ -51,13 +52,13 @@ def waiting(started, go, closed=None):
 
 
 def failing(error):
-    yield Step(1, 2)
+    progress(1, 2)
     raise error
 
 
 def test_a_job_tells_its_steps_and_its_result(lane):
     steps, results = [], []
-    job = lane.submit("a", "count", counting(3), steps.append, results.append)
+    job = lane.submit("a", "count", partial(counting, 3), steps.append, results.append)
     assert job.wait(60)
     assert [step.done for step in steps] == [1, 2, 3]
     assert results == ["done"]
@@ -72,9 +73,9 @@ def test_jobs_of_a_lane_run_one_after_the_other_in_one_thread(lane):
     def task(name):
         for _ in range(3):
             seen.append((name, threading.current_thread().name))
-            yield Step(0, 0)
+            progress(0, 0)
 
-    jobs = [lane.submit(name, name, task(name)) for name in "abc"]
+    jobs = [lane.submit(name, name, partial(task, name)) for name in "abc"]
     assert all(job.wait(60) for job in jobs)
     assert [name for name, _ in seen] == list("aaabbbccc")
     assert len({thread for _, thread in seen}) == 1
@@ -83,11 +84,11 @@ def test_jobs_of_a_lane_run_one_after_the_other_in_one_thread(lane):
 
 def test_the_newest_job_of_a_key_wins_and_others_stay(lane):
     started, go, results = threading.Event(), threading.Event(), []
-    running = lane.submit("map", "old", waiting(started, go), on_done=results.append)
+    running = lane.submit("map", "old", partial(waiting, started, go), on_done=results.append)
     assert started.wait(60)
-    other = lane.submit("text", "other", counting(1, "other"), on_done=results.append)
-    queued = lane.submit("map", "queued", counting(1, "queued"), on_done=results.append)
-    newest = lane.submit("map", "new", counting(1, "new"), on_done=results.append)
+    other = lane.submit("text", "other", partial(counting, 1, "other"), on_done=results.append)
+    queued = lane.submit("map", "queued", partial(counting, 1, "queued"), on_done=results.append)
+    newest = lane.submit("map", "new", partial(counting, 1, "new"), on_done=results.append)
     assert lane.jobs == (other, newest)
     go.set()
     assert newest.wait(60)
@@ -97,7 +98,7 @@ def test_the_newest_job_of_a_key_wins_and_others_stay(lane):
 
 def test_cancelling_stops_between_two_steps_and_runs_the_finally(lane):
     started, go, closed, told = *(threading.Event() for _ in range(3)), []
-    job = lane.submit("a", "a", waiting(started, go, closed), told.append, told.append)
+    job = lane.submit("a", "a", partial(waiting, started, go, closed), told.append, told.append)
     assert started.wait(60)
     lane.cancel("a")
     assert not closed.is_set()
@@ -109,8 +110,8 @@ def test_cancelling_stops_between_two_steps_and_runs_the_finally(lane):
 
 def test_a_job_cancelled_while_queued_never_starts(lane):
     started, go, begun = threading.Event(), threading.Event(), threading.Event()
-    lane.submit("a", "a", waiting(started, go))
-    job = lane.submit("b", "b", waiting(begun, go))
+    lane.submit("a", "a", partial(waiting, started, go))
+    job = lane.submit("b", "b", partial(waiting, begun, go))
     job.cancel()
     go.set()
     assert job.wait(60)
@@ -119,7 +120,9 @@ def test_a_job_cancelled_while_queued_never_starts(lane):
 
 def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
     desk, told = Desk(), []
-    job = lane.submit("a", "a", counting(2), told.append, told.append, told.append, desk.post)
+    job = lane.submit(
+        "a", "a", partial(counting, 2), told.append, told.append, told.append, desk.post
+    )
     assert job.wait(60)
     assert desk.calls
     job.cancel()
@@ -130,21 +133,23 @@ def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
 @pytest.mark.parametrize("give_up", ["cancel", "submit"])
 def test_a_job_that_is_done_is_silent_if_its_key_is_given_up_before_it_was_heard(lane, give_up):
     desk, told = Desk(), []
-    job = lane.submit("a", "a", counting(1, "old"), on_done=told.append, post=desk.post)
+    job = lane.submit("a", "a", partial(counting, 1, "old"), on_done=told.append, post=desk.post)
     assert job.wait(60)
-    lane.submit("b", "b", counting(1)).wait(60)  # the lane is through with it
+    lane.submit("b", "b", partial(counting, 1)).wait(60)  # the lane is through with it
     if give_up == "cancel":
         lane.cancel("a")
     else:
-        lane.submit("a", "a", counting(1, "new"), on_done=told.append, post=desk.post).wait(60)
+        lane.submit(
+            "a", "a", partial(counting, 1, "new"), on_done=told.append, post=desk.post
+        ).wait(60)
     desk.read()
     assert told == (["new"] if give_up == "submit" else [])
 
 
 def test_a_lane_keeps_nothing_of_jobs_that_were_heard(lane):
     desk = Desk()
-    job = weakref.ref(lane.submit("a", "a", counting(1), print, post=desk.post))
-    lane.submit("b", "b", counting(1)).wait(60)
+    job = weakref.ref(lane.submit("a", "a", partial(counting, 1), print, post=desk.post))
+    lane.submit("b", "b", partial(counting, 1)).wait(60)
     desk.read()
     gc.collect()
     assert job() is None
@@ -152,7 +157,9 @@ def test_a_lane_keeps_nothing_of_jobs_that_were_heard(lane):
 
 def test_an_error_of_a_cancelled_job_is_silent(lane):
     desk, told = Desk(), []
-    job = lane.submit("a", "a", failing(ValueError("no")), on_error=told.append, post=desk.post)
+    job = lane.submit(
+        "a", "a", partial(failing, ValueError("no")), on_error=told.append, post=desk.post
+    )
     assert job.wait(60)
     job.cancel()
     desk.read()
@@ -166,22 +173,24 @@ class Panic(BaseException):
 @pytest.mark.parametrize("error", [ValueError("no"), MemoryError(), Panic("gone")])
 def test_errors_are_delivered_and_the_lane_goes_on(lane, error):
     errors, results = [], []
-    lane.submit("a", "a", failing(error), on_done=results.append, on_error=errors.append)
-    assert lane.submit("b", "b", counting(1), on_done=results.append).wait(60)
+    lane.submit("a", "a", partial(failing, error), on_done=results.append, on_error=errors.append)
+    assert lane.submit("b", "b", partial(counting, 1), on_done=results.append).wait(60)
     assert errors == [error]
     assert results == ["done"]
 
 
 def test_an_error_nobody_listens_for_is_raised_where_post_leads(lane):
     desk = Desk()
-    lane.submit("a", "a", failing(ValueError("no")), post=desk.post).wait(60)
+    lane.submit("a", "a", partial(failing, ValueError("no")), post=desk.post).wait(60)
     with pytest.raises(ValueError, match="no"):
         desk.read()
 
 
 def test_at_most_one_step_is_on_its_way_and_it_is_the_newest(lane):
     desk, steps, results = Desk(), [], []
-    job = lane.submit("a", "a", counting(1000), steps.append, results.append, None, desk.post)
+    job = lane.submit(
+        "a", "a", partial(counting, 1000), steps.append, results.append, None, desk.post
+    )
     assert job.wait(60)
     assert len(desk.calls) == 2  # one step, one result
     desk.read()
@@ -196,11 +205,11 @@ def test_steps_come_again_once_the_last_one_was_read(lane):
 
     def task():
         for number in range(2):
-            yield Step(number, 2)
+            progress(number, 2)
             reached[number].set()
             assert gates[number].wait(60)
 
-    job = lane.submit("a", "a", task(), steps.append, post=desk.post)
+    job = lane.submit("a", "a", task, steps.append, post=desk.post)
     for number in range(2):
         assert reached[number].wait(60)
         desk.read()
@@ -213,8 +222,10 @@ def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     before = set(threading.enumerate())
     runner, told = Runner("short"), []
     started, go, closed = (threading.Event() for _ in range(3))
-    running = runner.submit("a", "a", waiting(started, go, closed), told.append, told.append)
-    queued = runner.submit("b", "b", counting(1), told.append, told.append)
+    running = runner.submit(
+        "a", "a", partial(waiting, started, go, closed), told.append, told.append
+    )
+    queued = runner.submit("b", "b", partial(counting, 1), told.append, told.append)
     assert started.wait(60)
     threading.Timer(0.05, go.set).start()
     runner.shutdown()
@@ -222,7 +233,7 @@ def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     assert told == []
     assert runner.jobs == ()
     assert not {t for t in threading.enumerate() if t.name.startswith("short")} - before
-    late = runner.submit("a", "a", counting(1), told.append, told.append, told.append)
+    late = runner.submit("a", "a", partial(counting, 1), told.append, told.append, told.append)
     assert late.cancelled and late.ended and told == [] and runner.jobs == ()
 
 
@@ -230,9 +241,9 @@ def test_lanes_do_not_wait_for_each_other(lane):
     other = Runner("other")
     started, go = threading.Event(), threading.Event()
     try:
-        slow = lane.submit("a", "a", waiting(started, go))
+        slow = lane.submit("a", "a", partial(waiting, started, go))
         assert started.wait(60)
-        assert other.submit("a", "a", counting(1)).wait(60)
+        assert other.submit("a", "a", partial(counting, 1)).wait(60)
         assert not slow.ended
     finally:
         go.set()

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from hgviz import cli, tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
@@ -39,7 +39,7 @@ def found(words):
     """What is measured of them."""
     a, b, data = words
     models = open_model(a), open_model(b, activation="ymish")
-    return models, finish(tasks.laboratory(*models, data, texts=4))
+    return models, tasks.laboratory(*models, data, texts=4)
 
 
 class Page(HTMLParser):
@@ -78,7 +78,7 @@ def written(words, tmp_path_factory):
 def test_one_command_makes_the_report_the_same_again_to_the_byte(written, found, tmp_path):
     command = "hgviz compare soft other --data rows.tsv --activation ymish --texts 4 -o report.html"
     again = tmp_path / "report.html"
-    finish(tasks.report(found[1], again, command))
+    tasks.report(found[1], again, command)
     assert written[0].read_bytes() == again.read_bytes()
     assert b"pytest" not in again.read_bytes()
 
@@ -108,7 +108,7 @@ def test_json_has_every_number(written):
 def test_every_score_is_that_of_evaluating_each_model(found, words):
     (a, b), one = found
     for model, side in ((a, one.answers.a), (b, one.answers.b)):
-        score = finish(tasks.evaluate(model, words[2])).score
+        score = tasks.evaluate(model, words[2]).score
         assert (score.value, score.low, score.high) == (
             side.score.value, side.score.low, side.score.high,
         )  # fmt: skip
@@ -119,7 +119,7 @@ def test_numbers_of_heads_are_those_of_captures(found, words):
     for model, bench in ((a, one.a), (b, one.b)):
         some = tasks.examples_from(model, words[2]).sample(4)
         for number, row in enumerate(some.rows):
-            capture = finish(tasks.capture(model, model.from_ids(row.ids)))
+            capture = tasks.capture(model, model.from_ids(row.ids))
             for at, head in enumerate(bench.heads):
                 weight = capture.maps[head.layer].read(head.head).astype(float)
                 size = np.abs(weight)
@@ -163,7 +163,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
 
 def said(a, b, data, **more):
     """What a report of two models would say."""
-    blocks = document(finish(tasks.laboratory(a, b, data, texts=2, **more))).blocks
+    blocks = document(tasks.laboratory(a, b, data, texts=2, **more)).blocks
     return "\n".join(str(getattr(one, field.name)) for one in blocks for field in fields(one))
 
 
@@ -199,7 +199,7 @@ def test_texts_longer_than_the_models_are_cut_as_rows_are(tmp_path):
     b = write_transformer(tmp_path / "b", activations="ymish", **keys)
     data = tmp_path / "data.tsv"
     data.write_text("sentence\tlabel\n" + "".join(f"{n} {'so long ' * 9}\tyes\n" for n in range(3)))
-    found = finish(tasks.laboratory(open_model(a), open_model(b), data, texts=2))
+    found = tasks.laboratory(open_model(a), open_model(b), data, texts=2)
     assert len(found.captures[0].prompt) == 16 and found.text.startswith(("0 so", "1 so", "2 so"))
     assert any("is cut to what both have positions for" in one for one in found.notes)
 
@@ -255,7 +255,7 @@ def captured(words, tmp_path_factory):
     for name, one, how in (("a", words[0], None), ("b", words[1], "ymish")):
         model = open_model(one, activation=how)
         paths.append(folder / f"{name}.h5")
-        finish(tasks.capture(model, model.tokenize("a good film is good"), paths[-1]))
+        tasks.capture(model, model.tokenize("a good film is good"), paths[-1])
     return paths
 
 

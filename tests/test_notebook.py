@@ -8,7 +8,7 @@ import pytest
 
 import hgviz
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, finish
+from hgviz.core import Capture, HgvizError
 from hgviz.models import open_model
 from hgviz.resources import resource
 from hgviz.store import write_capture, write_study
@@ -51,7 +51,7 @@ def test_every_kind_is_shown_as_svg_and_written_in_any_format(small, kind, tmp_p
 def test_a_model_reads_the_text_and_its_capture_is_there_for_more():
     found = hgviz.figure(SOFTMAX, "links", text=TEXT, head="1.2", query=3, most=2)
     model = open_model(SOFTMAX)
-    plain = finish(tasks.capture(model, model.tokenize(TEXT)))
+    plain = tasks.capture(model, model.tokenize(TEXT))
     row = plain.maps[1].read(2, rows=(3, 4))[0]
     told = found.facts["links"]
     best = np.argsort(-row)[:2]

@@ -10,7 +10,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.surprise import bits_per_byte
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.store import open_study
 from hgviz.tasks.alike import prompts_like
@@ -80,7 +80,7 @@ def surprise(path, name):
 @pytest.mark.parametrize("kind, name", KINDS)
 def test_a_score_is_that_of_transformers(folder, table, kind, name):
     path = folder(kind, name)
-    found = finish(tasks.evaluate(open_model(path), table))
+    found = tasks.evaluate(open_model(path), table)
     nats, count = surprise(path, name)
     facts = found.facts()
     size = sum(len(second) for _, second in PAIRS)
@@ -93,14 +93,14 @@ def test_a_score_is_that_of_transformers(folder, table, kind, name):
 def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
     model, (first, second) = open_model(folder(kind, name)), PAIRS[1]
     source, target = tasks.prompt_from(model, first, target=second)
-    captured = finish(tasks.capture(model, source, target=target))
+    captured = tasks.capture(model, source, target=target)
     (tmp_path / "one.tsv").write_text(f"text\ttarget\n{first}\t{second}\n")
     row = tasks.examples_from(model, tmp_path / "one.tsv").rows[0]
     assert captured.target.ids.tolist() == [0, *tokenizer().encode(second).ids]
     assert captured.target.ids.tolist() == [*row.ids, row.wanted[-1]]
     assert (captured.target.pieces[0], captured.target.label(0)) == ("[PAD]", "[PAD]")
     assert captured.target.text == second and captured.target.spans[0].tolist() == [-1, -1]
-    score = finish(tasks.evaluate(model, tmp_path / "one.tsv")).facts()["value"]
+    score = tasks.evaluate(model, tmp_path / "one.tsv").facts()["value"]
     assert bits_per_byte(captured) == pytest.approx(score, rel=1e-5)
     again = prompts_like(model, captured)  # by itself, and from a text that it did not read
     assert again[1] is captured.target
@@ -110,17 +110,17 @@ def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
 
 def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, table, tmp_path):
     path = folder(*KINDS[0])
-    whole = finish(tasks.evaluate(open_model(path), table)).facts()["value"]
+    whole = tasks.evaluate(open_model(path), table).facts()["value"]
     for method in ("loo", "signed"):
         study = tmp_path / f"{method}.h5"
         words = ("importance", path, "--data", table, "-o", study, "--method", method)
         assert run(*words)[0] == 0
         assert open_study(study).spec.two_texts
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
-    masked = finish(tasks.evaluate(open_model(path), table, off=off)).facts()["value"]
+    masked = tasks.evaluate(open_model(path), table, off=off).facts()["value"]
     assert masked != pytest.approx(whole, rel=1e-6)
-    finish(tasks.prune(path, off, tmp_path / "out", form="zeroed", data=table))
-    pruned = finish(tasks.evaluate(open_model(tmp_path / "out"), table)).facts()["value"]
+    tasks.prune(path, off, tmp_path / "out", form="zeroed", data=table)
+    pruned = tasks.evaluate(open_model(tmp_path / "out"), table).facts()["value"]
     assert pruned == pytest.approx(masked, rel=1e-6)
     words = ("curve", tmp_path / "loo.h5", path, "--data", table, "--method", "loo")
     assert run(*words)[0] == 0
@@ -130,10 +130,10 @@ def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, tab
 
 def test_states_are_scored_by_how_far_they_move(folder, table):
     model = open_model(folder("bart", "BartModel"))
-    whole = finish(tasks.evaluate(model, table)).facts()
+    whole = tasks.evaluate(model, table).facts()
     assert (whole["metric"], whole["value"]) == ("cosine_distance", pytest.approx(0, abs=1e-6))
     for off in (HeadId(0, 1), HeadId(3, 2)):  # of the encoder, and of the decoder
-        assert finish(tasks.evaluate(model, table, off=frozenset({off}))).facts()["value"] > 1e-5
+        assert tasks.evaluate(model, table, off=frozenset({off})).facts()["value"] > 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -154,7 +154,7 @@ def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_pa
         right += [int(one.argmax()) == wanted for one in (out.start_logits, out.end_logits)]
     data = tmp_path / "a.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    facts = finish(tasks.evaluate(open_model(path), data)).facts()
+    facts = tasks.evaluate(open_model(path), data).facts()
     assert (facts["metric"], facts["total"]) == ("end_accuracy", 2 * len(PAIRS))
     assert facts["value"] == pytest.approx(np.mean(right))
 
@@ -180,7 +180,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
             out = net(torch.tensor([ids]), output_attentions=True)
         logits.append(out.logits[0].numpy())
         prompt, target = tasks.prompt_from(model, text)
-        capture = finish(tasks.capture(model, prompt, target=target))
+        capture = tasks.capture(model, prompt, target=target)
         assert np.abs(capture.logits - logits[-1]).max() < 1e-5
         assert capture.target.ids.tolist()[1:] == ids[:-1] and capture.target.spans[0, 0] == -1
         pairs = zip(out.decoder_attentions, out.cross_attentions, strict=True)
@@ -203,17 +203,17 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     rows = [f"{text}\tLABEL_{row % 2}" for row, (text, _) in enumerate(PAIRS)]
     data = tmp_path / "a.tsv"
     data.write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    facts = finish(tasks.evaluate(model, data)).facts()
+    facts = tasks.evaluate(model, data).facts()
     right = [int(one.argmax()) == row % 2 for row, one in enumerate(logits)]
     assert (facts["metric"], facts["value"]) == ("accuracy", pytest.approx(np.mean(right)))
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
     masked = model.run(given[0], off=off).logits
     assert np.abs(masked - logits[0]).max() > 1e-4
     form = "smaller" if model.config.asks else "zeroed"
-    finish(tasks.prune(path, off, tmp_path / "out", form, data=data))
+    tasks.prune(path, off, tmp_path / "out", form, data=data)
     assert np.abs(open_model(tmp_path / "out").run(given[0]).logits - masked).max() < 1e-5
-    trials = finish(tasks.trials_of(model, data))
-    study = finish(tasks.importance(trials, {"gradient", "loss_change"}))
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, {"gradient", "loss_change"})
     assert study.gradient.any() and study.loss_change[:, 3].any()
 
 
@@ -234,10 +234,10 @@ def test_experts_are_computed_in_float64_where_float32_rounds_too_much(tmp_path)
     net = open_model(path).module.net
     net.lm_head.weight.data *= 100
     net.save_pretrained(path)
-    proof = finish(tasks.prune(path, "0.0,0.2,0.3,1.0", tmp_path / "out"))
+    proof = tasks.prune(path, "0.0,0.2,0.3,1.0", tmp_path / "out")
     assert proof.dtype == "float64" and proof.rough > 1e-5 > proof.difference
     model = open_model(path, dtype="float64")
-    found = finish(tasks.reach(model, model.from_ids(np.arange(5, 14))))
+    found = tasks.reach(model, model.from_ids(np.arange(5, 14)))
     assert np.isfinite(found.own).all()
 
 
@@ -245,20 +245,20 @@ def test_columns_may_have_other_names_and_tables_without_targets_are_one_line(
     folder, table, tmp_path
 ):
     model = open_model(folder(*KINDS[0]))
-    wanted = finish(tasks.evaluate(model, table)).facts()["value"]
+    wanted = tasks.evaluate(model, table).facts()["value"]
     rows = [{"question": first, "reply": second} for first, second in PAIRS]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    found = finish(tasks.evaluate(model, tmp_path / "a.jsonl", "question", "reply"))
+    found = tasks.evaluate(model, tmp_path / "a.jsonl", "question", "reply")
     assert found.facts()["value"] == wanted
     (tmp_path / "b.tsv").write_text("text\tlabel\nthe cat\tgood\n")
     with pytest.raises(HgvizError, match="has no targets"):
-        finish(tasks.evaluate(model, tmp_path / "b.tsv"))
+        tasks.evaluate(model, tmp_path / "b.tsv")
     (tmp_path / "c.tsv").write_text("text\ttarget\nthe cat\t\n")
     with pytest.raises(HgvizError, match="line 2, column target is missing or empty"):
-        finish(tasks.evaluate(model, tmp_path / "c.tsv"))
+        tasks.evaluate(model, tmp_path / "c.tsv")
     (tmp_path / "d.tsv").write_text("")
     with pytest.raises(HgvizError):
-        finish(tasks.evaluate(model, tmp_path / "d.tsv"))
+        tasks.evaluate(model, tmp_path / "d.tsv")
 
 
 def test_what_a_model_of_sound_writes_is_scored_beside_the_sound(tmp_path):
@@ -276,7 +276,7 @@ def test_what_a_model_of_sound_writes_is_scored_beside_the_sound(tmp_path):
         np.save(tmp_path / f"{at}.npy", sounds[at])
         rows.append(f"{at}.npy\t{second}")
     (tmp_path / "a.tsv").write_text("\n".join(rows) + "\n")
-    found = finish(tasks.evaluate(open_model(path), tmp_path / "a.tsv"))
+    found = tasks.evaluate(open_model(path), tmp_path / "a.tsv")
     net = transformers.WhisperForConditionalGeneration.from_pretrained(path).eval()
     nats, count = 0.0, 0
     for sound, (_, second) in zip(sounds, PAIRS, strict=True):

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.analysis.importance import importance
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.formats import rewriting
 from hgviz.models.formats.files import read_tensors
@@ -27,6 +27,7 @@ from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoint import ARGUMENTS, GIVEN
 from tests.models.test_huggingface_files import split
 from tests.models.test_removal import KINDS, chosen, logits
+from tests.progress import cancelled
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def quick(monkeypatch):
 
 
 def prune(path, off, out, **rest):
-    return finish(tasks.prune(path, off, out, **rest))
+    return tasks.prune(path, off, out, **rest)
 
 
 # --- every form of every family -------------------------------------------------------------------
@@ -97,16 +98,16 @@ def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
     heads = tasks.info(tmp_path / "out")["layers"]
     assert [one["heads"] for one in heads] == [1, 2, 0, 2, 1, 2, 2, 2, 2]
     model = open_model(tmp_path / "out")
-    finish(tasks.capture(model, model.tokenize("Some words."), tmp_path / "c.h5"))
+    tasks.capture(model, model.tokenize("Some words."), tmp_path / "c.h5")
     opened = open_capture(tmp_path / "c.h5")
     assert opened.maps[2].shape[0] == 0
     whole = open_model(path)
     off = found.off
-    seen = finish(tasks.capture(whole, whole.tokenize("Some words."), off=off))
+    seen = tasks.capture(whole, whole.tokenize("Some words."), off=off)
     for one, other in zip(opened.maps, seen.maps, strict=True):
         for head in one.heads:
             assert scaled_error(one.read(head), other.read(head)) < 1e-5
-    finish(tasks.generate(model, model.tokenize("So"), 4))
+    tasks.generate(model, model.tokenize("So"), 4)
 
 
 def transformers_logits(folder, kind):
@@ -276,10 +277,8 @@ def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monke
 
 
 def test_a_prune_that_is_stopped_leaves_nothing_behind(tmp_path):
-    task = tasks.prune(write_bert(tmp_path / "whole"), "0.1", tmp_path / "out")
-    while not next(task).note.startswith("comparing"):
-        pass
-    task.close()
+    path, out = write_bert(tmp_path / "whole"), tmp_path / "out"
+    cancelled(tasks.prune, path, "0.1", out, when=lambda step: step.note.startswith("comparing"))
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
 
 
@@ -351,7 +350,7 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
 
 def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
     model, study = studied(tmp_path)
-    off = finish(tasks.heads_of_study(study, model, "50%"))
+    off = tasks.heads_of_study(study, model, "50%")
     found = open_study(study)
     assert off == frozenset(importance(found, "michel").least[:3])
     out = tmp_path / "out"
@@ -369,8 +368,8 @@ def studied(folder):
     rows = [("the cat sat", "for"), ("un cat", "against"), ("the the", "for"), ("sat", "against")]
     (folder / "rows.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows))
     model = open_model(path)
-    trials = finish(tasks.trials_of(model, folder / "rows.tsv"))
-    found = finish(tasks.importance(trials, {"gradient"}, "rows.tsv"))
+    trials = tasks.trials_of(model, folder / "rows.tsv")
+    found = tasks.importance(trials, {"gradient"}, "rows.tsv")
     return path, write_study(folder / "study.h5", found) or folder / "study.h5"
 
 

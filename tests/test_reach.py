@@ -9,7 +9,6 @@ import pytest
 from PIL import Image
 
 from hgviz.analysis.reach import Reach
-from hgviz.core import finish
 from hgviz.figures import composed
 from hgviz.figures.paper import style
 from hgviz.figures.spec import Spec
@@ -94,7 +93,7 @@ def test_every_kind_of_model_is_told_beside_what_it_costs(facts, output):
 
 def test_what_is_written_is_what_was_measured(output, tmp_path):
     model = open_model("window", dtype="float64")
-    found = finish(reach(model, model.tokenize(TEXT)))
+    found = reach(model, model.tokenize(TEXT))
     for ending in ("npy", "json", "csv"):
         output("reach", "window", "--text", TEXT, "-o", tmp_path / f"r.{ending}")
     np.testing.assert_array_equal(np.load(tmp_path / "r.npy"), found.own)
@@ -121,7 +120,7 @@ def test_a_text_of_states_and_of_two_sides_can_be_drawn_at_random(folders, tmp_p
         model = open_model(path, dtype="float64")
         prompt, target = drawn_tokens(model, 5)
         assert len(prompt) == 5 and (target is not None) == model.spec.two_texts
-        assert finish(reach(model, prompt, target)).own.shape == (5, 5)
+        assert reach(model, prompt, target).own.shape == (5, 5)
 
 
 @pytest.mark.parametrize("width", ["1.6in", "acl", "neurips", "icml2"])
@@ -132,7 +131,7 @@ def test_no_figure_has_a_flaw(folders, names, width):
     found = []
     for name in names:
         model = open_model(folders / name, dtype="float64")
-        found.append(finish(reach(model, *drawn_tokens(model, 12))))
+        found.append(reach(model, *drawn_tokens(model, 12)))
     rows = tuple((0.001 * 2**at, 0.003, 0.02) for at in range(len(names)))
     timed = Times((64, 256, 1024), rows)
     for seconds in (None, timed):

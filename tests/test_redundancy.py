@@ -10,7 +10,7 @@ from scipy.spatial.distance import jensenshannon
 import hgviz
 from hgviz import tasks
 from hgviz.analysis.redundancy import ROWS, OfMaps, Spectrum, of_weights
-from hgviz.core import HeadId, HgvizError, Layer, finish
+from hgviz.core import HeadId, HgvizError, Layer
 from hgviz.figures import Spec, points
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
@@ -81,7 +81,7 @@ def test_what_cannot_be_compared_is_wrong_use_and_positions_left_out_are_said(
 def repeating(path, heads=3, **keys):
     """How much the heads of a new model repeat each other."""
     write_transformer(path, form="encoder", goal="states", n_heads=heads, **keys)
-    return finish(tasks.redundancy(path))
+    return tasks.redundancy(path)
 
 
 @pytest.mark.parametrize(("heads", "layers", "width"), [(1, 1, "icml"), (12, 3, "acl"),
@@ -128,7 +128,7 @@ def test_a_notebook_shows_it(tmp_path):
 def test_captures_of_two_models_are_refused(tmp_path):
     models = [open_model(own_bert(tmp_path / str(seed), seed=seed)) for seed in (0, 1)]
     with pytest.raises(HgvizError, match="are of several models"):
-        finish(tasks.redundancy_of_captures([hgviz.capture(one, "the cat") for one in models]))
+        tasks.redundancy_of_captures([hgviz.capture(one, "the cat") for one in models])
 
 
 # --- as numbers -----------------------------------------------------------------------------------

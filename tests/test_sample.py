@@ -17,7 +17,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis import heads
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import bits_per_byte
 from hgviz.resources import resource
@@ -35,7 +35,7 @@ NAMED = {  # head: its role and the least share of its weight there, as in the c
 
 @pytest.fixture(scope="module")
 def model():
-    return finish(tasks.load(resource("sample/hourglass"), "cpu"))
+    return tasks.load(resource("sample/hourglass"), "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_it_reads_4096_bytes_as_well_as_short_texts(model):
 
 def test_the_first_capture_is_of_these_weights(model, first):
     assert first.spec.digest == model.spec.digest
-    again = finish(tasks.capture(model, first.prompt))
+    again = tasks.capture(model, first.prompt)
     np.testing.assert_allclose(again.logits, first.logits, atol=1e-4)
     for layer in (0, 2, 7, 10, 12):
         here, there = again.maps[layer].read(3), first.maps[layer].read(3)
@@ -89,7 +89,7 @@ def test_the_first_capture_opens_without_torch():
 @pytest.mark.parametrize("head", NAMED, ids=str)
 def test_a_head_of_the_card_does_what_the_card_says(first, head):
     role, least = NAMED[head]
-    fact = finish(heads.measure(first))[head]
+    fact = heads.measure(first)[head]
     assert (fact.role, fact.score >= least) == (role, True)
 
 
@@ -108,7 +108,7 @@ def reviews():
 
 @pytest.fixture(scope="module")
 def classifiers():
-    return {name: finish(tasks.load(resource(f"sample/{name}"), "cpu")) for name in CLASSIFIERS}
+    return {name: tasks.load(resource(f"sample/{name}"), "cpu") for name in CLASSIFIERS}
 
 
 def card(name):
@@ -223,7 +223,7 @@ def test_its_words_alone_say_little(reviews):
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_a_classifier_answers_as_often_right_as_its_card_says(classifiers, name):
-    score = finish(tasks.evaluate(classifiers[name], REVIEWS)).score
+    score = tasks.evaluate(classifiers[name], REVIEWS).score
     said = re.search(r"\*\*([\d.]+) %\*\* \(([\d.]+) to ([\d.]+)", card(name))
     found = (score.value, score.low, score.high)
     assert score.total == 2000
@@ -237,7 +237,7 @@ def test_a_classifier_loses_with_a_layer_what_its_card_says(classifiers, name):
     said = re.findall(r"\| layer (\d) \| ([\d.]+) \|", card(name))
     number, worst = min(said, key=lambda row: float(row[1]))
     off = frozenset(HeadId(int(number), head) for head in range(6))
-    score = finish(tasks.evaluate(model, REVIEWS, off=off)).score
+    score = tasks.evaluate(model, REVIEWS, off=off).score
     assert len(said) == 4
     np.testing.assert_allclose(float(worst) / 100, score.value, atol=3e-3)
 
@@ -249,7 +249,7 @@ def test_a_classifier_needs_its_heads(classifiers, name, tmp_path):
     model = classifiers[name]
 
     def without(off):
-        return finish(tasks.evaluate(model, tmp_path / "some.tsv", off=frozenset(off))).score.value
+        return tasks.evaluate(model, tmp_path / "some.tsv", off=frozenset(off)).score.value
 
     every = [HeadId(one.index, h) for one in model.spec.layers for h in one.heads]
     assert without(every) < 0.7 < without([]) - 0.1
@@ -260,7 +260,7 @@ def test_a_classifier_needs_its_heads(classifiers, name, tmp_path):
 def test_a_classifier_can_be_captured(classifiers, name):
     model = classifiers[name]
     text = "The soup was not bad, but I never liked the evening."
-    capture = finish(tasks.capture(model, model.tokenize(text)))
+    capture = tasks.capture(model, model.tokenize(text))
     assert capture.spec.labels == ("negative", "positive")
     assert capture.logits.shape == (2,)
     pieces = [one.lower() for one in capture.prompt.pieces]
@@ -275,7 +275,7 @@ def test_the_softmax_classifier_looks_from_its_first_token_to_what_turns_a_sense
                "back"}  # fmt: skip
     model, shares = classifiers["softmax"], []
     for text in read_rows(REVIEWS).texts[:40]:
-        capture = finish(tasks.capture(model, model.tokenize(text)))
+        capture = tasks.capture(model, model.tokenize(text))
         keys = [i for i, one in enumerate(capture.prompt.pieces) if one.lower() in turning]
         if keys:
             shares.append(capture.maps[0].read(5)[0, keys].sum())

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hgviz import terminal
-from hgviz.core import Step
+from hgviz.core import progress
 from hgviz.errors import Stopped
 from hgviz.resources import resource
 from hgviz.terminal import stopped_by_signals
@@ -170,8 +170,8 @@ def test_a_stop_that_python_loses_stops_all_the_same():
             weakref.finalize(one, lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(0.1)))
             del one
             ended.append(number)
-            yield Step(number, 3)
+            progress(number, 3)
 
     with stopped_by_signals() as came, pytest.raises(Stopped, match="Half of it is kept"):
-        terminal.run(task(), "Working", "Half of it is kept")
+        terminal.run(task, "Working", "Half of it is kept")
     assert ended == [0] and not came

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from hypothesis import strategies as st
 from hgviz import tasks
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS, importance
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError, listening
 from hgviz.models import open_model
 from hgviz.models.surgery import export, proof
 from hgviz.store import open_study
 from hgviz.study import UNASKED, UNKNOWN, Curve, Study
 from hgviz.tasks import studying
 from tests.models.building import write_checkpoint
+from tests.progress import after, cancelled, steps_of
 from tests.store.test_study import same
 from tests.studying import make_study
 from tests.test_evaluate import TEXT, classifier, rows
@@ -83,7 +85,7 @@ def trials(tmp_path):
 
 
 def trials_on(folder, data, **keys):
-    return finish(tasks.trials_of(open_model(folder), data, **keys))
+    return tasks.trials_of(open_model(folder), data, **keys)
 
 
 def language_model(tmp_path):
@@ -93,7 +95,7 @@ def language_model(tmp_path):
 
 
 def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
-    study = finish(tasks.importance(trials, NEEDS, "rows.tsv", seed=4, permutations=3))
+    study = tasks.importance(trials, NEEDS, "rows.tsv", seed=4, permutations=3)
     assert study.answered.all() and (study.change != UNKNOWN).all()
     for name in NEEDS - {"change"}:
         assert np.isfinite(getattr(study, name)).all()
@@ -104,16 +106,16 @@ def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
 
 
 def test_leaving_one_out_is_what_trying_it_gives(trials):
-    study = finish(tasks.importance(trials, {"loss_change", "change"}))
+    study = tasks.importance(trials, {"loss_change", "change"})
     for at, head in enumerate(study.heads):
-        found, _, answers = finish(tasks.try_heads(trials, frozenset({head})))
+        found, _, answers = tasks.try_heads(trials, frozenset({head}))
         np.testing.assert_allclose(study.loss + study.loss_change[:, at], answers.loss, atol=1e-5)
         assert (study.change[:, at] == -1).sum() == found.lost
         assert (study.change[:, at] == 1).sum() == found.won
 
 
 def test_scores_of_a_language_model_are_measured(tmp_path):
-    study = finish(tasks.importance(language_model(tmp_path), NEEDS - {"shapley"}))
+    study = tasks.importance(language_model(tmp_path), NEEDS - {"shapley"})
     assert study.asked == "next" and study.sizes.sum() > 0
     assert len(study.loss) == study.places[-1] > len(study)
     assert np.isfinite(study.loss_change).all()
@@ -133,38 +135,36 @@ def count_calls(monkeypatch, trials):
 
 
 def test_a_study_that_is_complete_is_not_measured_again(trials, monkeypatch):
-    study = finish(tasks.importance(trials, NEEDS, permutations=2))
+    study = tasks.importance(trials, NEEDS, permutations=2)
     called = count_calls(monkeypatch, trials)
-    same(finish(tasks.importance(trials, NEEDS, permutations=2, known=study)), study)
+    same(tasks.importance(trials, NEEDS, permutations=2, known=study), study)
     assert not called
-    more = finish(tasks.importance(trials, {"shapley"}, permutations=3, known=study))
+    more = tasks.importance(trials, {"shapley"}, permutations=3, known=study)
     assert set(called) == {"without", "whole"} and len(more.shapley) == 3
     np.testing.assert_array_equal(more.shapley[:2], study.shapley)
-    whole = finish(tasks.importance(trials, NEEDS, permutations=3))
+    whole = tasks.importance(trials, NEEDS, permutations=3)
     np.testing.assert_array_equal(more.shapley, whole.shapley)
 
 
 @pytest.mark.parametrize("needs", [{"gradient"}, {"change", "loss_change"}, {"alone"}, {"shapley"}])
 def test_a_study_that_was_stopped_goes_on_where_it_was(trials, monkeypatch, needs):
     monkeypatch.setattr(studying, "OFTEN", 0)
-    whole = finish(tasks.importance(trials, needs, permutations=2))
-    steps = len(list(tasks.importance(trials, needs, permutations=2)))
+    whole = tasks.importance(trials, needs, permutations=2)
+    steps = len(steps_of(tasks.importance, trials, needs, permutations=2))
     for stop in range(1, steps, 2):
-        task = tasks.importance(trials, needs, permutations=2)
-        for _ in range(stop):
-            so_far = next(task).value
-        task.close()
-        gone_on = finish(tasks.importance(trials, needs, permutations=2, known=so_far))
+        heard = cancelled(tasks.importance, trials, needs, permutations=2, when=after(stop))
+        so_far = heard[-1].value
+        gone_on = tasks.importance(trials, needs, permutations=2, known=so_far)
         for name in ("loss", "given", *needs):
             np.testing.assert_array_equal(getattr(gone_on, name), getattr(whole, name))
 
 
 def test_methods_accumulate_in_a_file(trials, tmp_path):
     out = tmp_path / "a.h5"
-    finish(tasks.study(trials, {"gradient"}, out, "rows.tsv"))
+    tasks.study(trials, {"gradient"}, out, "rows.tsv")
     first = open_study(out)
     assert first.loss_change is None and first.data == "rows.tsv"
-    finish(tasks.study(trials, {"loss_change"}, out))
+    tasks.study(trials, {"loss_change"}, out)
     second = open_study(out)
     assert second.loss_change is not None and second.data == "rows.tsv"
     np.testing.assert_array_equal(second.gradient, first.gradient)
@@ -173,25 +173,29 @@ def test_methods_accumulate_in_a_file(trials, tmp_path):
 def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch):
     monkeypatch.setattr(studying, "OFTEN", 0)
     out = tmp_path / "a.h5"
-    task = tasks.study(trials, {"gradient"}, out)
-    for _ in range(2):
-        next(task)
-    assert not out.exists()
-    task.close()
+    second = after(2)
+    cancelled(
+        tasks.study, trials, {"gradient"}, out,
+        when=lambda step: not out.exists() and second(step),
+    )  # fmt: skip
     kept = open_study(out)
     assert 0 < kept.answered.sum() < len(kept.loss)
     assert np.isnan(kept.loss[kept.given == UNASKED]).all()
-    finish(tasks.study(trials, {"gradient"}, out))
+    tasks.study(trials, {"gradient"}, out)
     assert open_study(out).answered.all()
 
 
 def test_a_study_is_written_while_it_grows(trials, tmp_path, monkeypatch):
     for name in ("OFTEN", "SAVED", "SHARE"):
         monkeypatch.setattr(studying, name, 0)
-    task = tasks.study(trials, {"gradient"}, tmp_path / "a.h5")
-    next(task), next(task)
-    assert open_study(tmp_path / "a.h5").answered.any()
-    task.close()
+    out, grown = tmp_path / "a.h5", []
+
+    def look(step):
+        grown.append(out.exists() and open_study(out).answered.any())
+
+    with listening(look):
+        tasks.study(trials, {"gradient"}, out)
+    assert any(grown)
 
 
 def test_an_error_keeps_what_was_measured(trials, tmp_path, monkeypatch):
@@ -202,27 +206,27 @@ def test_an_error_keeps_what_was_measured(trials, tmp_path, monkeypatch):
 
     monkeypatch.setattr(type(trials), "slopes", fail)
     with pytest.raises(MemoryError):
-        finish(tasks.study(trials, {"gradient"}, tmp_path / "a.h5"))
+        tasks.study(trials, {"gradient"}, tmp_path / "a.h5")
     assert open_study(tmp_path / "a.h5").answered.all()
 
 
 def test_a_study_of_something_else_is_not_touched(trials, tmp_path):
     out = tmp_path / "a.h5"
-    finish(tasks.study(trials, {"gradient"}, out))
+    tasks.study(trials, {"gradient"}, out)
     before = out.read_bytes()
     model, data = trials.model, tmp_path / "rows.tsv"
     other = classifier(tmp_path / "other", seed=1)
     for words, changed, seed in (
         ("another model", trials_on(other, data), 0),
-        ("other examples", finish(tasks.trials_of(model, data, limit=9)), 0),
-        ("other heads switched off", finish(tasks.trials_of(model, data, off={HeadId(0, 0)})), 0),
+        ("other examples", tasks.trials_of(model, data, limit=9), 0),
+        ("other heads switched off", tasks.trials_of(model, data, off={HeadId(0, 0)}), 0),
         ("another seed", trials, 5),
     ):
         with pytest.raises(HgvizError, match=words) as caught:
-            finish(tasks.study(changed, {"gradient"}, out, seed=seed))
+            tasks.study(changed, {"gradient"}, out, seed=seed)
         assert "was not touched" in str(caught.value) and "--force" in str(caught.value)
         assert out.read_bytes() == before
-    finish(tasks.study(trials, {"loss_change"}, out, seed=5, force=True))
+    tasks.study(trials, {"loss_change"}, out, seed=5, force=True)
     assert open_study(out).gradient is None
 
 
@@ -230,7 +234,7 @@ def test_heads_that_are_off_from_the_start_have_no_numbers(tmp_path):
     folder, data = classifier(tmp_path / "model", n_heads=3), rows(tmp_path, 40)
     off = frozenset({HeadId(0, 1)})
     trials = trials_on(folder, data, off=off)
-    study = finish(tasks.study(trials, NEEDS, tmp_path / "a.h5", permutations=2))
+    study = tasks.study(trials, NEEDS, tmp_path / "a.h5", permutations=2)
     same(study, dataclasses.replace(open_study(tmp_path / "a.h5"), path=""))
     for name in NEEDS - {"change"}:
         assert np.isnan(getattr(study, name)[:, 1]).all()
@@ -256,7 +260,7 @@ def test_a_model_without_probabilities_is_told(trials, monkeypatch):
     old = type(trials).whole
     monkeypatch.setattr(type(trials), "whole", lambda *a: (old(*a)[0] * np.nan, old(*a)[1]))
     with pytest.raises(HgvizError, match="no probabilities"):
-        finish(tasks.importance(trials, {"gradient"}))
+        tasks.importance(trials, {"gradient"})
 
 
 # --- curves ---------------------------------------------------------------------------------------
@@ -267,12 +271,12 @@ def wide(tmp_path):
     """A classifier of eight heads in two layers, and its study."""
     folder = classifier(tmp_path / "wide", n_heads=4, n_layers=2, d_model=16)
     trials = trials_on(folder, rows(tmp_path, 60))
-    return trials, finish(tasks.importance(trials, {"gradient", "loss_change"}))
+    return trials, tasks.importance(trials, {"gradient", "loss_change"})
 
 
 def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
     trials, study = wide
-    found = finish(tasks.curve(trials, study, "loo", random=3))
+    found = tasks.curve(trials, study, "loo", random=3)
     one, *randoms = found.curves
     assert one.method == "loo" and [r.seed for r in randoms] == [1, 2, 3]
     assert len(one.rows) == 30 and list(one.removed) == list(range(9))
@@ -282,7 +286,7 @@ def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
     part = trials.examples.part(one.rows)
     for at in (0, 3, 8):
         without = type(trials)(trials.model, part)
-        score, _, answers = finish(tasks.try_heads(without, one.off(at)))
+        score, _, answers = tasks.try_heads(without, one.off(at))
         assert one.values[at] == pytest.approx(score.score.value)
         assert one.loss[at] == pytest.approx(answers.loss.mean(), abs=1e-5)
     assert len({r.values[-1] for r in (one, *randoms)}) == 1
@@ -290,12 +294,12 @@ def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
 
 def test_curves_that_are_there_are_not_measured_again(wide, monkeypatch):
     trials, study = wide
-    found = finish(tasks.curve(trials, study, "loo", random=2))
+    found = tasks.curve(trials, study, "loo", random=2)
     called = count_calls(monkeypatch, trials)
-    again = finish(tasks.curve(trials, found, "loo", random=2))
+    again = tasks.curve(trials, found, "loo", random=2)
     same(again, found)
     assert not called
-    more = finish(tasks.curve(trials, found, "signed", random=3))
+    more = tasks.curve(trials, found, "signed", random=3)
     assert [(c.method, c.seed) for c in more.curves] == [
         ("loo", 0), ("random", 1), ("random", 2), ("signed", 0), ("random", 3),
     ]  # fmt: skip
@@ -303,13 +307,15 @@ def test_curves_that_are_there_are_not_measured_again(wide, monkeypatch):
 
 def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
     trials, study = wide
-    task = tasks.curve(trials, study, "loo", random=1)
-    grown = (step.value for step in task if step.value is not None)
-    lengths = [len(next(grown).curves[0].removed) for _ in range(4)]
-    assert lengths == [1, 2, 3, 4]
-    so_far = next(grown)
-    task.close()
-    found = finish(tasks.curve(trials, so_far, "loo", random=1))
+    five = after(5)
+    heard = cancelled(
+        tasks.curve, trials, study, "loo", random=1,
+        when=lambda step: step.value is not None and five(step),
+    )  # fmt: skip
+    grown = [step.value for step in heard if step.value is not None]
+    assert [len(one.curves[0].removed) for one in grown[:4]] == [1, 2, 3, 4]
+    so_far = grown[4]
+    found = tasks.curve(trials, so_far, "loo", random=1)
     assert [len(one.removed) for one in found.curves] == [9, 9]
 
 
@@ -321,11 +327,10 @@ def quick(monkeypatch):
 
 def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick, monkeypatch):
     trials, study = wide
-    plain = finish(tasks.curve(trials, study, "loo", random=2))
+    plain = tasks.curve(trials, study, "loo", random=2)
     assert [one.times for one in plain.curves] == [None] * 3
-    task = tasks.curve(trials, plain, "loo", random=2, timed=True)
-    assert "0 of 8 heads off" in [next(task).note for _ in range(2)][1]
-    task.close()  # all points or none
+    stopped = cancelled(tasks.curve, trials, plain, "loo", random=2, timed=True, when=after(2))
+    assert "0 of 8 heads off" in stopped[1].note  # all points or none
     ran, built = [], export.in_memory
 
     def watched(model, off):
@@ -338,7 +343,7 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
         return noted
 
     monkeypatch.setattr(export, "in_memory", watched)
-    found = finish(tasks.curve(trials, plain, "loo", random=2, timed=True))
+    found = tasks.curve(trials, plain, "loo", random=2, timed=True)
     one, *randoms = found.curves
     assert one.times.shape == (9, 2) and (one.times > 0).all()
     assert [other.times for other in randoms] == [None, None]
@@ -348,7 +353,7 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
     for count in range(1, 9):
         turns += [frozenset(), one.off(count)] * 2
     assert at == turns
-    again = finish(tasks.curve(trials, found, "loo", random=2, timed=True))
+    again = tasks.curve(trials, found, "loo", random=2, timed=True)
     same(again, found)
     assert len(ran) == len(turns)
 
@@ -372,10 +377,10 @@ def test_a_model_in_memory_lacks_the_heads_and_answers_as_if_they_were_off(wide,
 
 def test_what_cannot_be_timed_is_told_and_the_curve_stays(wide, tmp_path, monkeypatch):
     trials, study = wide
-    found = finish(tasks.curve(trials, study, "loo", random=0))
+    found = tasks.curve(trials, study, "loo", random=0)
     other = trials_on(classifier(tmp_path / "other", n_heads=2), rows(tmp_path, 60))
     with pytest.raises(HgvizError, match="another model"):
-        finish(tasks.curve_times(other, found, found.curves[0]))
+        tasks.curve_times(other, found, found.curves[0])
 
     def refuse(*_):
         raise HgvizError("this model cannot be made smaller", "its heads share everything")
@@ -383,13 +388,13 @@ def test_what_cannot_be_timed_is_told_and_the_curve_stays(wide, tmp_path, monkey
     monkeypatch.setattr(export, "smaller", refuse)
     path = tmp_path / "s.h5"
     with pytest.raises(HgvizError, match="share everything"):
-        finish(tasks.keeping(path, tasks.curve(trials, study, "loo", random=0, timed=True)))
+        tasks.keeping(path, partial(tasks.curve, trials, study, "loo", random=0, timed=True))
     assert [one.times for one in open_study(path).curves] == [None]
 
 
 def test_heads_that_have_to_stay_stay(wide):
     trials, study = wide
-    found = finish(tasks.curve(trials, study, "loo", random=2, least=1))
+    found = tasks.curve(trials, study, "loo", random=2, least=1)
     for one in found.curves:
         assert [sum(head.layer == layer for head in one.order) for layer in (0, 1)] == [3, 3]
 
@@ -397,7 +402,7 @@ def test_heads_that_have_to_stay_stay(wide):
 def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(wide):
     trials, study = wide
     for least in (1, 0, 1):
-        study = finish(tasks.curve(trials, study, "loo", random=20, least=least))
+        study = tasks.curve(trials, study, "loo", random=20, least=least)
     short, long = sorted(
         (one for one in study.curves if one.method == "loo"), key=lambda one: len(one.order)
     )
@@ -412,24 +417,24 @@ def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(w
 
 def test_an_order_in_which_no_head_can_go_is_refused(wide):
     with pytest.raises(HgvizError, match="no head can go"):
-        finish(tasks.curve(*wide, "loo", random=20, least=100))
+        tasks.curve(*wide, "loo", random=20, least=100)
 
 
 def test_what_was_not_measured_makes_no_order(wide, tmp_path):
     trials, study = wide
     for method in ("shapley", "gates", "nonsense"):
         with pytest.raises(HgvizError):
-            finish(tasks.curve(trials, study, method))
-    one = finish(tasks.trials_of(trials.model, tmp_path / "rows.tsv", limit=1))
+            tasks.curve(trials, study, method)
+    one = tasks.trials_of(trials.model, tmp_path / "rows.tsv", limit=1)
     with pytest.raises(HgvizError, match="too few"):
-        finish(tasks.curve(one, finish(tasks.importance(one, {"gradient"}))))
+        tasks.curve(one, tasks.importance(one, {"gradient"}))
 
 
 def test_curves_of_a_language_model_are_measured(tmp_path):
     trials = language_model(tmp_path)
     assert len(trials.examples) > 1
-    study = finish(tasks.importance(trials, {"gradient"}))
-    found = finish(tasks.curve(trials, study, random=2))
+    study = tasks.importance(trials, {"gradient"})
+    found = tasks.curve(trials, study, random=2)
     assert isinstance(found, Study) and len(found.curves) == 3
     assert found.curves[0].unit == "next_token_accuracy"
 

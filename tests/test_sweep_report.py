@@ -13,7 +13,7 @@ from scipy import stats
 from hgviz import tasks
 from hgviz.analysis import scores
 from hgviz.analysis.replicates import signs_of_counts
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks import findings
@@ -98,7 +98,7 @@ def test_one_seed_has_no_interval_and_tells_nothing_apart(tmp_path):
     assert all(math.isnan(one.score.low) for one in found.reached)
     assert not any(one.told for one in found.apart)
     make_sweep(seeds=(1,), folder=tmp_path / "s")
-    finish(tasks.study_report(tmp_path / "s", tmp_path / "r.html"))
+    tasks.study_report(tmp_path / "s", tmp_path / "r.html")
     assert ">nan" not in (tmp_path / "r.html").read_text("utf-8").lower()
 
 
@@ -129,7 +129,7 @@ def test_a_failed_baseline_leaves_nothing_to_compare_with(tmp_path):
     found = conclude(failed)
     assert found.apart == () and len(found.reached) == 1
     write(tmp_path / "s", study_file(), failed.standings)
-    told = finish(tasks.study_report(tmp_path / "s", tmp_path / "r.html"))
+    told = tasks.study_report(tmp_path / "s", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
     assert "Unfinished cells" in page and page.count("it would not learn") == 3
     assert len(told["missing"]) == 3
@@ -199,7 +199,7 @@ def test_the_same_results_give_the_same_bytes_wherever_they_lie(tmp_path):
     for name in ("here", "there"):
         make_sweep(("small",), ("ymish",), (1, 2), ("loo",), tmp_path / name / "s")
         out = tmp_path / name / "r.html"
-        finish(tasks.study_report(tmp_path / name / "s", out, f"hgviz study report {out}"))
+        tasks.study_report(tmp_path / name / "s", out, f"hgviz study report {out}")
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]
     assert str(tmp_path).encode() not in pages[0] and str(Path.home()).encode() not in pages[0]

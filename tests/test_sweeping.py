@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError, listening
 from hgviz.resources import resource
 from hgviz.store.sweep import SweepFolder
 from hgviz.sweep import Cell, Source, needed_first, read_study_file
@@ -128,7 +128,7 @@ def beside(tmp_path):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_study_file_of_the_pages_can_be_planned(file, beside):
     asked = read_study_file(file)
-    cells = finish(plan(asked, beside))
+    cells = plan(asked, beside)
     trained = [one for one in cells if one.work == "train"]
     models = len(asked.models) * len(asked.seeds) * len(asked.activations) * len(asked.data)
     assert len(trained) == (0 if "checkpoint" in asked.models[0] else models)
@@ -142,7 +142,7 @@ def test_the_files_that_the_page_shows_can_be_planned(beside):
     file, counts = beside / "study.toml", []
     for text in shown:
         file.write_text(text)
-        counts.append(len(finish(plan(read_study_file(file), beside))))
+        counts.append(len(plan(read_study_file(file), beside)))
     # two models: a score, which no seed changes; three seeds of each: two measurements, two curves
     # and random orders. One that is trained: three seeds of two activations, and their comparison
     assert counts == [2 + 2 * 3 * 5, 3 * (2 * 2 + 1)]
@@ -153,7 +153,7 @@ def test_a_model_may_have_a_recipe_of_its_own(beside):
     file = beside / "study.toml"
     own = "segments = 0\n[models.recipe]\nrate = 5e-4\n"
     file.write_text(text.replace("segments = 0\n", own, 1))
-    cells = finish(plan(read_study_file(file), beside))
+    cells = plan(read_study_file(file), beside)
     rates = {one.place["model"]: one.given["plan"]["recipe"]["rate"]
              for one in cells if one.work == "train"}  # fmt: skip
     assert rates == {"width 24": 5e-4, "width 48": 2e-3, "width 96": 2e-3}
@@ -163,7 +163,7 @@ def test_a_study_of_gpus_can_be_planned_where_there_is_none(beside):
     text = (KEPT / "which-score.toml").read_text("utf-8")
     file = beside / "study.toml"
     file.write_text('device = "cuda"\n' + text)
-    first, *_ = finish(plan(read_study_file(file), beside))
+    first, *_ = plan(read_study_file(file), beside)
     assert first.given["plan"]["recipe"]["device"] == "cuda"
     file.write_text('device = "auto"\n' + text)
     with pytest.raises(HgvizError, match="device is one of cpu, cuda, mps"):
@@ -186,7 +186,7 @@ def test_what_is_misspelt_shows_before_anything_is_trained(right, wrong, said, b
     file = beside / "study.toml"
     file.write_text((KEPT / "which-score.toml").read_text("utf-8").replace(right, wrong))
     with pytest.raises(HgvizError) as caught:
-        finish(plan(read_study_file(file), beside))
+        plan(read_study_file(file), beside)
     assert said in " ".join(caught.value.lines)
 
 
@@ -205,7 +205,7 @@ def asked_of(folder, checkpoint="sample/softmax", more=""):
     (folder / "rows.tsv").write_text(ROWS)
     file = folder / "study.toml"
     file.write_text(OF_A_SAMPLE.format(checkpoint=checkpoint, more=more))
-    return finish(plan(read_study_file(file), folder))
+    return plan(read_study_file(file), folder)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_columns_of_what_models_are_trained_on_are_looked_for_too(beside):
     (beside / "dev.tsv").write_text(ROWS.replace("label", "mood"))
     file.write_text(text.replace("[[data]]", '[[data]]\nlabel_column = "mood"'))
     with pytest.raises(HgvizError, match="train.tsv has no column 'mood'"):
-        finish(plan(read_study_file(file), beside))
+        plan(read_study_file(file), beside)
 
 
 def test_models_that_differ_in_their_tokenizer_alone_share_no_cell(tmp_path):
@@ -257,7 +257,7 @@ def test_models_that_differ_in_their_tokenizer_alone_share_no_cell(tmp_path):
     folder.write_plan((tmp_path / "study.toml").read_text("utf-8"), [changed])
     shutil.copy(tmp_path / "one" / "tokenizer.json", words)  # it is another one by then
     with pytest.raises(HgvizError, match="has changed since the study was planned"):
-        finish(WORK["score"](folder, changed))
+        WORK["score"](folder, changed)
 
 
 # --- running --------------------------------------------------------------------------------------
@@ -304,21 +304,20 @@ def test_a_study_tells_what_changed_and_keeps_what_it_has(file, run):
 
 def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):
     out = file.parent / "out"
-    with pytest.raises(StopIteration) as ended:
-        task = run_sweep(file, out)
-        while True:
-            step = next(task)
-            if not step.value:
-                continue
+
+    def change(step):
+        if step.value:
             (file.parent / "rows.tsv").write_text("sentence\tlabel\nother\t1\nrows\t0\n")
-    (one,) = ended.value.value.standings
+
+    with listening(change):
+        (one,) = run_sweep(file, out).standings
     assert one.state == "failed" and "rows.tsv has changed since the study was planned" in one.line
 
 
 def test_a_misspelt_activation_of_a_checkpoint_is_told_before_anything_is_computed(file):
     file.write_text("activations = ['', 'sotfmax']\n" + file.read_text())
     with pytest.raises(HgvizError, match="there is no activation 'sotfmax'|no activation"):
-        finish(run_sweep(file, file.parent / "out"))
+        run_sweep(file, file.parent / "out")
     assert not (file.parent / "out").exists()
 
 
@@ -327,11 +326,11 @@ def test_a_model_that_can_be_trained_is_planned_and_a_family_left_out_is_told(fi
     data = '[[data]]\ntrain = ["rows.tsv"]\nvalid = "rows.tsv"\n[recipe]\nsteps = 1\n'
     model = "[[models]]\nname = 'tiny'\n"
     file.write_text(f"{model}family = 'yubert'\n{keys}{data}")  # whose goal is classes
-    (train, score) = finish(open_sweep(file)).standings
+    (train, score) = open_sweep(file).standings
     assert (train.cell.work, score.cell.work) == ("train", "score")
     file.write_text(model + keys + data)
     with pytest.raises(HgvizError, match="knows no n_layers. Give its family"):
-        finish(open_sweep(file))
+        open_sweep(file)
 
 
 def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(file):
@@ -346,7 +345,7 @@ def test_a_folder_that_cannot_be_written_is_told(file):
     file.parent.chmod(0o500)
     try:
         with pytest.raises(HgvizError, match="cannot be written.*ermission"):
-            finish(run_sweep(file, file.parent / "out"))
+            run_sweep(file, file.parent / "out")
     finally:
         file.parent.chmod(0o700)
 
@@ -356,11 +355,11 @@ def test_a_system_that_is_read_only_is_told(file, monkeypatch):
         raise OSError(30, "Read-only file system")
 
     out = file.parent / "out"
-    finish(run_sweep(file, out))
+    run_sweep(file, out)
     before = sorted(out.rglob("*"))
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(HgvizError, match="cannot be written. Read-only|read-only"):
-        finish(run_sweep(file, out))
+        run_sweep(file, out)
     assert sorted(out.rglob("*")) == before
 
 
@@ -372,16 +371,16 @@ def test_a_disk_that_is_full_before_the_plan_is_no_obstacle_later(file, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("hgviz.store.sweep.whole_text", full)
         with pytest.raises(HgvizError, match="disk is full"):
-            finish(run_sweep(file, out))
+            run_sweep(file, out)
     assert [one.name for one in out.iterdir()] == ["cells"]
-    assert finish(run_sweep(file, out)).complete
+    assert run_sweep(file, out).complete
 
 
 @pytest.mark.parametrize("place", ["a file", "a full folder"])
 def test_a_folder_of_other_things_is_left_alone(file, place):
     out = file.parent / "rows.tsv" if place == "a file" else file.parent
     with pytest.raises(HgvizError, match="a study has a folder"):
-        finish(run_sweep(file, out))
+        run_sweep(file, out)
 
 
 @pytest.mark.parametrize("part", ["0/2", "3/2", "x", "1", "1/", "/2", "-1/2"])

@@ -3,22 +3,23 @@
 import io
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
 
 from hgviz import errors, terminal
-from hgviz.core import HgvizError, Step
+from hgviz.core import HgvizError, progress
 
 
 def counting(total):
     for done in range(total):
-        yield Step(done, total, "a note")
+        progress(done, total, "a note")
     return "done"
 
 
 def test_a_task_gives_its_result_and_writes_nothing_into_a_pipe(capfd):
-    assert terminal.run(counting(3), "Counting") == "done"
+    assert terminal.run(partial(counting, 3), "Counting") == "done"
     assert capfd.readouterr() == ("", "")
 
 
@@ -26,7 +27,7 @@ def test_a_terminal_sees_a_bar(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("sys.stderr", screen)
-    terminal.run(counting(3), "Counting")
+    terminal.run(partial(counting, 3), "Counting")
     assert "Counting" in screen.getvalue()
 
 
@@ -43,14 +44,14 @@ def test_ctrl_c_ends_the_task_and_says_what_is_kept(interruptible):
 
     def task():
         try:
-            yield Step(0, 2)
+            progress(0, 2)
             os.kill(os.getpid(), signal.SIGINT)
-            yield Step(1, 2)
+            progress(1, 2)
         finally:
             ended.append(True)
 
     with pytest.raises(HgvizError) as error:
-        terminal.run(task(), "Working", "The half is kept")
+        terminal.run(task, "Working", "The half is kept")
     assert str(error.value) == "Stopped. The half is kept."
     assert ended == [True]
 

@@ -22,17 +22,7 @@ from hgviz.analysis.layout import Layout
 from hgviz.analysis.logits import LogitDifference, logits_apart
 from hgviz.analysis.pairing import common, layers
 from hgviz.analysis.reading import Bools, Reading
-from hgviz.core import (
-    Capture,
-    HeadId,
-    HgvizError,
-    Integers,
-    Layer,
-    Prompt,
-    Signal,
-    Step,
-    Task,
-)
+from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Prompt, Signal, progress
 
 RANK_ROWS = 256  # whose singular values are taken, fewer where
 RANK_CELLS = 1 << 23  # they would hold more weights
@@ -64,8 +54,8 @@ class Comparison:
         }
 
 
-def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
-    """Compare two captures head by head; each Step carries the HeadDifferences so far.
+def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
+    """Compare two captures head by head; the progress carries the HeadDifferences so far.
 
     Layers meet by name, or by number where no names are alike; rows and columns by what they stand
     for (see alignment), those of one piece put together: their rows averaged, their columns added.
@@ -88,9 +78,9 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
         for at, head in enumerate(layer.heads):
             for done in layer.measure(head):
                 share = number + (at + done) / len(layer.heads)
-                yield Step(share, len(pairs), f"head {one.index}.{head}", tuple(found))
+                progress(share, len(pairs), f"head {one.index}.{head}", tuple(found))
             found.append(layer.found)
-    yield Step(len(pairs), len(pairs), "", tuple(found))
+    progress(len(pairs), len(pairs), "", tuple(found))
     logits, why = logits_apart(alignment)
     notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
     met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in common(a, b, x, y)]

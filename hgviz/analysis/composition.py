@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
 from hgviz.analysis.operators import Array, Between, Groups, Halves, Segments, shifted, unshifted
-from hgviz.core import Capture, Task
+from hgviz.core import Capture
 from hgviz.recipe import Recipe
 
 # --- one level ------------------------------------------------------------------------------------
@@ -53,47 +53,47 @@ class Level:
             self.official, self.spreads = net.official, net.spreads
             self.inner = Level(net, level + 1, self.way.count)
 
-    def measure(self) -> Task[None]:
+    def measure(self) -> None:
         """Find the scales, from the innermost level out; before anything is sent through."""
         if self.inner is None:
             return
-        yield from self.inner.measure()
+        self.inner.measure()
         ones = np.ones(self.length)
         # the official form normalises the level alone, the windowed one with its pre layers
         if not self.official:
-            ones = yield from _stack(self.pre, ones)
+            ones = _stack(self.pre, ones)
         self.skip_mass = np.pad(ones, (0, self.padded - self.length))
-        yield from self._through(ones)
+        self._through(ones)
 
-    def right(self, values: Array) -> Task[Array]:
+    def right(self, values: Array) -> Array:
         """R v, (n,) -> (n,)"""
-        values = yield from _stack(self.pre, values)
+        values = _stack(self.pre, values)
         if self.inner is not None:
-            values = yield from self._through(values)
-        return (yield from _stack(self.post, values))
+            values = self._through(values)
+        return _stack(self.post, values)
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
         """X R, (r, n) -> (r, n); told: takes what went through each level below, outside in."""
-        rows = yield from _stack_left(self.post, rows)
+        rows = _stack_left(self.post, rows)
         if self.inner is not None:
-            rows = yield from self._through_left(rows, told)
-        return (yield from _stack_left(self.pre, rows))
+            rows = self._through_left(rows, told)
+        return _stack_left(self.pre, rows)
 
     def _rn(self, name: str, values: Array) -> Array:
         if name not in self.scales:
             self.scales[name] = inverse(values) if self.recipe.divides else np.ones(len(values))
         return values * self.scales[name]
 
-    def _through(self, values: Array) -> Task[Array]:
+    def _through(self, values: Array) -> Array:
         """Down, the inner level, up and the residual paths, applied to a vector (n,)."""
         assert self.inner is not None
         keep, look = self.recipe.keep, self.recipe.look
         skip = np.pad(values, (0, self.padded - self.length))  # E v
         short = self.way.pool(skip)
         if self.down is not None:
-            looked = yield from self.down.right(shifted(skip, self.way.shift))
+            looked = self.down.right(shifted(skip, self.way.shift))
             short = keep * short + look * looked
-        inner = yield from self.inner.right(self._rn("short", short))
+        inner = self.inner.right(self._rn("short", short))
         if "spread" not in self.scales:
             self.inner_mass = inner
         out = self._rn("spread", self.way.spread(inner))
@@ -102,7 +102,7 @@ class Level:
         elif self.up is not None:
             out = keep * skip + look * out if self.spreads else skip
         if self.up is not None:
-            looked = yield from self.up.right(inner)
+            looked = self.up.right(inner)
             # a model that writes computes no row of padding; what it would hold is cut off below
             looked = np.pad(looked, (0, len(out) - len(looked)))
             out = keep * out + look * self._rn("looked", looked)
@@ -111,20 +111,20 @@ class Level:
             out = self._rn("out", look * out + keep * skip)
         return out[: self.length]
 
-    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Task[Array]:
+    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Array:
         """The same for rows X (r, n), from the end to the beginning."""
         assert self.inner is not None
-        skip, copied, looked = yield from self._parted(rows)
+        skip, copied, looked = self._parted(rows)
         place = len(told) if told is not None else 0
-        short = yield from self.inner.left(copied + looked, told)
-        pooled, attended = yield from self._lengthened(short)
+        short = self.inner.left(copied + looked, told)
+        pooled, attended = self._lengthened(short)
         if told is not None:
             up = copied @ self.inner_mass, looked @ self.inner_mass
             told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
         whole: Array = skip + pooled + attended
         return whole[:, : self.length]
 
-    def _parted(self, rows: Array) -> Task[tuple[Array, Array, Array]]:
+    def _parted(self, rows: Array) -> tuple[Array, Array, Array]:
         """Rows at the end of a level as what stayed (r, N), and what was copied to it or looked up
         by it from below, (r, m) each."""
         assert self.inner is not None
@@ -137,7 +137,7 @@ class Level:
             out = look * out
         if self.up is not None:
             out = out if self.official else out * self.scales["out"]
-            looked += yield from self.up.left(look * out * self.scales["looked"])
+            looked += self.up.left(look * out * self.scales["looked"])
             out = keep * out
         if not self.official:
             out = out * self.scales["joined"]
@@ -148,40 +148,40 @@ class Level:
             out = look * out if self.spreads else np.zeros_like(out)
         return skip, self.way.unspread(out * self.scales["spread"]), looked
 
-    def _lengthened(self, short: Array) -> Task[tuple[Array, Array]]:
+    def _lengthened(self, short: Array) -> tuple[Array, Array]:
         """Rows (r, m) over the shortened level as rows (r, N): by pooling, and by attention."""
         short = short * self.scales["short"]
         attended = np.zeros((len(short), self.padded))
         if self.down is not None:
-            looked = yield from self.down.left(self.recipe.look * short)
+            looked = self.down.left(self.recipe.look * short)
             attended = unshifted(looked, self.way.shift)
             short = self.recipe.keep * short
         return self.way.unpooled(short), attended
 
-    def apart(self, rows: Array) -> Task[list[Array]]:
+    def apart(self, rows: Array) -> list[Array]:
         """X R as a sum: for each level from this one in, (r, n), what went no further than it."""
-        rows = yield from _stack_left(self.post, rows)
+        rows = _stack_left(self.post, rows)
         if self.inner is None:
-            return [(yield from _stack_left(self.pre, rows))]
-        skip, copied, looked = yield from self._parted(rows)
+            return [_stack_left(self.pre, rows)]
+        skip, copied, looked = self._parted(rows)
         found = [skip[:, : self.length]]
-        for short in (yield from self.inner.apart(copied + looked)):
-            pooled, attended = yield from self._lengthened(short)
+        for short in self.inner.apart(copied + looked):
+            pooled, attended = self._lengthened(short)
             found.append((pooled + attended)[:, : self.length])
-        together = yield from _stack_left(self.pre, np.concatenate(found))
+        together = _stack_left(self.pre, np.concatenate(found))
         return np.split(together, len(found))
 
 
-def _stack(layers: list[Fused], values: Array) -> Task[Array]:
+def _stack(layers: list[Fused], values: Array) -> Array:
     for layer in layers:
-        looked = yield from layer.right(values)
+        looked = layer.right(values)
         values = layer.recipe.look * looked + layer.recipe.keep * values
     return values
 
 
-def _stack_left(layers: list[Fused], rows: Array) -> Task[Array]:
+def _stack_left(layers: list[Fused], rows: Array) -> Array:
     for layer in reversed(layers):
-        looked = yield from layer.left(rows)
+        looked = layer.left(rows)
         rows = layer.recipe.look * looked + layer.recipe.keep * rows
     return rows
 
@@ -201,22 +201,21 @@ class Decoder:
         self.encoder, self.layers = net.of_level(0), net.of_level(1)
         self.source, self.length, self.recipe = source, target, net.recipe
 
-    def measure(self) -> Task[None]:
+    def measure(self) -> None:
         """Nothing: rows keep their sums by themselves."""
-        yield from ()
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
         """X R, (r, target) -> (r, source + target); told: nothing, there are no levels below."""
         keep, look = self.recipe.keep, self.recipe.look
         found = np.zeros((len(rows), self.source))
         for layer in reversed(self.layers):
-            looked = yield from layer.left(rows)
+            looked = layer.left(rows)
             if layer.cross:
                 found += look * looked
                 rows = keep * rows
             else:
                 rows = look * looked + keep * rows
-        source = yield from _stack_left(self.encoder, found)
+        source = _stack_left(self.encoder, found)
         return np.concatenate([source, rows], axis=1)
 
 
@@ -245,17 +244,17 @@ class Funnel:
         self.masses: list[Array] = []  # of the rows of each level, as it is pooled
         self.scales: list[Array] = []
 
-    def measure(self) -> Task[None]:
+    def measure(self) -> None:
         """Find the scales, from the tokens in; before anything is sent through."""
         keep, look = self.recipe.keep, self.recipe.look
-        values = skip = yield from _stack(self.before, np.ones(self.length))
+        values = skip = _stack(self.before, np.ones(self.length))
         for way, down, layers in zip(self.ways, self.downs, self.stacks, strict=True):
             self.masses.append(values)
             short = way.pool(values)
             if down is not None:
-                looked = yield from down.right(values)
+                looked = down.right(values)
                 short = keep * short + look * looked
-            values = yield from _stack(layers, short * self._scale(short))
+            values = _stack(layers, short * self._scale(short))
         spread = self.ways[-1].spread(values, self.length)
         self._scale(keep * skip + look * spread)
 
@@ -263,18 +262,18 @@ class Funnel:
         self.scales.append(inverse(values) if self.recipe.divides else np.ones(len(values)))
         return self.scales[-1]
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
         """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
         keep, look = self.recipe.keep, self.recipe.look
-        rows = yield from _stack_left(self.after, rows)
+        rows = _stack_left(self.after, rows)
         rows = rows * self.scales[-1]
         deep, crossed = self.ways[-1].unspread(look * rows), []
         for level in reversed(range(len(self.ways))):
             way, down = self.ways[level], self.downs[level]
-            deep = yield from _stack_left(self.stacks[level], deep)
+            deep = _stack_left(self.stacks[level], deep)
             deep, looked = deep * self.scales[level], np.zeros((len(rows), way.length))
             if down is not None:
-                looked = yield from down.left(look * deep)
+                looked = down.left(look * deep)
                 deep = keep * deep
             pooled, mass = way.unpooled(deep), self.masses[level]
             deep = pooled + looked
@@ -282,7 +281,7 @@ class Funnel:
             crossed.append(Crossing(deep @ mass, none, pooled @ mass, looked @ mass))
         if told is not None:
             told += reversed(crossed)
-        return (yield from _stack_left(self.before, keep * rows + deep))
+        return _stack_left(self.before, keep * rows + deep)
 
 
 class Patched:
@@ -310,17 +309,17 @@ class Patched:
         self.between = net.layers_of(between)
         self.up = {one.index for one in net.layers if one.role == "up"}
 
-    def measure(self) -> Task[None]:
+    def measure(self) -> None:
         """Find the scales, from the tokens in; before anything is sent through."""
         keep, look = self.recipe.keep, self.recipe.look
-        self.mass = yield from _stack(self.before, np.ones(self.length))
+        self.mass = _stack(self.before, np.ones(self.length))
         short = np.repeat(self.pool(self.mass), self.parts)
         if self.down is not None:
-            looked = yield from self.down.right(self.mass)
+            looked = self.down.right(self.mass)
             short = keep * short + look * looked
         self.scale = inverse(short) if self.recipe.divides else np.ones(len(short))
         self.short = (short * self.scale).reshape(-1, self.parts).mean(axis=1)
-        self.deep = yield from _stack(self.between, self.short)
+        self.deep = _stack(self.between, self.short)
 
     def pool(self, values: Array) -> Array:
         """P v, (n, ...) -> (patches, ...)"""
@@ -329,12 +328,12 @@ class Patched:
         found: Array = np.add.reduceat(wide, starts, axis=0) / sizes
         return found
 
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Task[Array]:
+    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
         """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
         keep, look = self.recipe.keep, self.recipe.look
         deep = np.zeros((len(rows), len(self.sizes) * self.parts))
         for layer in reversed(self.after):
-            looked = yield from layer.left(look * rows)
+            looked = layer.left(look * rows)
             rows = keep * rows
             if layer.index in self.up:
                 deep += looked
@@ -342,12 +341,12 @@ class Patched:
                 rows = rows + looked
         patches = deep.reshape(len(rows), -1, self.parts).sum(axis=2)
         through, none = patches @ self.deep, np.zeros(len(rows))
-        patches = yield from _stack_left(self.between, patches)
+        patches = _stack_left(self.between, patches)
         inner = Crossing(through, none, patches @ self.short, none)
         parts = np.repeat(patches / self.parts, self.parts, axis=1) * self.scale
         looked = np.zeros((len(rows), self.length))
         if self.down is not None:
-            looked = yield from self.down.left(look * parts)
+            looked = self.down.left(look * parts)
             parts = keep * parts
         pooled = np.zeros_like(looked)
         whole = parts.reshape(len(rows), -1, self.parts).sum(axis=2)
@@ -355,7 +354,7 @@ class Patched:
         if told is not None:
             told.append(Crossing(none, through, pooled @ self.mass, looked @ self.mass))
             told += [inner] * (self.parts > 1)
-        return (yield from _stack_left(self.before, rows + pooled + looked))
+        return _stack_left(self.before, rows + pooled + looked)
 
 
 # --- one capture ----------------------------------------------------------------------------------
@@ -385,11 +384,11 @@ class Net:
         """How many blocks of rows one pass over all layers reads."""
         return sum(one.blocks for one in self.fused.values())
 
-    def hold(self) -> Task[None]:
+    def hold(self) -> None:
         """Keep the fused maps, where they are not too large together."""
         cells = sum(one.map.shape[1] * one.map.shape[2] for one in self.fused.values())
         for one in self.fused.values() if cells <= HELD else ():
-            yield from one.hold()
+            one.hold()
 
     def way(self, level: int, length: int) -> Between:
         """Between so many positions of a level and those of the one below it."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.core import NO_STREAMING, Floats, Integers, Off, Score, Step, Streaming, Task
+from hgviz.core import NO_STREAMING, Floats, Integers, Off, Score, Streaming, progress
 from hgviz.examples import Batch, Examples, amount
 
 METRIC_OF = {
@@ -95,12 +95,12 @@ class Answers:
         self.loss[at], self.given[at] = found
 
 
-def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task[Evaluation]:
+def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Evaluation:
     """Accuracy of a classifier, of classes of tokens, of where answers begin and end, of images to
     a text, bits per byte of a language model, masked accuracy, and 1 - cosine of states to those of
     the whole model.
 
-    Each Step carries the Score so far.
+    The progress carries the Score so far.
     """
     answers, looked_at = Answers.none(examples), np.zeros(len(examples), bool)
     for block in examples.blocks():
@@ -108,7 +108,7 @@ def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Task
             answers.put(examples, batch, answer(batch))
             looked_at[batch.rows] = True
         score = scored(examples, answers, looked_at, off)
-        yield Step(score.seen, score.total, told(score), score)
+        progress(score.seen, score.total, told(score), score)
     return evaluated(examples, answers, off)
 
 

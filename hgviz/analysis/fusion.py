@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from hgviz.analysis.operators import Array
-from hgviz.core import Capture, Layer, Step, Task
+from hgviz.core import Capture, Layer, progress
 from hgviz.maps import Mixed, Tiled
 from hgviz.recipe import Recipe
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
 ROWS = 256
 ENDS = 64  # values at each end of a vector that may differ from all the others
-DOING = Step(0, 1, "composing all maps")
+DOING = "composing all maps"
 LARGER = {"max": np.maximum, "min": np.minimum}
 
 
@@ -44,26 +44,26 @@ class Fused:
         """How many blocks of rows there are."""
         return -(-self.map.shape[1] // ROWS)
 
-    def hold(self) -> Task[None]:
+    def hold(self) -> None:
         """Keep all of it."""
         held = []
         for block in self._read():
             held.append(block)
-            yield DOING
+            progress(0, 1, DOING)
         self.held = held
 
-    def right(self, values: Array) -> Task[Array]:
+    def right(self, values: Array) -> Array:
         """A v, (keys,) -> (queries,)"""
         few = self._few(values)
         if few is not None:
-            return (yield from self._almost_even(values, *few))
+            return self._almost_even(values, *few)
         out = np.zeros(self.map.shape[1])
         for where, block in self._blocks():
             out[where] = block @ values[: block.shape[1]]
-            yield DOING
+            progress(0, 1, DOING)
         return out
 
-    def left(self, rows: Array) -> Task[Array]:
+    def left(self, rows: Array) -> Array:
         """X A, (r, queries) -> (r, keys)"""
         out = np.zeros((len(rows), self.map.shape[2]))
         wanted = np.abs(rows).sum(axis=0) > 0
@@ -72,7 +72,7 @@ class Fused:
             if wanted[where].any():
                 block = self._at(number)
                 out[:, : block.shape[1]] += rows[:, where] @ block
-                yield DOING
+                progress(0, 1, DOING)
         return out
 
     # --- blocks of rows ---------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Fused:
         inside = ((other >= first) & (other < len(values) - last)).any()
         return None if inside else (first, last)
 
-    def _almost_even(self, values: Array, first: int, last: int) -> Task[Array]:
+    def _almost_even(self, values: Array, first: int, last: int) -> Array:
         """A v where all of v is alike but for some at its ends: only there A is read."""
         alike, keys = values[len(values) // 2], len(values)
         out = np.full(self.map.shape[1], float(alike))
@@ -144,7 +144,7 @@ class Fused:
             for head in self.heads if start < stop else ():
                 less = (alike - values[start:stop]) / len(self.heads)
                 out -= self.map.read(head, None, (start, stop)).astype(np.float64) @ less
-                yield DOING
+                progress(0, 1, DOING)
         return out
 
 

@@ -15,7 +15,7 @@ from hgviz.analysis.likeness import Likeness
 from hgviz.analysis.reading import Lexicon, Reading
 from hgviz.analysis.saying import Named
 from hgviz.analysis.tally import METRICS, Numbers, Tally
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, Step, Task
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, progress
 
 LIKENED = 64  # texts, spread evenly over a corpus, on which heads are put beside each other
 AROUND = 24  # characters of a text that are quoted on either side
@@ -49,7 +49,7 @@ class Habits:
         }
 
 
-def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = None) -> Task[Habits]:
+def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = None) -> Habits:
     """What every head does over the texts that opened(number) gives, of one model.
 
     Reads every map twice, in blocks of 256 rows; one of them is held at a time, of all heads of a
@@ -65,17 +65,17 @@ def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = No
         capture = opened(number)
         readings = _readings(capture, lexicon)
         for part in found.gather(capture, number, readings, number in likened):
-            yield Step(_FINDING * (done + part), total, _note(done, numbers))
+            progress(_FINDING * (done + part), total, _note(done, numbers))
         if done + 1 < len(numbers) and (done + 1) & done == 0:
             so_far = found.habits(done + 1)
-            yield Step(_FINDING * (done + 1), total, _note(done, numbers), so_far)
+            progress(_FINDING * (done + 1), total, _note(done, numbers), so_far)
     wanted = found.examples()
     for done, number in enumerate(numbers):
         capture = opened(number)
         found.quote(capture, wanted.get(number, ()))
         for part in found.compare(capture, _readings(capture, lexicon)):
             share = _FINDING * total + (1 - _FINDING) * (done + part)
-            yield Step(share, total, _note(done, numbers))
+            progress(share, total, _note(done, numbers))
     return found.habits(len(numbers), lexicon)
 
 

@@ -20,7 +20,7 @@ from hgviz.analysis.layout import Layout
 from hgviz.analysis.reading import Reading
 from hgviz.analysis.saying import Named, Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
-from hgviz.core import Capture, HeadId, Layer, Map, Selection, Step, Task
+from hgviz.core import Capture, HeadId, Layer, Map, Selection, progress
 from hgviz.maps import Mixed
 
 _ROWS, _COLUMNS = 256, 512  # whole tiles
@@ -58,10 +58,10 @@ class HeadFacts:
     nearest: HeadId | None = None
 
 
-def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
+def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
     """The facts of every head that is captured, layer by layer.
 
-    Yields a Step after each block of rows; when a layer is done, its value is the facts so far.
+    The progress carries the facts so far whenever a layer is done.
     Holds at most 256 rows by 512 keys of a layer's maps. Rows with few keys do not count. Of
     texts above 8,192 tokens only rows spread evenly over the text are read; the evidence says so.
     """
@@ -75,13 +75,13 @@ def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
             tally = Tally(layout, finders_for(layout), signed(layer, known))
             blocks = row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
-                yield Step(layer.index + done / len(blocks), total, "Measuring heads")
+                progress(layer.index + done / len(blocks), total, "Measuring heads")
                 count(tally, known, rows)
             one = Gathered(tally.signed)
             one.add(tally)
             words = words_for(capture, layout, sampled(blocks, known.shape[1]))
             found.update(facts_of(layer, known.heads, one, layout, words))
-        yield Step(layer.index + 1, total, "Measuring heads", dict(found))
+        progress(layer.index + 1, total, "Measuring heads", dict(found))
     return found
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hgviz.analysis.differences import NEAR_ZERO, effective_rank
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.reading import Reading
-from hgviz.core import Capture, HeadId, Map, Step, Task
+from hgviz.core import Capture, HeadId, Map, progress
 from hgviz.maps.survey import entropy_of
 
 ROWS = 256  # of a map in one block; longer ones are measured in blocks spread evenly,
@@ -85,10 +85,10 @@ class HeadNumbers:
 
 def numbers(
     capture: Capture, heads: Iterable[HeadId], known: MutableMapping[HeadId, HeadNumbers]
-) -> Task[None]:
+) -> None:
     """Measure these heads in their order and put them into known, those left out that are there.
 
-    Yields a Step after each block of rows. Holds at most 2^20 weights of a map and 2^22 more for
+    Holds at most 2^20 weights of a map and 2^22 more for
     its rank. Of maps above 2^24 weights only rows spread evenly are measured. Heads that are not
     captured, and whose maps have nothing, have no numbers.
     """
@@ -102,7 +102,7 @@ def numbers(
         layout = layouts.setdefault(head.layer, Layout(capture, head.layer, readings))
         measuring = _Measuring(one, head.head, layout)
         for share in measuring.steps():
-            yield Step(done + share, len(wanted), f"head {head}")
+            progress(done + share, len(wanted), f"head {head}")
         known[head] = measuring.found()
 
 

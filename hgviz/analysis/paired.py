@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answer, Answers
 from hgviz.analysis.slices import Part, Slice, table
-from hgviz.core import Off, Score, Step, Task
+from hgviz.core import Off, Score, progress
 from hgviz.examples import Batch, Examples
 
 SHARES = {
@@ -92,8 +92,8 @@ def try_heads(
     without: Answer,
     off: Off,
     slices: Sequence[Slice] = (),
-) -> Task[tuple[Paired, Answers, Answers]]:
-    """Answer block after block; each Step carries the Paired so far.
+) -> tuple[Paired, Answers, Answers]:
+    """Answer block after block; the progress carries the Paired so far.
 
     Returns it with the answers of the whole model and those with heads off. slices: parts of the
     places that are told apart (analysis.slices).
@@ -108,5 +108,5 @@ def try_heads(
             now.loss[at], now.given[at] = without(batch)
             places[at] = True
         found = paired(examples, before, now, places, off, slices)
-        yield Step(found.score.seen, found.score.total, "", found)
+        progress(found.score.seen, found.score.total, "", found)
     return found, before, now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net, Patched
 from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
-from hgviz.core import Capture, Floats, HgvizError, Interval, Task, finish, readonly, replace
+from hgviz.core import Capture, Floats, HgvizError, Interval, Step, progress_as, readonly, replace
 from hgviz.recipe import Recipe
 
 FULL_LIMIT = 8192  # rows
@@ -51,38 +52,46 @@ class Rollout:
             self.level = Level(net, 0, self.tokens)
         self._measured = False
 
-    def rows(self, rows: Interval = None) -> Task[Floats]:
+    def rows(self, rows: Interval = None) -> Floats:
         """float32 (rows, columns); errors and meaning as rollout."""
-        found = yield from self.composed(rows)
+        found = self.composed(rows)
         if not self.recipe.nothing:
             return found.weights
         assert found.nothing is not None
         return readonly(np.column_stack([found.weights, found.nothing]), np.float32)
 
-    def composed(self, rows: Interval = None) -> Task[Composed]:
-        """Some rows, without a column for nothing, and which way they took."""
-        return (yield from _counted(self._composed(rows), self._net.blocks))
+    def composed(self, rows: Interval = None) -> Composed:
+        """Some rows, without a column for nothing, and which way they took.
 
-    def one(self, row: int) -> Task[Composed]:
+        Its progress counts blocks of rows, about one pass over the maps."""
+        done, blocks = itertools.count(1), self._net.blocks  # a little more for finding scales
+
+        def counted(step: Step) -> Step:
+            return replace(step, done=min(next(done), blocks), total=blocks + 1)
+
+        with progress_as(counted):
+            return self._composed(rows)
+
+    def one(self, row: int) -> Composed:
         """A single row, and from which level of the model its parts come."""
-        found = yield from self.composed((row, row + 1))
+        found = self.composed((row, row + 1))
         if not (found.crossings and isinstance(self.level, Level)):
             return found
         chosen = np.zeros((1, self.tokens))
         chosen[0, row] = 1
-        apart = yield from self.level.apart(chosen)
+        apart = self.level.apart(chosen)
         return replace(found, levels=tuple(readonly(one[0], np.float32) for one in apart))
 
-    def _composed(self, rows: Interval) -> Task[Composed]:
+    def _composed(self, rows: Interval) -> Composed:
         start, stop = bounds(rows, self.tokens)
         chosen = np.zeros((stop - start, self.tokens))
         chosen[np.arange(stop - start), np.arange(start, stop)] = 1
         told: list[Crossing] = []
         if not self._measured:
-            yield from self._net.hold()
-            yield from self.level.measure()
+            self._net.hold()
+            self.level.measure()
             self._measured = True
-        found = yield from self.level.left(chosen, told)
+        found = self.level.left(chosen, told)
         nothing = source = None
         if not self.recipe.signed:
             nothing = readonly(np.maximum(0, 1 - found.sum(axis=1)), np.float64)
@@ -110,20 +119,7 @@ def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = Non
     """
     composable(capture, recipe or Recipe())  # before any map is read
     bounds(rows, len(capture.main))
-    return finish(Rollout(capture, recipe).rows(rows))
-
-
-def _counted(task: Task[Composed], blocks: int) -> Task[Composed]:
-    """The same with steps that say how much is done; in all one pass over the maps, or a little
-    more where scales had to be found."""
-    done = 0
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        done += 1
-        yield replace(step, done=min(done, blocks), total=blocks + 1)
+    return Rollout(capture, recipe).rows(rows)
 
 
 def bounds(rows: Interval, tokens: int) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from hgviz.core import (
     Layer,
     Level,
     Prompt,
-    Step,
-    Task,
+    progress,
+    progress_within,
     readonly,
     replace,
 )
@@ -119,56 +119,46 @@ class Composer:
         """All rows, once they are composed."""
         return self._whole
 
-    def row(self, row: int) -> Task[Composed]:
+    def row(self, row: int) -> Composed:
         """One row, and from which levels its parts come; nothing larger than a row is multiplied.
 
         Errors: as resolution.rollout.
         """
-        yield from self._begin()
+        self._begin()
         assert self._rollout is not None
         if row not in self._rows:
             while len(self._rows) >= KEPT:
                 del self._rows[next(iter(self._rows))]
-            self._rows[row] = yield from self._rollout.one(row)
+            self._rows[row] = self._rollout.one(row)
         return self._rows[row]
 
-    def all(self) -> Task[Together]:
+    def all(self) -> Together:
         """All rows. Errors: as resolution.rollout; more than 8,192 tokens are too many."""
         first, last = bounds(None, len(self.capture.main))
-        yield from self._begin()
+        self._begin()
         assert self._rollout is not None
         while self._whole is None:
             start = first + ROWS * len(self._parts)
-            yield Step(start, last, "composing all maps")
+            progress(start, last, "composing all maps")
             if start < last:
-                part = self._rollout.composed((start, min(start + ROWS, last)))
-                self._parts.append((yield from _within(part, start, last)))
+                stop = min(start + ROWS, last)
+                with progress_within(start, stop, last):
+                    self._parts.append(self._rollout.composed((start, stop)))
                 continue
             way = _joined(self._parts)
             one = as_capture(self.capture, way.weights, self.recipe)
             self._whole = Together(one, self.recipe, way, self.capture)
         return self._whole
 
-    def _begin(self) -> Task[None]:
+    def _begin(self) -> None:
         if self._rollout is None:
-            yield Step(0, 1, "composing all maps")
+            progress(0, 1, "composing all maps")
             self._rollout = Rollout(self.capture, self.recipe)
 
 
-def _within(task: Task[Composed], start: int, last: int) -> Task[Composed]:
-    """The same, its steps a part of all rows."""
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        done = start + min(ROWS, last - start) * step.done / max(step.total, 1)
-        yield replace(step, done=done, total=last)
-
-
-def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
+def together(capture: Capture, recipe: Recipe | None = None) -> Together:
     """Compose all maps. Errors: as resolution.rollout; of more than 8,192 tokens there is none."""
-    return (yield from Composer(capture, recipe).all())
+    return Composer(capture, recipe).all()
 
 
 def as_capture(capture: Capture, weights: Floats, recipe: Recipe) -> Capture:

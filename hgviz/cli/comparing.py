@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,7 +185,7 @@ def _load(
     if tasks.kind_of(path) == "study":
         raise HgvizError(f"{path} is a study", "checkpoints and captures can be compared")
     return terminal.run(
-        tasks.load(path, device, activation=activation, reads=reads), f"Opening {name}"
+        partial(tasks.load, path, device, activation=activation, reads=reads), f"Opening {name}"
     )
 
 
@@ -201,7 +202,7 @@ def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: 
         assert beside is not None  # compare asks for a text where both are checkpoints
         if beside.prompt.signal is not None:
             return terminal.run(
-                tasks.capture_alike(model, beside, heads), f"Reading it with {name}"
+                partial(tasks.capture_alike, model, beside, heads), f"Reading it with {name}"
             )
         text, second = texts_of(beside)
         if second:
@@ -209,8 +210,8 @@ def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: 
     prompt, other = tasks.prompt_from(
         model, text, text_file, None, pair, target, signal_file=signal
     )
-    task = tasks.capture(model, prompt, off=heads, target=other)
-    return terminal.run(task, f"Reading the text with {name}")
+    work = partial(tasks.capture, model, prompt, off=heads, target=other)
+    return terminal.run(work, f"Reading the text with {name}")
 
 
 # --- maps -----------------------------------------------------------------------------------------
@@ -225,7 +226,7 @@ def _maps(
 ) -> None:
     from hgviz import tasks
 
-    found = terminal.run(tasks.compare(*sides, every), "Comparing the maps")
+    found = terminal.run(partial(tasks.compare, *sides, every), "Comparing the maps")
     facts = {
         "kind": "maps",
         **{
@@ -332,8 +333,8 @@ def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json:
 
     data, text, label, off, limit, names = asked
     heads = tasks.heads_from(off, models[1].spec)
-    task = tasks.compare_answers(*models, data, text, label, heads, limit, names)
-    found = terminal.run(task, "Scoring")
+    work = partial(tasks.compare_answers, *models, data, text, label, heads, limit, names)
+    found = terminal.run(work, "Scoring")
     kind = {
         "kind": "answers",
         "data": data.name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -41,5 +42,5 @@ def rollout(
     capture = open_item(source, item)
     recipe = recipe_of(capture, fuse, heads, residual, signed, nothing)
     limits = (rows.start, rows.stop) if rows else None
-    task = tasks.rollout(capture, limits, recipe)
-    terminal.write(out, terminal.run(task, "Composing the maps"))
+    work = partial(tasks.rollout, capture, limits, recipe)
+    terminal.write(out, terminal.run(work, "Composing the maps"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -274,8 +275,8 @@ def figure(
     require_drawable(out, *sources, numbers=numbers)
     found = tasks.sources_of(kind, sources, _items(item or "0", len(sources)))
     spec = tasks.spec_from(kind, options, found)
-    task = tasks.figure(spec, found, out, numbers=numbers)
-    terminal.say(f"{terminal.run(task, 'Drawing')}: {FIGURES[kind].label.lower()}.")
+    work = partial(tasks.figure, spec, found, out, numbers=numbers)
+    terminal.say(f"{terminal.run(work, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 
 def _items(text: str, count: int) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -125,11 +126,15 @@ def attribute(
     named = list(dict.fromkeys([*(target_class or ()), *(says or ())])) or [None]
     if len(named) > 1 and not (drawn and method == "tokens"):
         raise typer.BadParameter("Several answers are for a figure of tokens: -o FIG.pdf.")
-    loaded = terminal.run(tasks.load(model, device, activation=activation), f"Opening {model.name}")
+    loaded = terminal.run(
+        partial(tasks.load, model, device, activation=activation), f"Opening {model.name}"
+    )
     chosen = tasks.heads_from(off, loaded.spec)
     one = _head(head, loaded) if method == "attention" else None
     given = tasks.prompt_from(loaded, text, text_file, ids, text_pair, target)
-    seen = terminal.run(tasks.capture(loaded, given[0], off=chosen, target=given[1]), "Reading")
+    seen = terminal.run(
+        partial(tasks.capture, loaded, given[0], off=chosen, target=given[1]), "Reading"
+    )
     questions = [
         _question(loaded, seen, name if target_class else None, token, name if says else None,
                   steps, baseline)
@@ -141,7 +146,9 @@ def attribute(
         raise typer.BadParameter(f"The text has {count:,} tokens, from 0; there is no token {at}.")
     every = [
         terminal.run(
-            tasks.explain(loaded, *_ordered(given, each), chosen, layers=method == "layers"),
+            partial(
+                tasks.explain, loaded, *_ordered(given, each), chosen, layers=method == "layers"
+            ),
             "Attributing",
         )
         for each in questions
@@ -150,7 +157,7 @@ def attribute(
     facts = _facts(loaded, found, seen.main, model, method)
     beside = None
     if one is not None:
-        beside = terminal.run(tasks.head_beside(found, seen, one, at), "Reading the head")
+        beside = terminal.run(partial(tasks.head_beside, found, seen, one, at), "Reading the head")
         facts |= {"head": str(one), "query": at, "agreement": _agreement(beside)}
     rows = tasks.attribution_rows(found, seen, method, beside)
     facts[ROWS[method]] = rows
@@ -166,7 +173,7 @@ def attribute(
                 for each in every[1:]
             ],
         )  # fmt: skip
-        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
+        terminal.run(partial(tasks.draw, panel, out, numbers=numbers), "Drawing")
     elif out is not None:
         terminal.write_facts(out, facts, rows)
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
-    from hgviz.core import Capture, Task
+    from hgviz.core import Capture
 
 
 def heads(
@@ -91,11 +92,11 @@ def heads(
         raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
     require_unread(out, source, corpus, text_file)
     if captured:
-        task = tasks.habits(_opened(source, item), alone=item is not None)
+        work = partial(tasks.habits, _opened(source, item), alone=item is not None)
     else:
         words = (text, text_file, text_pair, target)
-        task = _of_model(source, corpus, words, off, activation, device)
-    _say(terminal.run(task, "Measuring heads"), out, as_json)
+        work = partial(_of_model, source, corpus, words, off, activation, device)
+    _say(terminal.run(work, "Measuring heads"), out, as_json)
 
 
 def _opened(path: Path, item: int | None) -> Capture:
@@ -106,10 +107,12 @@ def _opened(path: Path, item: int | None) -> Capture:
 
 def _of_model(
     path: Path, corpus: Path | None, words: Any, off: str, activation: str | None, device: Any
-) -> Task[Habits]:
+) -> Habits:
     from hgviz import tasks
 
-    model = terminal.run(tasks.load(path, device, activation=activation), f"Opening {path.name}")
+    model = terminal.run(
+        partial(tasks.load, path, device, activation=activation), f"Opening {path.name}"
+    )
     chosen = tasks.heads_from(off, model.spec)
     if corpus is not None:
         return tasks.habits_of_model(model, corpus, chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +68,10 @@ def report(
     words = tasks.words_of(given["--text"], given["--text-file"])
     signal = given["--image"] or given["--audio"]
     columns = (text_column, label_column)
-    task = tasks.laboratory(*models, data, words, *columns, heads, limit, texts, names, signal)
-    found = terminal.run(task, "Measuring")
+    work = partial(
+        tasks.laboratory, *models, data, words, *columns, heads, limit, texts, names, signal
+    )
+    found = terminal.run(work, "Measuring")
     options: dict[str, object] = {
         "--data": data, **given,
         "--text-column": text_column or None, "--label-column": label_column or None,
@@ -78,7 +81,7 @@ def report(
     }  # fmt: skip
     parts = [word for name, one in options.items() if one is not None for word in (name, str(one))]
     command = shlex.join(["hgviz", "compare", *map(str, paths), *parts])
-    terminal.run(tasks.report(found, out, command), "Writing")
+    terminal.run(partial(tasks.report, found, out, command), "Writing")
     if as_json:
         print(json.dumps(found.facts(), allow_nan=False))
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -141,15 +142,15 @@ def logits(
         return
     if tasks.kind_of(source) == "capture":
         raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
-    model = terminal.run(tasks.load(source, device), f"Opening {source.name}")
+    model = terminal.run(partial(tasks.load, source, device), f"Opening {source.name}")
     prompt, second = tasks.prompt_from(model, text, text_file, target=target)
     if generate is not None:
         given = prompt if second is None else second
-        task = tasks.write(model, prompt, generate, second, seed)
-        whole = terminal.run(task, "Writing")
+        work = partial(tasks.write, model, prompt, generate, second, seed)
+        whole = terminal.run(work, "Writing")
         terminal.quote(whole.words(len(given), len(whole)) or " ".join(whole.pieces[len(given) :]))
         prompt, second = (whole, None) if second is None else (prompt, whole)
-    terminal.write(out, terminal.run(tasks.answers(model, prompt, second), "Answering"))
+    terminal.write(out, terminal.run(partial(tasks.answers, model, prompt, second), "Answering"))
 
 
 def selftest(context: typer.Context) -> int:

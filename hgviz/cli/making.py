@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -144,7 +145,7 @@ def capture(
     if out.exists() and any(one.samefile(out) for one in read):
         raise typer.BadParameter("-o names the file that is read; --force would replace it.")
     loaded = terminal.run(
-        tasks.load(model, device, dtype, masking, activation, reads_of(image, audio)),
+        partial(tasks.load, model, device, dtype, masking, activation, reads_of(image, audio)),
         f"Opening {model.name}",
     )
     chosen = tasks.heads_from(off, loaded.spec)
@@ -152,13 +153,13 @@ def capture(
     part = Path(f"{out}.part")
     kept = f"What was done is kept in {part}; the same command goes on from there"
     if corpus is not None:
-        many = tasks.capture_corpus(loaded, corpus, out, chosen, force, dense, few)
+        many = partial(tasks.capture_corpus, loaded, corpus, out, chosen, force, dense, few)
         terminal.say(_closing(out, terminal.run(many, "Capturing", kept, part)))
         return
     require_read(loaded.spec, image, audio)
     if ids is None and signal is None and loaded.spec.modality == "text":
         said = text if text is not None else tasks.words_of(None, text_file)
-        told = terminal.run(tasks.estimate(loaded, said, into_file=True), "Reading")
+        told = terminal.run(partial(tasks.estimate, loaded, said, into_file=True), "Reading")
         if told.seconds > LONG:
             layers = counted(len(loaded.spec.layers), "layer")
             terminal.complain(f"{layers}, {told.tokens:,} tokens: {told.words}.")
@@ -166,13 +167,25 @@ def capture(
         loaded, text, text_file, ids, text_pair, target, boundaries, signal, generate is not None
     )
     if generate is None:
-        task = tasks.capture(loaded, prompt, out, chosen, force, second, dense=dense, streaming=few)
-        terminal.say(_closing(out, terminal.run(task, "Capturing", kept, part)))
+        work = partial(
+            tasks.capture, loaded, prompt, out, chosen, force, second, dense=dense, streaming=few
+        )
+        terminal.say(_closing(out, terminal.run(work, "Capturing", kept, part)))
         return
-    task = tasks.generate(
-        loaded, prompt, generate, out, chosen, force, second, seed, temperature or 1.0, dense
+    work = partial(
+        tasks.generate,
+        loaded,
+        prompt,
+        generate,
+        out,
+        chosen,
+        force,
+        second,
+        seed,
+        temperature or 1.0,
+        dense,
     )
-    made = terminal.run(task, "Writing", "The same command writes the same text and goes on")
+    made = terminal.run(work, "Writing", "The same command writes the same text and goes on")
     given = len(prompt if second is None else second)
     words = made.main.words(given, len(made.main)) or " ".join(made.main.pieces[given:])
     terminal.quote(words)
@@ -202,7 +215,7 @@ def train(
     from hgviz import tasks
 
     kept = f"The last checkpoint is kept in {out}; the same command goes on from there"
-    report = terminal.run(tasks.train(config, out), "Training", kept, out)
+    report = terminal.run(partial(tasks.train, config, out), "Training", kept, out)
     words = report.metric.replace("_", " ")
     before = ", ".join(f"{name} {one[report.metric]:.3f}" for name, one in report.before.items())
     came = f" ({before})" if before else ""
@@ -251,7 +264,7 @@ def convert(
         raise typer.BadParameter(
             "--hierarchy, --attention-upsampling and --tokenizer go with WEIGHTS.npz of trax."
         )
-    spec = terminal.run(tasks.convert(model, out, force, *said), "Converting")
+    spec = terminal.run(partial(tasks.convert, model, out, force, *said), "Converting")
     terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
     if arrays and (out / "tokenizer.json").exists():
         terminal.say("Its texts begin with token 0, as trax puts one before them.")
@@ -286,12 +299,12 @@ def evaluate(
     from hgviz.analysis.evaluation import told
     from hgviz.core import Streaming as Few
 
-    opening = tasks.load(model, device, activation=activation)
+    opening = partial(tasks.load, model, device, activation=activation)
     loaded = terminal.run(opening, f"Opening {model.name}")
     heads = tasks.heads_from(off, loaded.spec)
     few = Few(tasks.heads_from(streaming, loaded.spec), sink, recent)
-    task = tasks.evaluate(loaded, data, text_column, label_column, heads, labels, few)
-    found = terminal.run(task, "Scoring")
+    work = partial(tasks.evaluate, loaded, data, text_column, label_column, heads, labels, few)
+    found = terminal.run(work, "Scoring")
     facts = found.facts()
     if as_json:
         print(json.dumps(facts))

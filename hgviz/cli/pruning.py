@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -93,11 +94,11 @@ def importance(
     trials = _trials(loaded, data, columns, _heads(off, loaded), limit)
     needs = METHODS[name].needs
     wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
-    task = tasks.study(trials, wanted, out, data.name, seed, permutations, force)
+    work = partial(tasks.study, trials, wanted, out, data.name, seed, permutations, force)
     kept = f"What was measured is kept in {out}; the same command goes on from there"
     if learned:
-        task = tasks.keeping(out, tasks.beside(task, learned))
-    study = terminal.run(task, "Measuring heads", kept)
+        work = partial(tasks.keeping, out, partial(tasks.beside, work, learned))
+    study = terminal.run(work, "Measuring heads", kept)
     found = scored(study, name)
     if as_json:
         print(json.dumps(found.facts()))
@@ -150,9 +151,9 @@ def curve(
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone", "another program removed it")
-    task = tasks.curve(trials, study, method, random, least, timed=timed)
+    work = partial(tasks.curve, trials, study, method, random, least, timed=timed)
     kept = f"What was done is kept in {source}; the same command goes on from there"
-    found = terminal.run(tasks.keeping(source, task), "Switching heads off", kept)
+    found = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", kept)
     layers = Counter(head.layer for head in found.heads if head not in found.off)
     going = sum(max(0, count - least) for count in layers.values())
     one = next(
@@ -174,7 +175,7 @@ def curve(
 def _load(model: Path, device: Any, activation: str | None) -> Model:
     from hgviz import tasks
 
-    opening = tasks.load(model, device, activation=activation)
+    opening = partial(tasks.load, model, device, activation=activation)
     return terminal.run(opening, f"Opening {model.name}")
 
 
@@ -201,8 +202,8 @@ def _trials(
     from hgviz import tasks
 
     text, label, labels = columns
-    task = tasks.trials_of(model, data, text, label, off, limit, labels)
-    return terminal.run(task, "Reading")
+    work = partial(tasks.trials_of, model, data, text, label, off, limit, labels)
+    return terminal.run(work, "Reading")
 
 
 def _table(study: Study, found: Importance) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,10 +103,10 @@ def reach(
         raise typer.BadParameter("A .npy holds the matrix of one model.")
     opened, found = [], []
     for path in models:
-        opening = tasks.load(path, "cpu", "float64")
+        opening = partial(tasks.load, path, "cpu", "float64")
         model = terminal.run(opening, f"Opening {path.name}")
         given = _given(model, text, text_file, ids, tokens, target)
-        found.append(terminal.run(tasks.reach(model, *given), f"Measuring {path.name}"))
+        found.append(terminal.run(partial(tasks.reach, model, *given), f"Measuring {path.name}"))
         opened.append(model)
     seconds = None if wanted is None else _timed(models, wanted)
     facts = tasks.reach_facts(opened, found, seconds)
@@ -119,7 +120,7 @@ def reach(
         panel = tasks.reach_panel(
             Spec("reach", width=width, title=title), found, seconds, asked, models
         )
-        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
+        terminal.run(partial(tasks.draw, panel, out, numbers=numbers), "Drawing")
     elif ending.endswith(".npy") and out is not None:
         terminal.write(out, found[0].matrix)
     elif out is not None:
@@ -158,5 +159,5 @@ def _timed(models: list[Path], lengths: tuple[int, ...]) -> Times:
     """Times in the precision that models are used in."""
     from hgviz import tasks
 
-    usual = [terminal.run(tasks.load(one, "cpu"), f"Opening {one.name}") for one in models]
-    return terminal.run(tasks.pass_times(usual, lengths), "Timing")
+    usual = [terminal.run(partial(tasks.load, one, "cpu"), f"Opening {one.name}") for one in models]
+    return terminal.run(partial(tasks.pass_times, usual, lengths), "Timing")

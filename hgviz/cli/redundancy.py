@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,14 +70,14 @@ def redundancy(
     if drawn:
         points(width)  # before any work
     if kinds == {"checkpoint"}:
-        task = tasks.redundancy(sources[0])
+        work = partial(tasks.redundancy, sources[0])
     else:
-        task = tasks.redundancy_of_captures([tasks.capture_at(one) for one in sources])
-    found = terminal.run(task, "Comparing heads")
+        work = partial(tasks.redundancy_of_captures, [tasks.capture_at(one) for one in sources])
+    found = terminal.run(work, "Comparing heads")
     if out is not None and drawn:
         spec = Spec("redundancy", width=width, title=title)
         panel = tasks.redundancy_panel(spec, found, sources)
-        terminal.run(tasks.draw(panel, out, numbers=numbers), "Drawing")
+        terminal.run(partial(tasks.draw, panel, out, numbers=numbers), "Drawing")
     elif out is not None:
         terminal.write_facts(out, found.facts(), [])
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -74,11 +75,13 @@ def prune(
     if (study is None) != (not keep) or (study is None and method):
         raise typer.BadParameter("--keep and --method go with --study, and --study needs --keep.")
     heads = (
-        terminal.run(tasks.heads_of_study(study, model, keep, method), "Choosing") if study else off
+        terminal.run(partial(tasks.heads_of_study, study, model, keep, method), "Choosing")
+        if study
+        else off
     )
     columns = text_column, label_column, labels
-    task = tasks.prune(model, heads, out, form, compensate, data, *columns)
-    found = terminal.run(task, "Pruning", f"Nothing was left in {out}")
+    work = partial(tasks.prune, model, heads, out, form, compensate, data, *columns)
+    found = terminal.run(work, "Pruning", f"Nothing was left in {out}")
     if as_json:
         print(json.dumps(found.facts()))
         return

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,6 @@ from hgviz.cli.options import AsJson, Scheduler
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.core import Task
     from hgviz.sweep import Standing, State, Sweep
 
 STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
@@ -46,9 +46,9 @@ def run(
     """
     from hgviz import tasks
 
-    task = tasks.run_sweep(file, out, scheduler, again, _part(part))
+    work = partial(tasks.run_sweep, file, out, scheduler, again, _part(part))
     kept = f"What was done is kept in {out}; the same command goes on from there"
-    sweep = terminal.run(_telling(task), "Running", kept)
+    sweep = terminal.run(partial(_run_and_tell, work), "Running", kept)
     _tell(sweep, out)
     if sweep.counts["failed"]:
         raise typer.Exit(1)
@@ -84,27 +84,27 @@ def report(
         print(json.dumps(tasks.results_facts(*tasks.study_results(folder))))
         return
     command = shlex.join(["hgviz", "study", "report", str(folder), "-o", str(out)])
-    facts = terminal.run(tasks.study_report(folder, out, command), "Writing")
+    facts = terminal.run(partial(tasks.study_report, folder, out, command), "Writing")
     if as_json:
         print(json.dumps(facts))
         return
     terminal.say(f"{out}: the report.")
 
 
-def _telling(task: Task[Sweep]) -> Task[Sweep]:
-    """The task, with a line for what has changed, and for each cell that fails."""
+def _run_and_tell(work: Callable[[], Sweep]) -> Sweep:
+    """Run a study, with a line for what has changed, and for each cell that fails."""
+    from hgviz.core import Step, progress_as
     from hgviz.sweep import Sweep
 
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    def tell(step: Step) -> Step:
         if isinstance(step.value, tuple) and step.value[1] == "failed":
             terminal.complain(f"Failed: {step.value[0].label}.")
         elif isinstance(step.value, Sweep) and step.value.changed:
             terminal.complain(_changed(step.value))
-        yield step
+        return step
+
+    with progress_as(tell):
+        return work()
 
 
 def _part(text: str) -> tuple[int, int]:

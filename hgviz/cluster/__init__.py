@@ -13,13 +13,22 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from queue import Empty
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from hgviz import __version__
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import (
+    Cancelled,
+    HgvizError,
+    Step,
+    cancelled_if,
+    progress,
+    progress_as,
+    raise_if_cancelled,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -51,7 +60,7 @@ class Cell(Protocol):
     def label(self) -> str: ...
 
 
-Work = Callable[[Any], Task[Outcome]]
+Work = Callable[[Any], Outcome]
 
 
 def require_scheduler(scheduler: str) -> None:
@@ -84,11 +93,11 @@ def run(
     done: Collection[str] = (),
     folder: str = "",
     give_up: Callable[[Any], Outcome] | None = None,
-) -> Task[None]:
+) -> None:
     """Compute cells, those first that others need, until none is left that can be.
 
     work: does one cell to its end; it says "done", "failed", or "again" where it was stopped. done:
-    cells that need not be computed. folder: what all workers must see. Each Step's value is a cell
+    cells that need not be computed. folder: what all workers must see. The progress carries a cell
     and its outcome, or None. A cell whose worker dies is computed again; give_up says what becomes
     of one at which worker after worker died. Errors: HgvizError for a scheduler that cannot be had
     or goes away, for workers with another hgviz, and whatever work raises: then all that is done
@@ -97,12 +106,12 @@ def run(
     require_scheduler(scheduler)
     order = Order(cells, done)
     if scheduler == HERE:
-        yield from _here(order, work)
+        _here(order, work)
         return
     with _client(scheduler) as client:
-        yield from _workers(client, scheduler)
+        _workers(client, scheduler)
         _require_alike(client, folder)
-        yield from _there(order, work, client, scheduler, give_up)
+        _there(order, work, client, scheduler, give_up)
 
 
 class Order:
@@ -140,23 +149,18 @@ class Order:
         return None
 
 
-def _here(order: Order, work: Work) -> Task[None]:
+def _here(order: Order, work: Work) -> None:
     while (cell := order.take()) is not None:
-        with closing(work(cell)) as task:
-            outcome: Outcome = yield from _inside(task, order, cell)
+        with progress_as(partial(_of_all, order, cell.label)):
+            outcome = work(cell)
         order.end(cell, outcome)
-        yield Step(order.done, order.total, cell.label, (cell, outcome))
+        progress(order.done, order.total, cell.label, (cell, outcome))
 
 
-def _inside(task: Task[Outcome], order: Order, cell: Any) -> Task[Outcome]:
-    """A cell as its share of all of them."""
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        share = step.done / step.total if step.total else 0.0
-        yield Step(order.done + min(share, 1.0), order.total, f"{cell.label}, {step.note}")
+def _of_all(order: Order, label: str, step: Step) -> Step:
+    """The progress of a cell as a part of that of all cells."""
+    share = min(step.done / step.total, 1.0) if step.total else 0.0
+    return Step(order.done + share, order.total, f"{label}, {step.note}")
 
 
 # --- dask.distributed -----------------------------------------------------------------------------
@@ -172,13 +176,12 @@ def whole(work: Work, cell: Any, version: str = __version__) -> Outcome:
     """
     if version != __version__:
         raise _other(socket.gethostname(), __version__, version)
-    with _one_at_a_time, closing(work(cell)) as task:
-        while not _is_ending():
-            try:
-                next(task)
-            except StopIteration as end:
-                return end.value  # type: ignore[no-any-return]
-    return "again"
+    with _one_at_a_time, cancelled_if(_is_ending):
+        try:
+            raise_if_cancelled()
+            return work(cell)
+        except Cancelled:
+            return "again"
 
 
 def _is_ending() -> bool:
@@ -191,7 +194,7 @@ def _is_ending() -> bool:
         return False
 
 
-def _workers(client: Client, scheduler: str) -> Task[None]:
+def _workers(client: Client, scheduler: str) -> None:
     """Wait for the first worker. Errors: HgvizError where none comes."""
     begun = time.monotonic()
     while not client.nthreads():
@@ -200,7 +203,7 @@ def _workers(client: Client, scheduler: str) -> Task[None]:
                 f"{scheduler} has no worker", f"none came in {PATIENCE:.0f} s",
                 "Start workers with `dask worker`, or see what the cluster says",
             )  # fmt: skip
-        yield Step(0, 1, "waiting for a worker")
+        progress(0, 1, "waiting for a worker")
         time.sleep(WAIT)
 
 
@@ -241,7 +244,7 @@ def _there(
     client: Client,
     scheduler: str,
     give_up: Callable[[Any], Outcome] | None,
-) -> Task[None]:
+) -> None:
     """As many cells at a time as there are workers, so that a death is of one cell's making."""
     from distributed import as_completed
 
@@ -266,7 +269,7 @@ def _there(
             future = ended.queue.get(timeout=WAIT)
         except Empty:
             _require_there(client, scheduler, order)
-            yield Step(order.done, order.total, f"{len(running)} running")
+            progress(order.done, order.total, f"{len(running)} running")
             continue
         _require_there(client, scheduler, order)
         cell = running.pop(future)
@@ -278,7 +281,7 @@ def _there(
             if deaths[cell.key] >= DEATHS and give_up is not None:
                 outcome = give_up(cell)
         order.end(cell, outcome)
-        yield Step(order.done, order.total, cell.label, (cell, outcome))
+        progress(order.done, order.total, cell.label, (cell, outcome))
 
 
 def _outcome(future: Any) -> Any:

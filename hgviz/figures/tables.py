@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, Integers, Prompt, finish
+from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
 from hgviz.figures.content import Looked
 from hgviz.figures.content.charts import Row
 from hgviz.figures.content.laboratory import Edge, Three
@@ -149,7 +149,7 @@ def of_links(spec: Spec, looked: Looked) -> Iterator[Row]:
     """Every link, the strongest of each query and head first."""
     capture = looked.capture
     map_of(capture, spec.selection.layer, spec.selection.head)
-    links = finish(linked(capture, spec.selection, spec.links))
+    links = linked(capture, spec.selection, spec.links)
     how = "; ".join(spec.links.said[1:])
     yield LINKS
     for place, many in links.strands.items():

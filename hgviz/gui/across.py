@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from string import Template
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QToolTip, QWidget
 from hgviz import palettes
 from hgviz.analysis.resolution import Composed
 from hgviz.analysis.together import Composer, Together, reach, ways
-from hgviz.core import Capture, Floats, HeadId, Off, Selection, Step, Task, finish
+from hgviz.core import Capture, Floats, HeadId, Off, Selection, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
@@ -80,7 +82,7 @@ class Kept:
         self._composers: dict[Recipe, Composer] = {}
         self._opened: tuple[Together, Opened] | None = None
 
-    def across(self, capture: Capture, query: int | None, recipe: Recipe) -> Task[Across]:
+    def across(self, capture: Capture, query: int | None, recipe: Recipe) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
         if self._capture is None or capture.maps is not self._capture.maps:
             self._capture = capture
@@ -91,10 +93,10 @@ class Kept:
             del self._composers[next(iter(self._composers))]
         found = Across(capture, recipe, query)
         if query is not None:
-            found = replace(found, row=(yield from composer.row(query)))
-        yield Step(0, 1, "composing all maps", found)
+            found = replace(found, row=composer.row(query))
+        progress(0, 1, "composing all maps", found)
         if len(capture.main) <= WHOLE:
-            whole = yield from composer.all()
+            whole = composer.all()
             found = replace(found, opened=self._open(whole))
         else:
             found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
@@ -103,10 +105,12 @@ class Kept:
     def _open(self, whole: Together) -> Opened:
         if self._opened is None or self._opened[0] is not whole:
             view = self.opener.view
-            task = self.opener.open(
-                whole.capture, HeadId(0, 0), query=None, whole=True, shared=False, view=view
+            self._opened = (
+                whole,
+                self.opener.open(
+                    whole.capture, HeadId(0, 0), query=None, whole=True, shared=False, view=view
+                ),
             )
-            self._opened = whole, finish(task)
         return self._opened[1]
 
 
@@ -117,9 +121,9 @@ class Alone(Opener):
         super().__init__(tiles)
         self.view = Viewport.fitted((1, 1), (512, 512))
 
-    def beside(self, opened: Opened) -> Task[list[Opened]]:
+    def beside(self, opened: Opened) -> list[Opened]:
         """Nothing: there is one map only."""
-        yield Step(0, 1)
+        progress(0, 1)
         return []
 
 
@@ -586,7 +590,7 @@ class AcrossView(MapsView):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Across] | None:
+    def request(self, session: Session) -> Callable[[], Across] | None:
         """Compose the row of the answer, then all of them."""
         capture = session.capture
         if capture is None or not len(capture.main):
@@ -594,7 +598,9 @@ class AcrossView(MapsView):
                 ("capture", "Capture this text"), ("open_sample", "Open the sample"),
             )  # fmt: skip
             return None
-        return self._kept.across(session.capture, self._answer(session), self._recipe(session))
+        return partial(
+            self._kept.across, session.capture, self._answer(session), self._recipe(session)
+        )
 
     def draw(self, result: Across) -> None:
         """Show as much of it as there is."""
@@ -646,7 +652,7 @@ class AcrossView(MapsView):
         super().settle()
         if self._across is not None and (opened := self._across.opened) is not None:
             view = self.canvas.planned
-            finish(opened.load(self.tiles, self.tiles.lacking(opened.source, view)))
+            opened.load(self.tiles, self.tiles.lacking(opened.source, view))
             self.canvas.compose(afresh=True)
             self._present()
             self._follow()

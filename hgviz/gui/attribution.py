@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -13,7 +15,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
-from hgviz.core import Capture, Display, HeadId, Prompt, Step, Task
+from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import Names
@@ -135,7 +137,9 @@ class Explaining:
         capture = session.capture
         if capture is None or question is None:
             return
-        task = attributed(session.model, session.checkpoint, session.activation, capture, question)
+        task = partial(
+            attributed, session.model, session.checkpoint, session.activation, capture, question
+        )
         self.working.start(
             self.lanes.engine, EXPLAIN, tr("Attributing the answer"), task, self._done,
             on_step=self._part, bound=True,
@@ -159,14 +163,12 @@ class Explaining:
 
 def attributed(
     model: Model | None, path: str, activation: str, capture: Capture, question: Question
-) -> Task[tuple[Model, Attribution]]:
+) -> tuple[Model, Attribution]:
     """Open the model where it is not, and ask it."""
     if model is None:
         device = settings.load().device
-        model = yield from tasks.load(path, device, activation=activation or None)
-    found = yield from tasks.explain(
-        model, capture.prompt, question, capture.target, capture.off, layers=True
-    )
+        model = tasks.load(path, device, activation=activation or None)
+    found = tasks.explain(model, capture.prompt, question, capture.target, capture.off, layers=True)
     return model, found
 
 
@@ -500,7 +502,7 @@ class AttributionView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Told] | None:
+    def request(self, session: Session) -> Callable[[], Told] | None:
         """What can be asked, and the selected head beside what was found for this text."""
         capture = session.capture
         self.empty, self.empty_actions = NOTHING, CAPTURE
@@ -528,8 +530,7 @@ class AttributionView(View):
             return None
         found = session.explained
         there = found is not None and found.of(capture)
-        return self._told(
-            session.model, capture, question, found if there else None,
+        return partial(self._told, session.model, capture, question, found if there else None,
             session.selection.head_id,
             None if self.rows.choice == "all" else session.selection.query,
         )  # fmt: skip
@@ -542,14 +543,14 @@ class AttributionView(View):
         found: Attribution | None,
         head: HeadId,
         query: int | None,
-    ) -> Task[Told]:
-        yield Step(0, 1)
+    ) -> Told:
+        progress(0, 1)
         told = Told(capture, question, choices(capture, question, model), found)
         if found is None or found.slopes is None:
             return told
         layer = capture.spec.layers[head.layer]
         names = self._named(capture).names(capture, layer.key_level, capture.key_spans(head.layer))
-        beside = yield from tasks.head_beside(found, capture, head, query)
+        beside = tasks.head_beside(found, capture, head, query)
         return replace(told, beside=beside, names=names)
 
     def draw(self, result: Told) -> None:

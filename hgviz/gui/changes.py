@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from hgviz.analysis.slices import By, Ends, Part
 from hgviz.analysis.trial import Trial, Which
-from hgviz.core import Step, Task
+from hgviz.core import progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.headgrid import place_noun
@@ -90,9 +90,9 @@ class Changes:
     ends: bool = False
 
 
-def changes(trial: Trial, which: Which, model: Model | None) -> Task[Changes]:
+def changes(trial: Trial, which: Which, model: Model | None) -> Changes:
     """The predictions that changed, those whose loss rose most first."""
-    yield Step(0, 1)
+    progress(0, 1)
     kinds: tuple[Which, ...] = ("lost", "won", "all")
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     examples = trial.examples
@@ -279,7 +279,7 @@ class ChangedView(View):
         vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Task[Changes] | None:
+    def request(self, session: Session) -> Callable[[], Changes] | None:
         """The rows, once every place was seen."""
         trial = session.trial
         self.empty_actions = ()
@@ -302,7 +302,7 @@ class ChangedView(View):
             self.empty_actions = possible(session, *KEEP)
             return None
         kind: Which = self.which.choice  # type: ignore[assignment]
-        return changes(trial, kind, session.model)
+        return partial(changes, trial, kind, session.model)
 
     def draw(self, result: Changes) -> None:
         """List them."""
@@ -695,7 +695,7 @@ class SlicesView(View):
         vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Task[Trial] | None:
+    def request(self, session: Session) -> Callable[[], Trial] | None:
         """The trial so far; nothing without data."""
         trial = session.trial
         if trial is None or trial.paired is None:
@@ -707,7 +707,7 @@ class SlicesView(View):
             )
             self.empty_actions = () if there else possible(session, *DATA_ACTIONS)[:1]
             return None
-        return _given(trial)
+        return partial(_given, trial)
 
     def draw(self, result: Trial) -> None:
         """Show the numbers there are."""
@@ -837,6 +837,6 @@ class SlicePainter(QStyledItemDelegate):
         painter.drawEllipse(QRectF(x(value) - 3.5, y - 3.5, 7, 7))
 
 
-def _given(trial: Trial) -> Task[Trial]:
-    yield Step(0, 1)
+def _given(trial: Trial) -> Trial:
+    progress(0, 1)
     return trial

@@ -17,7 +17,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.core import Capture, HeadId, HgvizError, progress, replace
 from hgviz.errors import LabelError
 from hgviz.gui import dialogs, sources, studyruns, trials
 from hgviz.gui import help as help_pages
@@ -236,7 +236,7 @@ class Commands(ExportCommands):
             self.prompting.capture_ids(path)
             return
         title = f"Opening {name_of(path)}"
-        task = sources.look(path)
+        task = partial(sources.look, path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
 
     def _looked(self, found: sources.Found) -> None:
@@ -284,7 +284,7 @@ class Commands(ExportCommands):
         if example.text == capture.item:
             self._show_example(head, example)
         else:
-            task = sources.look(capture.path, example.text)
+            task = partial(sources.look, capture.path, example.text)
             done = partial(self._show_example_in, head, example)
             self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
 
@@ -304,7 +304,7 @@ class Commands(ExportCommands):
         """Open another text of the corpus on screen; the newest asked for wins."""
         if self.session.capture is None:
             return
-        task = sources.look(self.session.capture.path, number)
+        task = partial(sources.look, self.session.capture.path, number)
         self.working.start(
             self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
         )
@@ -353,7 +353,7 @@ class Commands(ExportCommands):
         """Open a file of those opened last; one that has gone can be taken off the list."""
         title = f"Opening {name_of(path)}"
         failed = partial(self._not_there, path)
-        task = sources.look(path)
+        task = partial(sources.look, path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
 
     def _not_there(self, path: str, error: BaseException) -> None:
@@ -376,7 +376,9 @@ class Commands(ExportCommands):
             self.open_path(paths[0])
             return
         title = f"Looking at {name_of(paths[0])}"
-        self.working.start(self.lanes.files, "open", title, sorted_out(paths), self._sorted_out)
+        self.working.start(
+            self.lanes.files, "open", title, partial(sorted_out, paths), self._sorted_out
+        )
 
     def _sorted_out(self, found: list[Any]) -> None:
         plan = planned(found, bool(self.session.checkpoint), self.session.mode)
@@ -408,7 +410,7 @@ class Commands(ExportCommands):
 
     def _save(self, capture: Capture, path: str) -> None:
         self._remember(path)
-        task = tasks.save(capture, path, force=True)
+        task = partial(tasks.save, capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
             self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
@@ -586,7 +588,7 @@ class Commands(ExportCommands):
 
     def strongest(self) -> None:
         """The key this query looks at most."""
-        task = sources.strongest(self.session.capture, self.session.selection)
+        task = partial(sources.strongest, self.session.capture, self.session.selection)
         self.lanes.files.submit(
             "strongest", "Reading a row", task, on_error=self.show_error,
             on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
@@ -712,7 +714,7 @@ class Commands(ExportCommands):
 
     def open_studied(self) -> None:
         """Open the model that a study is of: one opened before, or one that is asked for."""
-        task = tasks.model_of(self.session.study, [*self.opened_before])
+        task = partial(tasks.model_of, self.session.study, [*self.opened_before])
         self.working.start(
             self.lanes.engine, FIND, "Looking for its model", task, self._model_found, bound=True
         )
@@ -731,7 +733,7 @@ class Commands(ExportCommands):
         self._remember(path)
         if self.session.study is None:  # as above
             return
-        task = tasks.require_model_of(self.session.study, path)
+        task = partial(tasks.require_model_of, self.session.study, path)
         self.working.start(
             self.lanes.engine, FIND, f"Looking at {name_of(path)}", task,
             self.open_path, self._not_its_model, bound=True,
@@ -811,7 +813,7 @@ class Commands(ExportCommands):
     def _open_measured(self, one: Standing, sides: list[Model]) -> None:
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
-        task = _told(self.session.sweep, one)
+        task = partial(_told, self.session.sweep, one)
         title = tr("Opening {name}", name=studyruns.where(one.cell))
         self.working.start(self.lanes.files, "open", title, task, self._united)
 
@@ -833,7 +835,7 @@ class Commands(ExportCommands):
         """Open a model on a text of what it was measured on, which it can read."""
         self._name(model)
         title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
-        self.working.start(self.lanes.files, "open", title, _text(one), done)
+        self.working.start(self.lanes.files, "open", title, partial(_text, one), done)
 
     def _text_found(self, model: Model, shown: dict[str, Any], text: str) -> None:
         self.session.put(text=text or self.session.text, second="", **shown)
@@ -973,11 +975,11 @@ def chosen(session: Session) -> Standing | None:
     return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
 
 
-def _text(one: Standing) -> Task[str]:
-    yield Step(0, 1, "reading a text")
+def _text(one: Standing) -> str:
+    progress(0, 1, "reading a text")
     return studyruns.text_of(one.cell)
 
 
-def _told(sweep: Any, one: Standing) -> Task[Study]:
-    yield Step(0, 1, "reading what was measured")
+def _told(sweep: Any, one: Standing) -> Study:
+    progress(0, 1, "reading what was measured")
     return studyruns.united_study(sweep, one.cell)

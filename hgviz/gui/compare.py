@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import isfinite
 from string import Template
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -19,7 +20,7 @@ from hgviz.analysis.meeting import Edge, Meeting
 from hgviz.analysis.numbers import NUMBERS, HeadNumbers, numbers, peers
 from hgviz.analysis.pairing import counterpart
 from hgviz.analysis.surprise import bits_per_byte
-from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, Task, finish
+from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme
 from hgviz.gui import textrows as rowpair
@@ -464,7 +465,7 @@ class CompareView(MapsView):
         super().unbind()
         self.trio.blink(False)
 
-    def request(self, session: Session) -> Task[Compared] | None:
+    def request(self, session: Session) -> Callable[[], Compared] | None:
         """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.beside, session.selection
         if a is None:
@@ -477,7 +478,9 @@ class CompareView(MapsView):
             self.empty = f"Layer {chosen.layer} of A is not captured yet", REACHED
             self.empty_actions = () if session.at_work else CAPTURE
             return None
-        return self._comparer.open(a, b, chosen.head_id, chosen.beside, session.looked_at.query)
+        return partial(
+            self._comparer.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
+        )
 
     def draw(self, result: Compared) -> None:
         """Show the three; their tiles follow as they are read."""
@@ -515,7 +518,7 @@ class CompareView(MapsView):
         compared, view = self._compared, self.trio.view
         if compared is not None and view is not None:
             lacking = [key for one in compared.shown for key in self.tiles.lacking(one, view)]
-            finish(compared.load(self.tiles, lacking))
+            compared.load(self.tiles, lacking)
             for one in self.trio.panes:
                 one.compose(afresh=True)
             self._present()
@@ -704,13 +707,13 @@ class NumbersView(View):
         vbox(self.content, self.head, row)
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
-    def request(self, session: Session) -> Task[Shown] | None:
+    def request(self, session: Session) -> Callable[[], Shown] | None:
         """Measure what is not known: the two heads first, then all others of their kind."""
         a, b = session.capture, session.beside
         if a is None or b is None or not a.spec.heads:
             return None
         known = [self._memory.of(one) for one in (a, b)]
-        return _measured(a, b, *self._heads(session), *known)
+        return partial(_measured, a, b, *self._heads(session), *known)
 
     def draw(self, result: Shown) -> None:
         """Show both."""
@@ -754,7 +757,7 @@ class NumbersView(View):
 
 def _measured(
     a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
-) -> Task[Shown]:
+) -> Shown:
     def shown() -> Shown:
         return _shown(a, b, head, other, known, theirs)
 
@@ -762,11 +765,16 @@ def _measured(
     first = [(a, [head], known), (b, [other] if other else [], theirs)]
     total = sum(len(some) for _, some, _ in sides)
     for number, (capture, heads, found) in enumerate((*first, *_turns(sides))):
-        for step in numbers(capture, heads, found):
-            yield Step(min(number, total), total, step.note)
+        with progress_as(partial(_as_one_of, min(number, total), total)):
+            numbers(capture, heads, found)
         if number == 1 or number % OFTEN == 0:
-            yield Step(min(number, total), total, "Measuring heads", shown())
+            progress(min(number, total), total, "Measuring heads", shown())
     return shown()
+
+
+def _as_one_of(number: int, total: int, step: Step) -> Step:
+    """The progress of one of several parts, without how far it is itself."""
+    return Step(number, total, step.note)
 
 
 def _turns(
@@ -1034,9 +1042,9 @@ class Reader:
 
     def read(
         self, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
-    ) -> Task[TextRead]:
+    ) -> TextRead:
         """The row of the chosen query on both sides."""
-        yield Step(0, 2, "Reading the text’s weights")
+        progress(0, 2, "Reading the text’s weights")
         known = self._alignment
         if known is None or known.a is not a or known.b is not b:
             self._alignment = known = Alignment(a, b)
@@ -1052,7 +1060,7 @@ class Reader:
         mine = a.maps[chosen.layer] if chosen.layer < len(a.maps) else None
         if mine is None or chosen.head not in mine.heads:
             return blank
-        yield Step(1, 2, "Reading the text’s weights")
+        progress(1, 2, "Reading the text’s weights")
         if other is None:
             alone = Meeting.of(Alignment(a, a), chosen.head_id, chosen.head_id)
             pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
@@ -1111,7 +1119,7 @@ class TextsView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[TextRead] | None:
+    def request(self, session: Session) -> Callable[[], TextRead] | None:
         """Read the row of the chosen query in both."""
         a, b = session.capture, session.beside
         if a is None or b is None or not len(a.main) or not a.spec.layers:
@@ -1119,7 +1127,7 @@ class TextsView(View):
         chosen = session.selection
         looked = session.looked_at
         chosen = replace(chosen, query=looked.query, key=looked.key)
-        return self._reader.read(a, b, chosen, sides_of(session), session.display)
+        return partial(self._reader.read, a, b, chosen, sides_of(session), session.display)
 
     def draw(self, result: TextRead) -> None:
         """Show both rows, and their difference."""

@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution
 from hgviz.analysis.mixed import is_of_tokens
-from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, Task, finish, replace
+from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress, replace
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme
 from hgviz.gui.dialogs import MARGIN, Overlay, ask_where
@@ -86,15 +86,13 @@ class Answered:
     checkpoint: str
     activation: str = ""
 
-    def panel(self, spec: Spec) -> Task[Panel]:
+    def panel(self, spec: Spec) -> Panel:
         """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
         method = cast(Method, spec.methods[0])
         chosen, beside = spec.selection, None
-        yield Step(0, 1, "reading the answer")
+        progress(0, 1, "reading the answer")
         if method == "attention":
-            beside = yield from tasks.head_beside(
-                self.found, self.capture, chosen.head_id, chosen.query
-            )
+            beside = tasks.head_beside(self.found, self.capture, chosen.head_id, chosen.query)
         given = tasks.given_words(self.model, self.capture)
         if given and self.activation:
             given = *given, "--activation", self.activation
@@ -104,11 +102,11 @@ class Answered:
             model=self.checkpoint,
         )  # fmt: skip
 
-    def command(self, spec: Spec, out: str) -> Task[str]:
+    def command(self, spec: Spec, out: str) -> str:
         """The command that asks again, of the model where it lies. Errors: HgvizError."""
         from hgviz.figures.provenance import MISSING, asking
 
-        ready = yield from self.panel(spec)
+        ready = self.panel(spec)
         return asking(ready, [self.checkpoint or MISSING["answer"][0]], Path(out).name)
 
 
@@ -189,23 +187,20 @@ class Drafts:
         self._facts = facts
         self._kept: tuple[Spec, Of, Panel] | None = None
 
-    def panel(self, spec: Spec, of: Of) -> Task[Panel]:
+    def panel(self, spec: Spec, of: Of) -> Panel:
         """A figure made ready. Errors: HgvizError."""
         content = replace(spec, width="", format="", title=None, display=Display())
         kept = self._kept
         if kept is not None and kept[0] == content and _same(kept[1], of):
             return replace(kept[2], spec=spec)
-        if isinstance(of, Answered):
-            ready = yield from of.panel(spec)
-        else:
-            ready = yield from tasks.panel(spec, of, self._facts)
+        ready = of.panel(spec) if isinstance(of, Answered) else tasks.panel(spec, of, self._facts)
         self._kept = content, of, ready
         return ready
 
-    def preview(self, spec: Spec, of: Of, dots: float) -> Task[Preview]:
+    def preview(self, spec: Spec, of: Of, dots: float) -> Preview:
         """Return a figure as a screen shows it. Errors: HgvizError."""
-        ready = yield from self.panel(spec, of)
-        return (yield from tasks.preview(ready, dots))
+        ready = self.panel(spec, of)
+        return tasks.preview(ready, dots)
 
     def export(
         self,
@@ -214,11 +209,11 @@ class Drafts:
         path: str,
         numbers: bool = False,
         ended: bool = False,
-    ) -> Task[str]:
+    ) -> str:
         """Write a figure; numbers: also as CSV; ended as in require_free. Errors: HgvizError."""
         require_free(path, numbers, ended)
-        ready = yield from self.panel(spec, of)
-        return (yield from tasks.draw(ready, path, numbers=numbers))
+        ready = self.panel(spec, of)
+        return tasks.draw(ready, path, numbers=numbers)
 
 
 def _same(some: Of, others: Of) -> bool:
@@ -336,7 +331,7 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     from hgviz.resources import SAMPLE
 
     if isinstance(of, Answered):
-        return Command(finish(of.command(spec, out)))
+        return Command(of.command(spec, out))
     known = [(one.path, known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
     missing = MISSING[kind_of(spec.kind).of]
@@ -1052,7 +1047,7 @@ class ExportDialog(Overlay):
         self.preview.begin()
         dots = DOTS * self.devicePixelRatioF()
         self._lanes.files.submit(
-            self._key, tr("Preview"), _drawn(self._drafts, spec, offer.of, dots),
+            self._key, tr("Preview"), partial(_drawn, self._drafts, spec, offer.of, dots),
             on_step=self.preview.step, on_done=partial(self._show, spec),
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
@@ -1125,9 +1120,9 @@ class ExportDialog(Overlay):
         self.chosen.emit(wish)
 
 
-def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Task[Picture]:
+def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Picture:
     """Return the page as the screen shows it, read from its PNG in the lane."""
-    page = yield from drafts.preview(spec, of, dots)
+    page = drafts.preview(spec, of, dots)
     image = QImage.fromData(page.png)
     return Picture(image, page.width, page.height, page.smallest, page.notes)
 
@@ -1238,7 +1233,7 @@ class ExportCommands:
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
-        task = wish.drafts.export(spec, wish.of, path, wish.numbers, path != typed)
+        task = partial(wish.drafts.export, spec, wish.of, path, wish.numbers, path != typed)
         self.working.start(
             self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
             partial(self._exported, wish.numbers), lasting=True,

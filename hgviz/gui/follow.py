@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,7 +40,8 @@ from hgviz.core import (
     Prompt,
     Selection,
     Step,
-    Task,
+    progress,
+    progress_as,
 )
 from hgviz.gui import atlas, grid, sentences, theme
 from hgviz.gui.atlas import Thumb, thumb
@@ -451,14 +453,14 @@ def follow(
     token: int,
     wish: Wish,
     name_of: Callable[[int], str],
-) -> Task[Trace]:
+) -> Trace:
     """Read one row per stage, then compose all levels for this one letter.
 
-    The steps carry the trace without its last row as soon as it is there: that row takes longest.
+    The progress carries the trace without its last row, which takes longest, once it is there.
     """
     looks, chips = [], []
     for number, stage in enumerate(way):
-        yield Step(number, len(way) + 1, "following")
+        progress(number, len(way) + 1, "following")
         looks.append(_look(capture, stage, token, wish))
         if number:
             chips.append(_chip(capture, way[number - 1], stage, token))
@@ -466,16 +468,11 @@ def follow(
     main = capture.prompt_of(level) is capture.main
     told = of_token(capture, token, name_of) if main else of_text(capture)
     first = Trace(token, tuple(looks), tuple(chips), None, "", told, level)
-    yield Step(len(way), len(way) + 1, "composing all levels", first)
-    task = _together(capture, token, level)
-    while True:
-        try:
-            next(task)
-        except StopIteration as end:
-            together, sentence = end.value
-            return replace(first, together=together, sentence=sentence)
-        # Again with the value: of steps that come fast only the newest is told.
-        yield Step(len(way), len(way) + 1, "composing all levels", first)
+    progress(len(way), len(way) + 1, "composing all levels", first)
+    # with the value each time: of reports that come fast only the newest is heard
+    with progress_as(lambda step: Step(len(way), len(way) + 1, "composing all levels", first)):
+        together, sentence = _together(capture, token, level)
+    return replace(first, together=together, sentence=sentence)
 
 
 def quoted_token(text: str) -> str:
@@ -618,12 +615,12 @@ def _text(capture: Capture, span: Floats) -> str:
 # --- all levels together --------------------------------------------------------------------------
 
 
-def _together(capture: Capture, token: int, level: int) -> Task[tuple[Floats | None, str]]:
+def _together(capture: Capture, token: int, level: int) -> tuple[Floats | None, str]:
     prompt = capture.prompt_of(level)
     if prompt is not capture.main:
         return None, tr("All maps together lead to the target: choose one of its tokens.")
     try:
-        rows = yield from tasks.rollout(capture, (token, token + 1))
+        rows = tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
         return None, " ".join(map(tr, error.lines))
     before = rows.shape[1] - len(prompt)  # columns of the source come first
@@ -1402,7 +1399,7 @@ class FollowView(View):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Trace] | None:
+    def request(self, session: Session) -> Callable[[], Trace] | None:
         """One row of every stage's head, and all levels composed for this letter."""
         capture = session.capture
         if capture is None or not len(capture.main):
@@ -1413,7 +1410,7 @@ class FollowView(View):
         token = prompt.last if token is None else token
         wish = Wish(session.selection, session.opened, session.facts)
         name_of = sentences.namer(capture, session.model)
-        return follow(capture, stages(capture.spec, level), token, wish, name_of)
+        return partial(follow, capture, stages(capture.spec, level), token, wish, name_of)
 
     def draw(self, result: Trace) -> None:
         """Lay it out and paint it."""

@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from hgviz import palettes
 from hgviz.analysis.attribution import Attribution
 from hgviz.analysis.importance import METHODS, Method, importance
-from hgviz.core import HeadId, Integers, ModelSpec, Off, Step, Task
+from hgviz.core import HeadId, Integers, ModelSpec, Off, progress
 from hgviz.examples import EACH
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb
@@ -760,9 +760,9 @@ def offered(study: Study | None) -> tuple[Method, ...]:
     return tuple(one for one in METHODS.values() if study is not None and one.measured(study))
 
 
-def shades(study: Study, method: str) -> Task[Shades]:
+def shades(study: Study, method: str) -> Shades:
     """The scores of all heads by a method."""
-    yield Step(0, 1)
+    progress(0, 1)
     found = importance(study, method)
     one, needed = found.method, found.method.needed
     bits = one.unit == "nats"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -36,7 +37,7 @@ from hgviz import tasks
 from hgviz.analysis.gathered import Example, Passage
 from hgviz.analysis.habits import Habits
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
-from hgviz.core import Capture, HeadId, ModelSpec, Step, Task
+from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import sentences, theme
@@ -531,7 +532,7 @@ class HeadsView(ChartView):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Known] | None:
+    def request(self, session: Session) -> Callable[[], Known] | None:
         """What every head does on this text, or over all of them; at once what is known already."""
         capture = session.capture
         if capture is None or not (session.facts or capture.complete):
@@ -540,14 +541,14 @@ class HeadsView(ChartView):
         self.scope.setVisible(many)
         scope = self.scope.choice if many else ONE
         if self.known is not None and self.known.serves(scope, capture):
-            return _again(self.known)
+            return partial(_again, self.known)
         at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
         if scope == ALL:
-            return _over_all(capture)
+            return partial(_over_all, capture)
         if len(capture.main) > AT_ONCE and not self._went_deep(capture):
             known = Known(at_hand, ONE, capture, whole=False)
-            return _again(known) if session.facts else None
-        return _in_depth(capture, at_hand)
+            return partial(_again, known) if session.facts else None
+        return partial(_in_depth, capture, at_hand)
 
     def draw(self, result: Known) -> None:
         """Fill the picture, the table and what is said."""
@@ -752,32 +753,30 @@ def _noted(known: Known) -> str:
     return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
 
 
-def _again(known: Known) -> Task[Known]:
-    yield Step(1, 1)
+def _again(known: Known) -> Known:
+    progress(1, 1)
     return known
 
 
-def _in_depth(capture: Capture, at_hand: Habits) -> Task[Known]:
+def _in_depth(capture: Capture, at_hand: Habits) -> Known:
     """What is known of the text at once, and everything when it is measured."""
     if at_hand.facts:
-        yield Step(0, 1, "measuring heads", Known(at_hand, ONE, capture, whole=False))
-    found = yield from _carried(tasks.habits(capture, alone=True), ONE, capture)
-    return found
+        progress(0, 1, "measuring heads", Known(at_hand, ONE, capture, whole=False))
+    with _known_so_far(ONE, capture):
+        return Known(tasks.habits(capture, alone=True), ONE, capture)
 
 
-def _over_all(capture: Capture) -> Task[Known]:
-    found = yield from _carried(tasks.habits(capture), ALL, capture)
-    return found
+def _over_all(capture: Capture) -> Known:
+    with _known_so_far(ALL, capture):
+        return Known(tasks.habits(capture), ALL, capture)
 
 
-def _carried(task: Task[Habits], scope: str, capture: Capture) -> Task[Known]:
-    """A task whose values are Known; what is found so far is not whole."""
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return Known(end.value, scope, capture)
-        if isinstance(step.value, Habits):
-            known = Known(step.value, scope, capture, whole=False)
-            step = Step(step.done, step.total, step.note, known)
-        yield step
+def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:
+    """Report the Habits measured inside as Known, which is not whole yet."""
+
+    def known(step: Step) -> Step:
+        if not isinstance(step.value, Habits):
+            return step
+        return replace(step, value=Known(step.value, scope, capture, whole=False))
+
+    return progress_as(known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, zip_longest
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -812,7 +813,7 @@ class TileSupply(QObject):
     def _add_up(self, opened: Opened | Compared) -> None:
         assert self._lanes is not None
         self._lanes.files.submit(
-            self._key, "Map", opened.add_up(), on_done=self._added_up,
+            self._key, "Map", opened.add_up, on_done=self._added_up,
             on_error=self._on_error, post=self._lanes.bridge.post,
         )  # fmt: skip
 
@@ -899,7 +900,7 @@ class Supply(TileSupply):
         if self._opened is None or self._lanes is None:
             return
         self._lanes.map.submit(
-            self._key, "Map", self._opener.beside(self._opened),
+            self._key, "Map", partial(self._opener.beside, self._opened),
             on_done=self._read, post=self._lanes.bridge.post, on_error=lambda _: None,
         )  # fmt: skip
 

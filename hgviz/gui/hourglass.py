@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.heads import METRICS, HeadFacts, applying
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Step, Task
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
 from hgviz.gui.headgrid import Glass, HeadCard, Scene
@@ -248,20 +249,20 @@ class HourglassView(View):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Picture] | None:
+    def request(self, session: Session) -> Callable[[], Picture] | None:
         """The small maps of every layer that is there, as one image."""
         if session.spec is None:
             return None
         self._stage(session)
         if session.capture is None:
-            return _nothing()
+            return lambda: None
         sizes, shades = self.glass.sizes(), self._shades(session)
         shares = shades.shares() if shades else None
         asked = (
             session.display.palette, theme.current().dark, session.display.shared,
             self._flat, tuple(sorted(sizes.items())), shares,
         )  # fmt: skip
-        return _pictures(session.capture, sizes, asked, self._picture)
+        return partial(_pictures, session.capture, sizes, asked, self._picture)
 
     def draw(self, result: Picture | None) -> None:
         """Show the atlas, unless it is the one on screen already."""
@@ -456,7 +457,7 @@ def _pictures(
     sizes: dict[HeadId, tuple[int, int]],
     asked: tuple[Any, ...],
     before: Picture | None,
-) -> Task[Picture]:
+) -> Picture:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
     palette, dark, shared, flat, _, shares = asked
     thumbs: dict[HeadId, Thumb] = {}
@@ -471,16 +472,11 @@ def _pictures(
             else:
                 thumbs[name] = thumb(capture, one, layer, head)
                 new = True
-        yield Step(index + 1, len(capture.maps), "drawing the hourglass")
+        progress(index + 1, len(capture.maps), "drawing the hourglass")
     if before is not None and not new and before.asked == asked and before.source == source:
         return before
     atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
     return Picture(thumbs, source, atlas, asked)
-
-
-def _nothing() -> Task[None]:
-    yield Step(1, 1)
-    return None
 
 
 def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:

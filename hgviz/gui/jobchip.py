@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
-from hgviz.core import Step, Task
+from hgviz.core import progress
 from hgviz.gui import sentences
 from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
@@ -73,9 +76,9 @@ class CapturingView(View):
         foot.setWordWrap(True)
         vbox(self.content, self._head, (middle, 1), line(), foot)
 
-    def request(self, session: Session) -> Task[tuple[Work, ...]] | None:
+    def request(self, session: Session) -> Callable[[], tuple[Work, ...]] | None:
         """The jobs as they are."""
-        return _now(session.work) if session.work else None
+        return partial(_now, session.work) if session.work else None
 
     def draw(self, result: tuple[Work, ...]) -> None:
         """Show the capture large and every job small."""
@@ -190,8 +193,8 @@ def keeps_words(done: int) -> str:
     return tr("keeps the {many} layers already done", many=sentences.number(done))
 
 
-def _now(works: tuple[Work, ...]) -> Task[tuple[Work, ...]]:
-    yield Step(1, 1)
+def _now(works: tuple[Work, ...]) -> tuple[Work, ...]:
+    progress(1, 1)
     return works
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from hgviz.core import Step, Task
+from hgviz.core import Step
 from hgviz.gui.language import tr
 from hgviz.jobs import Job, Runner
 from hgviz.session import Session, Work
@@ -101,7 +101,7 @@ class Working:
         lane: Runner,
         key: str,
         title: str,
-        task: Task[Any],
+        task: Callable[[], Any],
         on_done: Callable[[Any], None],
         on_error: OnError | None = None,
         on_step: Callable[[Step], None] | None = None,

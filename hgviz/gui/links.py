@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from dataclasses import replace as replace_dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import asin, sin
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +34,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, Task, heads_named, replace
+from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, progress, replace
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
@@ -1199,7 +1200,7 @@ class LinksView(View):
         super().bind(session, lanes)
         self.everything.setEnabled(session.selection.query is not None)
 
-    def request(self, session: Session) -> Task[Found] | None:
+    def request(self, session: Session) -> Callable[[], Found] | None:
         """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
@@ -1218,8 +1219,8 @@ class LinksView(View):
                 self.bar.linking(capture, chosen), queries=self._tokens(session)
             )
         except HgvizError as error:
-            return self._refused(Found(capture, chosen, Linking(), error=error))
-        return self._read(capture, chosen, linking, pointed, self.web.in_view())
+            return partial(self._refused, Found(capture, chosen, Linking(), error=error))
+        return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
 
     def draw(self, result: Found) -> None:
         """Show the links, or why there are none."""
@@ -1288,9 +1289,9 @@ class LinksView(View):
         linking: Linking,
         pointed: int | None,
         window: tuple[int, int],
-    ) -> Task[Found]:
+    ) -> Found:
         found = Found(capture, chosen, linking)
-        yield Step(0, 1, "reading links")
+        progress(0, 1, "reading links")
         try:
             sides = self._sides_of(capture, chosen.layer, linking)
             places: tuple[int, ...]
@@ -1299,12 +1300,12 @@ class LinksView(View):
             else:
                 first, stop = window if window[1] > window[0] else (0, FIRST)
                 places = tuple(range(max(0, first - AHEAD), min(len(sides[0]), stop + AHEAD)))
-            links = yield from linked(capture, chosen, linking, places, sides)
+            links = linked(capture, chosen, linking, places, sides)
             hot = None
             if pointed is not None and pointed < len(sides[0].prompt):
                 place = sides[0].place(capture.row(chosen.layer, pointed))
                 if place is not None and (place not in links.strands or len(places) > 1):
-                    hot = yield from linked(capture, chosen, linking, (place,), sides)
+                    hot = linked(capture, chosen, linking, (place,), sides)
         except HgvizError as error:
             return replace_dataclass(found, error=error)
         marked = frozenset(places) if linking.queries else frozenset()
@@ -1319,8 +1320,8 @@ class LinksView(View):
             self._sides = key, sides_of(capture, layer, linking)
         return self._sides[1]
 
-    def _refused(self, found: Found) -> Task[Found]:
-        yield Step(0, 1)
+    def _refused(self, found: Found) -> Found:
+        progress(0, 1)
         return found
 
     def _tracks(self, links: Links) -> tuple[Track, Track]:

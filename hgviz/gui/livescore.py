@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadWeights, ModelSpec, Off, Step, Task
+from hgviz.core import HeadWeights, ModelSpec, Off, progress
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
@@ -115,7 +116,7 @@ class LiveView(ChartView):
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
 
-    def request(self, session: Session) -> Task[Trial | None] | None:
+    def request(self, session: Session) -> Callable[[], Trial | None] | None:
         """The trial so far; nothing without data."""
         spec = session.spec
         if not session.data:
@@ -132,7 +133,7 @@ class LiveView(ChartView):
                 kind = type(self)
                 self.empty, self.empty_actions = kind.empty, kind.empty_actions
             return None
-        return _given(session.trial)
+        return partial(_given, session.trial)
 
     def draw(self, result: Trial | None) -> None:
         """Put the numbers in."""
@@ -323,6 +324,6 @@ def saved_words(spec: ModelSpec | None, off: Off, weights: Sequence[HeadWeights]
     return tr("{size} parameters ({share:.1f} %)", size=size, share=100 * count / spec.parameters)
 
 
-def _given(trial: Trial | None) -> Task[Trial | None]:
-    yield Step(0, 1)
+def _given(trial: Trial | None) -> Trial | None:
+    progress(0, 1)
     return trial

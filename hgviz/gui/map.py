@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,7 +13,7 @@ from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import palettes
-from hgviz.core import Capture, Floats, HeadId, Integers, Selection, Step, Task, finish
+from hgviz.core import Capture, Floats, HeadId, Integers, Selection, progress
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap as sayings
@@ -112,7 +114,7 @@ class MapView(MapsView):
         self._held.stop()
         super().unbind()
 
-    def request(self, session: Session) -> Task[Opened] | None:
+    def request(self, session: Session) -> Callable[[], Opened] | None:
         """Open the head and read the row looked at."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
@@ -126,7 +128,8 @@ class MapView(MapsView):
             going = session.at_work
             self.empty_actions = (("jobs", "All jobs…"),) if going else CAPTURE[:1]
             return None
-        return self._opener.open(
+        return partial(
+            self._opener.open,
             capture,
             chosen.head_id,
             query=session.looked_at.query,
@@ -203,7 +206,7 @@ class MapView(MapsView):
         super().settle()
         if self._opened is not None:
             view = self.canvas.planned
-            finish(self._opened.load(self.tiles, self.tiles.lacking(self._opened.source, view)))
+            self._opened.load(self.tiles, self.tiles.lacking(self._opened.source, view))
             self.canvas.compose(afresh=True)
             self._show_opened()
 
@@ -613,7 +616,7 @@ class ImageView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Overlay] | None:
+    def request(self, session: Session) -> Callable[[], Overlay] | None:
         """Read the row of the query that is chosen, else of the first."""
         capture, chosen = session.capture, session.selection
         self.empty_actions: tuple[tuple[str, str], ...] = ()
@@ -629,8 +632,8 @@ class ImageView(View):
             self.empty = ELSEWHERE
             return None
         query = chosen.query or 0
-        return _overlay(capture, replace(chosen, query=min(query, len(capture.prompt) - 1)),
-                        session.display.limits)  # fmt: skip
+        within = replace(chosen, query=min(query, len(capture.prompt) - 1))
+        return partial(_overlay, capture, within, session.display.limits)
 
     def draw(self, result: Overlay) -> None:
         """Show the row."""
@@ -700,9 +703,9 @@ class ImageView(View):
             self._pick(self.found.added + row * columns + column)
 
 
-def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> Task[Overlay]:
+def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> Overlay:
     """The row of a query, coloured up to its own largest weight unless limits are chosen."""
-    yield Step(0, 1)
+    progress(0, 1)
     one, query = capture.maps[chosen.layer], chosen.query or 0
     assert one is not None
     row = one.read(chosen.head, rows=(query, query + 1))[0]

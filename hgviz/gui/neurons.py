@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from hgviz import palettes
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, HeadId, Integers, Prompt, Selection, Task
+from hgviz.core import Capture, HeadId, Integers, Prompt, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import Names, Words
@@ -183,13 +184,13 @@ class Dissected:
         return lines
 
 
-def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Task[Dissected]:
+def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Dissected:
     """Take the row of a query apart in a head whose map is computed from queries and keys."""
     layer = capture.spec.layers[head.layer]
     one = capture.maps[head.layer]
     assert isinstance(one, LazyMap)
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
-    found = yield from dissect(one, head.head, row)
+    found = dissect(one, head.head, row)
     rows, columns = (
         texts.names(capture, level, spans)
         for level, spans in (
@@ -657,7 +658,7 @@ class NeuronView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Dissected] | None:
+    def request(self, session: Session) -> Callable[[], Dissected] | None:
         """Take the row of the query looked at apart."""
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
         self.empty_actions: tuple[tuple[str, str], ...] = ()
@@ -680,7 +681,7 @@ class NeuronView(View):
         if query is None or query >= len(capture.query_prompt(chosen.layer)):
             self.empty, self.empty_actions = NO_QUERY, (("next_query", "Choose a query"),)
             return None
-        return dissected(capture, chosen.head_id, query, self._named(capture))
+        return partial(dissected, capture, chosen.head_id, query, self._named(capture))
 
     def draw(self, result: Dissected) -> None:
         """Show the row."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hgviz.analysis.alignment import Alignment, same_prompt
 from hgviz.analysis.meeting import Edge, Meeting
 from hgviz.analysis.pairing import counterpart
-from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, Step, Task
+from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
 from hgviz.gui import grid as signs
 from hgviz.gui import sentences
 from hgviz.gui.grid import Grid, Names, Viewport, Words, rule_of, seen
@@ -64,7 +64,7 @@ class Opened:
         """Whether this is the head as it was before the text of a capture was gone on with."""
         return self.head == head and self.grid.capture is not capture
 
-    def read_row(self, row: int) -> Task[None]:
+    def read_row(self, row: int) -> None:
         """Have a row of the whole map at hand."""
         if row in self.rows or row >= len(self.grid.queries):
             return
@@ -72,19 +72,19 @@ class Opened:
         for left in range(0, max(1, keys), RUN):
             columns = left, min(left + RUN, keys)
             parts.append(self.whole.read(self.head.head, (row, row + 1), columns)[0])
-            yield Step(columns[1], keys, "Reading the row")
+            progress(columns[1], keys, "Reading the row")
         self.rows[row] = np.concatenate(parts)
         while len(self.rows) > ROWS_KEPT:
             self.rows.popitem(last=False)
 
-    def load(self, tiles: Tiles, keys: list[Key]) -> Task[None]:
+    def load(self, tiles: Tiles, keys: list[Key]) -> None:
         """Read tiles, then what the rows add up to; what is there can be shown at every step."""
         for number, part in enumerate(tiles.parts(keys)):
             tiles.read(part)
             self.saw(tiles, part.key)
-            yield Step(number, len(keys), "Computing the map")
+            progress(number, len(keys), "Computing the map")
         if self.unfinished:
-            yield from self.add_up()
+            self.add_up()
 
     def saw(self, tiles: Tiles, key: Key) -> bool:
         """A tile has come; whether weights are larger than was known."""
@@ -95,7 +95,7 @@ class Opened:
         self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
         return self.peak > before
 
-    def add_up(self) -> Task[None]:
+    def add_up(self) -> None:
         """What every row adds up to, the negative and the positive apart."""
         rows, columns = self.source.shape
         mass = np.zeros((rows, 2), np.float32)
@@ -108,7 +108,7 @@ class Opened:
             )
             mass[part, 0] += np.minimum(block, 0).sum(axis=1)
             mass[part, 1] += np.maximum(block, 0).sum(axis=1)
-            yield Step(top, rows, "Adding up the rows")
+            progress(top, rows, "Adding up the rows")
         self.mass = mass
 
 
@@ -134,7 +134,7 @@ class Opener:
         shared: bool,
         view: Viewport,
         grown: bool = False,
-    ) -> Task[Opened]:
+    ) -> Opened:
         """Open a head, read of a small map the tiles of a view, then the row of a query.
 
         A head whose row takes a while is the value of a step before.
@@ -142,22 +142,22 @@ class Opener:
         view: as it is, or of any other shape: then the whole map is meant, but of a head that has
         grown the same part. whole: no band.
         """
-        yield Step(0, 3, "Opening the head")
+        progress(0, 3, "Opening the head")
         with self._lock:
             self._turn_to(capture)
             found = self._found(capture, head, whole)
         if _cells(found.source.shape) <= SMALL:
             view = view.of(found.source.shape, found.grid.wide, grown)
-            yield from found.load(self.tiles, self.tiles.lacking(found.source, view))
+            found.load(self.tiles, self.tiles.lacking(found.source, view))
         else:
-            yield Step(1, 3, "Opening the head", value=found)
+            progress(1, 3, "Opening the head", value=found)
         if query is not None:
-            yield from found.read_row(capture.row(head.layer, query))
+            found.read_row(capture.row(head.layer, query))
         if shared and self.most is None:
-            yield from self._compare(capture)
+            self._compare(capture)
         return found
 
-    def beside(self, opened: Opened) -> Task[list[Opened]]:
+    def beside(self, opened: Opened) -> list[Opened]:
         """Open what may be looked at next: the heads beside one, in its layer and around it."""
         found: list[Opened] = []
         capture, heads = opened.grid.capture, _beside(opened.grid.capture, opened.head)
@@ -166,7 +166,7 @@ class Opener:
                 whole = [key[1] for key, kept in self._opened.items() if kept is opened]
                 if capture is self._capture and whole:
                     found.append(self._found(capture, one, whole[0]))
-            yield Step(len(found), len(heads), "Opening the heads beside it")
+            progress(len(found), len(heads), "Opening the heads beside it")
         return found
 
     def _found(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
@@ -207,7 +207,7 @@ class Opener:
         source = Source(grid.map, head.head, rule, thumb)
         return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
 
-    def _compare(self, capture: Capture) -> Task[None]:
+    def _compare(self, capture: Capture) -> None:
         """The largest weight of all heads that are stored or small."""
         most, heads = 0.0, capture.spec.heads
         for number, one in enumerate(heads):
@@ -215,7 +215,7 @@ class Opener:
             if layer is not None and (capture.path or _cells(layer.shape[1:]) <= SMALL):
                 rowmax = layer.summary(one.head).rowmax  # type: ignore[attr-defined]
                 most = max(most, float(np.abs(rowmax).max(initial=0.0)))
-            yield Step(number + 1, len(heads), "Comparing the heads")
+            progress(number + 1, len(heads), "Comparing the heads")
         self.most = most
 
 
@@ -482,16 +482,16 @@ class Compared:
         shares = [0.0 if one is None else float(one.exact.mean()) for one in parts]
         return sum(shares) / len(shares) if shares else 1.0
 
-    def load(self, tiles: Tiles, keys: Iterable[Key]) -> Task[None]:
+    def load(self, tiles: Tiles, keys: Iterable[Key]) -> None:
         """Read tiles, then what the rows add up to."""
         for number, part in enumerate(tiles.parts(keys)):
             tiles.read(part)
             self.saw(tiles, part.key)
-            yield Step(number, number + 1, "Computing the maps")
+            progress(number, number + 1, "Computing the maps")
         if self.masses is None:
-            yield from self.add_up()
+            self.add_up()
 
-    def read_row(self, row: int) -> Task[None]:
+    def read_row(self, row: int) -> None:
         """Have a row of A and of B at hand, on the cells of the grid."""
         if row in self.rows or not 0 <= row < self.shape[0]:
             return
@@ -501,12 +501,12 @@ class Compared:
             columns = left, min(left + RUN, keys)
             for side, source in zip(parts, self.sources[:2], strict=True):
                 side.append(source.map.read(source.head, (row, row + 1), columns)[0])
-            yield Step(columns[1], keys, "Reading the row")
+            progress(columns[1], keys, "Reading the row")
         self.rows[row] = np.concatenate(parts[0]), np.concatenate(parts[1])
         while len(self.rows) > ROWS_KEPT:
             self.rows.popitem(last=False)
 
-    def add_up(self) -> Task[None]:
+    def add_up(self) -> None:
         """What every row of the three adds up to, the negative and the positive apart."""
         rows, columns = self.shape
         found = tuple(np.zeros((rows, 2), np.float32) for _ in self.sources)
@@ -522,7 +522,7 @@ class Compared:
                 for mass, block in zip(found, (a, b, less), strict=True):
                     mass[slice(*part), 0] += np.minimum(block, 0).sum(axis=1)
                     mass[slice(*part), 1] += np.maximum(block, 0).sum(axis=1)
-                yield Step(top, rows, "Adding up the rows")
+                progress(top, rows, "Adding up the rows")
         self.masses = found[0], found[1], found[2]
 
 
@@ -536,20 +536,20 @@ class Comparer:
 
     def open(
         self, a: Capture, b: Capture, head: HeadId, beside: HeadId | None, query: int | None
-    ) -> Task[Compared]:
+    ) -> Compared:
         """Open a head of A and the one of B that stands beside it.
 
         Of small maps all is read at once; others are the value of a step before their row is read.
         """
-        yield Step(0, 3, "Opening the heads")
+        progress(0, 3, "Opening the heads")
         found = self._found(a, b, head, counterpart(a, b, head, beside))
         if found.small:
-            yield from found.load(self.tiles, _all(found))
+            found.load(self.tiles, _all(found))
         else:
-            yield Step(1, 3, "Opening the heads", value=found)
+            progress(1, 3, "Opening the heads", value=found)
         row = found.meeting.cell(query, None)[0]
         if row is not None:
-            yield from found.read_row(row)
+            found.read_row(row)
         return found
 
     def _found(self, a: Capture, b: Capture, head: HeadId, other: HeadId | None) -> Compared:

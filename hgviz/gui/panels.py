@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
@@ -55,7 +56,7 @@ from PySide6.QtWidgets import (
 
 from hgviz import palettes
 from hgviz.analysis.heads import METRICS, HeadFacts, peers, place, top_keys, worth_a_look
-from hgviz.core import Capture, Display, HeadId, Integers, Item, Map, Prompt, Selection, Step, Task
+from hgviz.core import Capture, Display, HeadId, Integers, Item, Map, Prompt, Selection, progress
 from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
@@ -355,9 +356,9 @@ class DisplayPanel(View):
         grid.setColumnStretch(1, 1)
         grid.setRowStretch(4, 1)
 
-    def request(self, session: Session) -> Task[Display] | None:
+    def request(self, session: Session) -> Callable[[], Display] | None:
         """The display as it is."""
-        return _now(session.display)
+        return partial(_now, session.display)
 
     def draw(self, result: Display) -> None:
         """Show it without saying that anything changed."""
@@ -410,8 +411,7 @@ class DisplayPanel(View):
             self.session.put(display=replace(self.session.display, **changes))  # type: ignore[arg-type]
 
 
-def _now(display: Display) -> Task[Display]:
-    yield from ()
+def _now(display: Display) -> Display:
     return display
 
 
@@ -479,13 +479,13 @@ class HeadPanel(View):
         column.addWidget(self.count)
         column.addStretch(1)
 
-    def request(self, session: Session) -> Task[Told] | None:
+    def request(self, session: Session) -> Callable[[], Told] | None:
         """What is known of the chosen head."""
         facts = session.facts.get(session.selection.head_id)
         self.empty_actions = CAPTURE if session.capture is None else MEASURING
         if facts is None or session.capture is None:
             return None
-        return _told(session.capture, facts, session.facts)
+        return partial(_told, session.capture, facts, session.facts)
 
     def draw(self, result: Told) -> None:
         """Say it."""
@@ -598,8 +598,8 @@ class Ticks(QWidget):
                 focus_ring(painter, QRectF(self.rect()))
 
 
-def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Task[Told]:
-    yield Step(1, 1)
+def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Told:
+    progress(1, 1)
     every = peers(facts.head, known)
     others = {name: [one.metrics[name] for one in every if name in one.metrics] for name in METRICS}
     ranks = {}
@@ -696,7 +696,7 @@ class LooksPanel(View):
         top = hbox(None, self.letter, (self.where, 1), spacing=8)
         vbox(self.content, top, self.keys, 1, margins=(PANELS_PAD, 8, PANELS_PAD, 8), spacing=2)
 
-    def request(self, session: Session) -> Task[Looked] | None:
+    def request(self, session: Session) -> Callable[[], Looked] | None:
         """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
         self.empty, self.empty_actions = NOTHING, CAPTURE
@@ -709,7 +709,7 @@ class LooksPanel(View):
             return None
         if capture.maps[chosen.layer] is None:
             return None
-        return _looked(capture, chosen)
+        return partial(_looked, capture, chosen)
 
     def draw(self, result: Looked) -> None:
         """List them."""
@@ -845,8 +845,8 @@ class KeyList(QWidget):
             x += metrics.horizontalAdvance(said)
 
 
-def _looked(capture: Capture, chosen: Selection) -> Task[Looked]:
-    yield Step(0, 1, "reading one row")
+def _looked(capture: Capture, chosen: Selection) -> Looked:
+    progress(0, 1, "reading one row")
     asking, prompt = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
     same = asking is prompt
     spans = sentences.word_spans(prompt)
@@ -958,12 +958,12 @@ class TextsPanel(View):
         vbox(self.content, above, heads, (self.stack, 1), margins=(0, 10, 0, 8), spacing=4)
         self.start_at(self.field)
 
-    def request(self, session: Session) -> Task[TextList] | None:
+    def request(self, session: Session) -> Callable[[], TextList] | None:
         """The texts, and which of them is open."""
         capture = session.capture
         if capture is None or not capture.items:
             return None
-        return _list_texts(capture.items, capture.item, capture.main.unit)
+        return partial(_list_texts, capture.items, capture.item, capture.main.unit)
 
     def draw(self, result: TextList) -> None:
         """List them; the open one is in sight."""
@@ -1067,8 +1067,7 @@ class TextsTextList(QListView):
         return QSize(240, TEXTS_HIGH)
 
 
-def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> Task[TextList]:
-    yield from ()
+def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
     return items, now, unit
 
 
@@ -1117,13 +1116,13 @@ class WorthPanel(View):
         self._column.addStretch(1)
         self._drawn_for: tuple[object, ...] = ()
 
-    def request(self, session: Session) -> Task[tuple[Worth, ...]] | None:
+    def request(self, session: Session) -> Callable[[], tuple[Worth, ...]] | None:
         """The heads and their small maps."""
         self.empty_actions = CAPTURE if session.capture is None else MEASURING
         if session.capture is None or not session.facts:
             return None
         size = round(THUMB * self.devicePixelRatioF())
-        return _worth(session.capture, session.facts, session.display.palette, size)
+        return partial(_worth, session.capture, session.facts, session.display.palette, size)
 
     def noticed(self, name: str) -> None:
         """Mark the chosen one at once."""
@@ -1256,10 +1255,10 @@ class WorthRow(QAbstractButton):
 
 def _worth(
     capture: Capture, facts: Mapping[HeadId, HeadFacts], palette: str, size: int
-) -> Task[tuple[Worth, ...]]:
+) -> tuple[Worth, ...]:
     out = []
     for number, one in enumerate(worth_a_look(facts, WORTH)):
-        yield Step(number, WORTH, "drawing heads")
+        progress(number, WORTH, "drawing heads")
         layer, known = capture.spec.layers[one.head.layer], capture.maps[one.head.layer]
         small = None
         if known is not None:

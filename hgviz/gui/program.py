@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.analysis.texts import place
-from hgviz.core import Capture, Display, Prompt, Selection, Step, Task, finish
+from hgviz.core import Capture, Display, Prompt, Selection, progress
 from hgviz.gui import sentences as verdict
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
@@ -84,7 +84,7 @@ class Status(QObject):
             shown = self._session.hover or self._session.selection
             self._left.say(chosen_words(self._session.capture, shown))
         elif self._compares:
-            self._left.say(finish(self._compared()))
+            self._left.say(self._compared())
         else:
             self._ask()
 
@@ -125,7 +125,7 @@ class Status(QObject):
         self._lanes.files.submit(
             "status",
             "status",
-            self._compared() if self._compares else _read(session.capture, chosen),
+            self._compared if self._compares else partial(_read, session.capture, chosen),
             on_done=self._left.say,
             on_error=_ignore,
             post=self._lanes.bridge.post,
@@ -136,7 +136,7 @@ class Status(QObject):
         session = self._session
         return session.mode == "compare" and None not in (session.capture, session.beside)
 
-    def _compared(self) -> Task[str]:
+    def _compared(self) -> str:
         """The same cell of A and B; reads a row of each."""
         from hgviz.gui.compare import Reader
 
@@ -150,10 +150,10 @@ class Status(QObject):
 
 def _both(
     reader: Reader, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
-) -> Task[str]:
+) -> str:
     from hgviz.gui import compare
 
-    found = yield from reader.read(a, b, chosen, told, display)
+    found = reader.read(a, b, chosen, told, display)
     none = tr("{side} has none", side=told.b)
     head = DOT.join([tr("Head {head}", head=chosen.head_id), none])
     return head if found.pair is None or found.alone else compare.status(found.pair, told)
@@ -163,8 +163,8 @@ def _ignore(error: BaseException) -> None:
     """The pane that shows the same cell says what is wrong with it."""
 
 
-def _read(capture: Capture, chosen: Selection) -> Task[str]:
-    yield Step(0, 1)
+def _read(capture: Capture, chosen: Selection) -> str:
+    progress(0, 1)
     return chosen_words(capture, chosen)
 
 

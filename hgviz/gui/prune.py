@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from PySide6.QtWidgets import (
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadId, ModelSpec, Off, Step, Task
+from hgviz.core import HeadId, ModelSpec, Off, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
 from hgviz.gui.changes import ChangedView, SlicesView
@@ -291,13 +292,13 @@ class HeadsView(View):
 
     # --- what it shows ----------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Shades] | None:
+    def request(self, session: Session) -> Callable[[], Shades] | None:
         """The scores of all heads, by the chosen method."""
         if session.spec is None:
             return None
         if session.study is None or not session.score:
-            return _plain()
-        return shades(session.study, session.score)
+            return _plain
+        return partial(shades, session.study, session.score)
 
     def draw(self, result: Shades) -> None:
         """Colour the cells."""
@@ -463,8 +464,8 @@ def changed_words(session: Session, said: str) -> str:
     return tr(said, n=len(session.off), total=total)
 
 
-def _plain() -> Task[Shades]:
-    yield Step(0, 1)
+def _plain() -> Shades:
+    progress(0, 1)
     return Shades()
 
 
@@ -742,7 +743,7 @@ class CurveView(ChartView):
         vbox(self.content, self.head, (self.chart, 1))
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Task[Line] | None:
+    def request(self, session: Session) -> Callable[[], Line] | None:
         """The curve of the chosen score, None where it is not traced."""
         self._offer_axes(session)
         found = line_of(session, self.axis.choice)
@@ -755,7 +756,7 @@ class CurveView(ChartView):
                 self.empty = type(self).empty
             self.empty_actions = possible(session, *STEPS)[:1]
             return None
-        return _given(found)
+        return partial(_given, found)
 
     def draw(self, result: Line) -> None:
         """Show it."""
@@ -819,8 +820,8 @@ class CurveView(ChartView):
         self.refresh()
 
 
-def _given(line: Line) -> Task[Line]:
-    yield Step(0, 1)
+def _given(line: Line) -> Line:
+    progress(0, 1)
     return line
 
 

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
+from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step
 from hgviz.gui import theme
 from hgviz.gui.dialogs import Overlay, ask_for
 from hgviz.gui.jobs import GOING, Lanes, Working
@@ -81,7 +82,7 @@ class Removal:
         words += ["--labels", named_] * bool(self.labels)
         return shlex.join([*words, "-o", self.out])
 
-    def task(self) -> Task[Proof]:
+    def task(self) -> Proof:
         """What does it."""
         data = self.data or None
         return tasks.prune(
@@ -101,9 +102,8 @@ def free(out: Path) -> Path:
     return next(one for one in chain((out,), numbered) if not os.path.lexists(one))
 
 
-def _left(out: str) -> Task[str]:
+def _left(out: str) -> str:
     """The folder, "" where there is nothing in it."""
-    yield from ()
     there = Path(out).is_dir() and any(Path(out).iterdir())
     return out if there else ""
 
@@ -155,7 +155,7 @@ class Removing:
         count = len(wish.off)
         title = f"Removing {count} heads for good" if count > 1 else "Removing 1 head for good"
         self.working.start(
-            self.lanes.engine, REMOVE, title, wish.task(), self._done, self._failed, self._stepped
+            self.lanes.engine, REMOVE, title, wish.task, self._done, self._failed, self._stepped
         )
 
     def stop(self) -> None:
@@ -164,7 +164,7 @@ class Removing:
         if self.dialog is not None:
             self.dialog.show_stopping()
         self.lanes.engine.submit(
-            REMOVE, "Stopping", _left(self._out), on_done=self._stopped,
+            REMOVE, "Stopping", partial(_left, self._out), on_done=self._stopped,
             post=self.lanes.bridge.post,
         )  # fmt: skip
 

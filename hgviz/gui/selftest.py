@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, Selection, finish
+from hgviz.core import Capture, HgvizError, Selection
 from hgviz.gui import sources
 from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.sentences import counted
@@ -49,7 +49,7 @@ def _demo(folder: Path) -> Iterator[str]:
     from hgviz.figures import Spec
     from hgviz.store import open_capture
 
-    model = finish(tasks.load(resource(SAMPLE), "cpu"))
+    model = tasks.load(resource(SAMPLE), "cpu")
     spec = model.spec
     sizes = ", ".join(level.label for level in spec.levels)
     yield (
@@ -58,13 +58,13 @@ def _demo(folder: Path) -> Iterator[str]:
     )
     file = folder / "demo.h5"
     prompt, _ = tasks.prompt_from(model, TEXT)
-    finish(tasks.capture(model, prompt, out=file, force=True))
+    tasks.capture(model, prompt, out=file, force=True)
     capture = open_capture(file)
     yield (
         f"Captured {counted(len(prompt), 'byte')} of text, {counted(len(spec.heads), 'head')}, in "
         f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
     )
-    found = finish(sources.measure(capture))
+    found = sources.measure(capture)
     chosen = found.selection or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
     fact = found.facts[chosen.head_id]
     if fact.role:
@@ -75,7 +75,7 @@ def _demo(folder: Path) -> Iterator[str]:
     yield f"Drew the window: {picture}."
     for kind in ("map", "levels"):
         path = folder / f"{kind}.pdf"
-        finish(tasks.figure(Spec(kind, chosen), capture, path))
+        tasks.figure(Spec(kind, chosen), capture, path)
         yield f"Drew {path}."
 
 
@@ -104,7 +104,7 @@ def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     frame.show()
     program = Program(frame, keep=False)
     try:
-        program.commands.show_found(finish(sources.look(str(path))))
+        program.commands.show_found(sources.look(str(path)))
         yield program, frame
     finally:
         program.close()
@@ -163,8 +163,8 @@ def _resources() -> str:
 
 
 def _captured(file: Path) -> str:
-    model = finish(tasks.load(resource(SAMPLE), "cpu"))
-    capture = finish(tasks.capture(model, tasks.prompt_from(model, TEXT)[0], out=file))
+    model = tasks.load(resource(SAMPLE), "cpu")
+    capture = tasks.capture(model, tasks.prompt_from(model, TEXT)[0], out=file)
     return f"{counted(len(capture.prompt), 'byte')}, {counted(len(capture.spec.heads), 'head')}"
 
 
@@ -186,18 +186,18 @@ def _figure(file: Path, folder: Path, form: str) -> str:
     from hgviz.store import open_capture
 
     path = folder / f"figure.{form}"
-    finish(tasks.figure(Spec("map", Selection(0, 0, 0)), open_capture(file), path))
+    tasks.figure(Spec("map", Selection(0, 0, 0)), open_capture(file), path)
     return f"{path.stat().st_size:,} bytes"
 
 
 def _attributed() -> str:
     """By captum, of words that tokenizers cut."""
-    model = finish(tasks.load(resource(PAIR[0]), "cpu"))
+    model = tasks.load(resource(PAIR[0]), "cpu")
     prompt, _ = tasks.prompt_from(model, "a fine and moving film")
-    seen = finish(tasks.capture(model, prompt))
+    seen = tasks.capture(model, prompt)
     question = tasks.question_of(model.spec.goal, seen.logits, prompt, None)
     assert question is not None
-    found = finish(tasks.explain(model, prompt, replace(question, steps=STEPS)))
+    found = tasks.explain(model, prompt, replace(question, steps=STEPS))
     if not abs(found.total - found.change) < 0.05 * abs(found.change):
         raise ValueError(f"attributions add up to {found.total:.3g}, not to {found.change:.3g}")
     return f"{counted(len(prompt), 'token')} say {found.total:.2f} of {found.change:.2f}"
@@ -208,8 +208,8 @@ def _transformers(folder: Path) -> str:
     from hgviz.models.formats import transformers
 
     path = transformers.random_model(folder / "gemma2")
-    model = finish(tasks.load(path, "cpu"))
-    seen = finish(tasks.capture(model, tasks.prompt_from(model, "a fine film")[0]))
+    model = tasks.load(path, "cpu")
+    seen = tasks.capture(model, tasks.prompt_from(model, "a fine film")[0])
     rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]
     if rules != [(3, 0), None]:
         raise ValueError(f"its layers see {rules}")
@@ -217,9 +217,9 @@ def _transformers(folder: Path) -> str:
 
 
 def _report(folder: Path) -> str:
-    a, b = (finish(tasks.load(resource(name), "cpu")) for name in PAIR)
-    found = finish(tasks.laboratory(a, b, resource(REVIEWS), limit=8, texts=2))
-    path = Path(finish(tasks.report(found, folder / "report.html")))
+    a, b = (tasks.load(resource(name), "cpu") for name in PAIR)
+    found = tasks.laboratory(a, b, resource(REVIEWS), limit=8, texts=2)
+    path = Path(tasks.report(found, folder / "report.html"))
     return f"{path.stat().st_size:,} bytes"
 
 

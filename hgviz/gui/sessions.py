@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, Step, Task, finish
+from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, progress
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING, Lanes, Working, within
@@ -136,11 +136,11 @@ class Plan:
     said: str = ""
 
 
-def sorted_out(paths: list[str]) -> Task[list[tuple[str, Kind]]]:
+def sorted_out(paths: list[str]) -> list[tuple[str, Kind]]:
     """What each of some paths holds, by content; texts and ids by their ending."""
     found: list[tuple[str, Kind]] = []
     for number, path in enumerate(paths):
-        yield Step(number, len(paths), f"looking at {Path(path).name}")
+        progress(number, len(paths), f"looking at {Path(path).name}")
         found.append((path, _kind(path)))
     return found
 
@@ -269,7 +269,7 @@ class Recent:
         """See which of them are still there; a disk that sleeps must not hold up the window."""
         if self.session.recent:
             self.lanes.files.submit(
-                "recent", "Looking for files", _gone(self.session.recent),
+                "recent", "Looking for files", partial(_gone, self.session.recent),
                 on_done=self._looked, post=self.lanes.bridge.post,
             )  # fmt: skip
 
@@ -282,8 +282,8 @@ class Recent:
             self._keep(recent=recent)
 
 
-def _gone(paths: tuple[str, ...]) -> Task[frozenset[str]]:
-    yield Step(0, 1)
+def _gone(paths: tuple[str, ...]) -> frozenset[str]:
+    progress(0, 1)
     return frozenset(one for one in paths if not os.path.lexists(one) and not is_there(one))
 
 
@@ -406,7 +406,7 @@ class Sessions:
 
     def save(self, file: str) -> None:
         """Write what is open to a file, which is the one at hand then."""
-        task = saving(*gather(self.session, self.layout()), file)
+        task = partial(saving, *gather(self.session, self.layout()), file)
         title = f"Saving {Path(file).name}"
         lane = self.commands.lanes.files
         self.working.start(lane, f"save {file}", title, task, self._saved, lasting=True)
@@ -441,7 +441,7 @@ class Sessions:
             else:
                 otherwise()
 
-        task = checking(str(last()))
+        task = partial(checking, str(last()))
         lane = self.commands.lanes.files
         self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
 
@@ -465,7 +465,7 @@ class Sessions:
         first = paths.get("capture") or paths["model"]
         commands, title = self.commands, f"Opening {name_of(first)}"
         done = partial(self._open_together, paths, page)
-        commands.working.start(commands.lanes.files, OPEN, title, _readable(first), done)
+        commands.working.start(commands.lanes.files, OPEN, title, partial(_readable, first), done)
 
     def _open_together(self, paths: dict[str, str], page: str, _: None) -> None:
         now, _ = gather(self.session, Layout())
@@ -516,16 +516,16 @@ class Restoring:
         known = mode if any(mode == name for name, *_ in MODES) else "inspect"
         self.session.put(mode=known, text=wanted.text, second=wanted.second)
         if "capture" in paths:
-            task = sources.look(paths["capture"], wanted.item)
+            task = partial(sources.look, paths["capture"], wanted.item)
             self._look(paths["capture"], task, self._capture_there, self._without_capture)
         elif "model" in paths:
             self._capture_again()
         else:
             self._study()
 
-    def _look(self, path: str, task: Any, done: Any, failed: Any) -> None:
+    def _look(self, path: str, work: Callable[[], Any], done: Any, failed: Any) -> None:
         lane, title = self.commands.lanes.files, f"Opening {name_of(path)}"
-        self.commands.working.start(lane, OPEN, title, task, done, failed)
+        self.commands.working.start(lane, OPEN, title, work, done, failed)
 
     def _without_capture(self, error: BaseException) -> None:
         """Say what is wrong with the capture, and open the rest."""
@@ -592,7 +592,7 @@ class Restoring:
     def _study(self) -> None:
         path = self.paths.get("unsaved") or self.paths.get("study")
         if path:
-            self._look(path, sources.look(path), self._study_there, self._without_study)
+            self._look(path, partial(sources.look, path), self._study_there, self._without_study)
         else:
             self._rest()
 
@@ -647,7 +647,7 @@ class Restoring:
         if "sweep" in paths:
             path = paths["sweep"]
             show = partial(self._runs_there, mode)
-            self._look(path, sources.look(path), show, self.commands.show_error)
+            self._look(path, partial(sources.look, path), show, self.commands.show_error)
         if self.file:  # after its parts: it is the newest
             self.commands.recent.add(self.file)
         if _set_aside_path().exists():
@@ -698,9 +698,9 @@ def _heads(names: tuple[str, ...]) -> list[HeadId]:
     return found
 
 
-def _readable(path: str) -> Task[None]:
+def _readable(path: str) -> None:
     """Read a capture or what a checkpoint says of itself. Errors: HgvizError where that fails."""
-    yield Step(0, 1, "looking at the file")
+    progress(0, 1, "looking at the file")
     if tasks.kind_of(path) == "capture":
         from hgviz.store import open_capture
 
@@ -740,12 +740,12 @@ class Snapshot(NamedTuple):
     study: Study | None = None
     masks: tuple[Mask, ...] = ()
 
-    def write(self, file: Path, study: Path) -> Task[float]:
+    def write(self, file: Path, study: Path) -> float:
         """Write it to a file, its study to another, unless it lies there already; gives the seconds
         this took. Errors: HgvizError, OSError."""
         from hgviz.store import write_study
 
-        yield Step(0, 1, "keeping what is open")
+        progress(0, 1, "keeping what is open")
         begun, paths = time.monotonic(), self.paths
         if self.study is not None:
             paths = {**paths, "unsaved": str(study)}
@@ -786,7 +786,7 @@ class Recovery:
             self.sessions.session.changed.disconnect(self._heard)
         if not complete and self._can_keep():
             with suppress(HgvizError, OSError):
-                finish(self._next().write(self.file, self._study))
+                self._next().write(self.file, self._study)
         elif self._lock is not None and not self._left:
             self._clear()
         if self._lock is not None:
@@ -831,7 +831,7 @@ class Recovery:
         def show(checked: Checked) -> None:
             self.sessions.show(checked, then=opened)
 
-        task, lane = checking(str(self.file)), self.commands.lanes.files
+        task, lane = partial(checking, str(self.file)), self.commands.lanes.files
         self.commands.working.start(lane, OPEN, "Opening the last session", task, show, failed)
 
     def _set_aside(self, error: HgvizError) -> None:
@@ -862,9 +862,9 @@ class Recovery:
             self._clear()
             done(0.0)
         else:
-            task, post = now.write(self.file, self._study), self.commands.lanes.bridge.post
+            work, post = partial(now.write, self.file, self._study), self.commands.lanes.bridge.post
             lane = self.commands.lanes.recovery
-            lane.submit("keep", "", task, on_done=done, on_error=self._failed, post=post)
+            lane.submit("keep", "", work, on_done=done, on_error=self._failed, post=post)
 
     def _heard(self, name: str) -> None:
         if name not in PASSING and not self._timer.isActive():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QPainter, QPaintEvent
@@ -32,8 +31,9 @@ from hgviz.core import (
     ModelSpec,
     Off,
     Step,
-    Task,
     heads_named,
+    progress,
+    progress_as,
 )
 from hgviz.gui import sentences, sources, theme
 from hgviz.gui.dialogs import LARGEST, Overlay, Reads, ctrl_return
@@ -242,12 +242,12 @@ class Brought:
     opened: Opened = ("", "")
 
 
-def looked(other: Other, a: Capture) -> Task[Brought | None]:
+def looked(other: Other, a: Capture) -> Brought | None:
     """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
 
     Errors: HgvizError for what is neither.
     """
-    yield Step(0, 1, "looking at the file")
+    progress(0, 1, "looking at the file")
     kind = tasks.kind_of(other.path)
     if kind == "checkpoint":
         return None
@@ -268,37 +268,33 @@ def looked(other: Other, a: Capture) -> Task[Brought | None]:
     return Brought(other, capture)
 
 
-def bring(source: Source, a: Capture) -> Task[Brought]:
-    """Capture B; each Step may carry what is Brought so far."""
+def bring(source: Source, a: Capture) -> Brought:
+    """Capture B; the progress may carry what is Brought so far."""
     other, model = source.other, source.model
     wish = sources.Wish(
         source.path, other.text, other.second, device=source.device, activation=source.activation
     )
     if model is None:
-        model = yield from sources.load(wish)
-    if other.kind == "text":
-        task = _another_text(replace(wish, off=a.off, streaming=a.streaming), model)
-    else:
-        off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
-        # with some heads off the others are as in A, and with none it is the whole model
-        few = a.streaming if other.kind == "activation" or off else NO_STREAMING
-        task = tasks.capture_alike(model, a, off, few)
-    with closing(task):
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                return Brought(other, end.value, model, source.opened)
-            yield replace(step, value=_so_far(source, step.value))
+        model = sources.load(wish)
+
+    def brought(step: Step) -> Step:
+        so_far = Brought(other, step.value) if isinstance(step.value, Capture) else None
+        return replace(step, value=so_far)
+
+    with progress_as(brought):
+        if other.kind == "text":
+            captured = _another_text(replace(wish, off=a.off, streaming=a.streaming), model)
+        else:
+            off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
+            # with some heads off the others are as in A, and with none it is the whole model
+            few = a.streaming if other.kind == "activation" or off else NO_STREAMING
+            captured = tasks.capture_alike(model, a, off, few)
+    return Brought(other, captured, model, source.opened)
 
 
-def _so_far(source: Source, value: Any) -> Brought | None:
-    return Brought(source.other, value) if isinstance(value, Capture) else None
-
-
-def _another_text(wish: sources.Wish, model: Model) -> Generator[Step, None, Capture]:
+def _another_text(wish: sources.Wish, model: Model) -> Capture:
     try:
-        _, _, found = yield from sources.capture_text(wish, model)
+        _, _, found = sources.capture_text(wish, model)
     except sources.UnreadError as error:
         raise HgvizError(error.what, error.why, "Write another text for B") from None
     return found
@@ -400,7 +396,7 @@ class Comparing:
         elif other.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
-                looked(other, a), self._looked, self._failed, bound=True,
+                partial(looked, other, a), self._looked, self._failed, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:
             self._failed(NEEDS_CHECKPOINT)
@@ -427,7 +423,7 @@ class Comparing:
         source = Source(other, path, activation, model, settings.load().device)
         self._partial = False
         self.working.start(
-            self.lanes.engine, BESIDE, "Capturing B", bring(source, a),
+            self.lanes.engine, BESIDE, "Capturing B", partial(bring, source, a),
             self._take, self._failed, self._stepped, bound=True,
         )  # fmt: skip
 
@@ -615,9 +611,9 @@ class Sides(View):
         self.more: Mapping[str, str] = {}  # what was opened before, path and name
         self.setFixedHeight(0)
 
-    def request(self, session: Session) -> Task[Session] | None:
+    def request(self, session: Session) -> Callable[[], Session] | None:
         """Nothing but the session itself."""
-        return _given(session)
+        return partial(_given, session)
 
     def draw(self, session: Session) -> None:
         """Say what both sides are."""
@@ -788,8 +784,8 @@ def said_of(work: Work) -> str:
     return f"{title}: " + ", ".join(filter(None, (tr(work.note), share)))
 
 
-def _given(session: Session) -> Task[Session]:
-    yield Step(1, 1)
+def _given(session: Session) -> Session:
+    progress(1, 1)
     return session
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,8 @@ from hgviz.core import (
     Selection,
     Step,
     Streaming,
-    Task,
+    progress,
+    progress_as,
 )
 from hgviz.gui import log
 from hgviz.gui.actions import reads_pairs, reads_text
@@ -157,9 +157,9 @@ def placed(found: Saved, paths: dict[str, str], file: str) -> Saved:
     return found
 
 
-def saving(found: Saved, paths: dict[str, str], file: str) -> Task[str]:
+def saving(found: Saved, paths: dict[str, str], file: str) -> str:
     """Write a session. Errors: HgvizError where its place cannot be written."""
-    yield Step(0, 1, "writing the session")
+    progress(0, 1, "writing the session")
     try:
         return saved.write(placed(found, paths, file), file)
     except OSError as error:
@@ -170,14 +170,14 @@ def saving(found: Saved, paths: dict[str, str], file: str) -> Task[str]:
         ) from None
 
 
-def checking(file: str) -> Task[Checked]:
+def checking(file: str) -> Checked:
     """Read a session, and look at what it names. Errors: HgvizError for what is no session."""
-    yield Step(0, 1, "reading the session")
+    progress(0, 1, "reading the session")
     found = saved.read(file)
     there: dict[str, str] = {}
     missing: dict[str, str] = {}
     for name, place in found.places.items():
-        yield Step(0, 1, f"looking for {place.path}")
+        progress(0, 1, f"looking for {place.path}")
         path = places.path_of(place, file)
         (there if places.is_at(place, file) else missing)[name] = path
     return Checked(file, found, there, missing)
@@ -225,14 +225,14 @@ class Found:
     sweep: Sweep | None = None
 
 
-def look(path: str, item: int = 0) -> Task[Found]:
+def look(path: str, item: int = 0) -> Found:
     """Open a study or a capture, of many texts the one of that number; read a session; see how many
     runs stand; or say that it is a checkpoint."""
-    yield Step(0, 3, "looking at the file")
+    progress(0, 3, "looking at the file")
     if is_session(path):
-        return Found(path, checked=(yield from checking(path)))
+        return Found(path, checked=checking(path))
     if tasks.is_sweep_file(path):
-        return Found(path, sweep=(yield from tasks.open_sweep(path)))
+        return Found(path, sweep=tasks.open_sweep(path))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
         return Found(path)
@@ -245,10 +245,10 @@ def look(path: str, item: int = 0) -> Task[Found]:
     capture = open_capture(path, item)
     if Path(path) == resource(FIRST):
         return Found(path, capture, selection=CHOSEN, opened=CLEAREST)
-    yield Step(1, 3, "measuring heads")
+    progress(1, 3, "measuring heads")
     if not is_quick(capture) or not capture.complete:
         return Found(path, capture)
-    return replace((yield from measure(capture)), path=path)
+    return replace(measure(capture), path=path)
 
 
 def is_quick(capture: Capture) -> bool:
@@ -256,11 +256,11 @@ def is_quick(capture: Capture) -> bool:
     return max(map(len, capture.spans)) <= AT_ONCE
 
 
-def measure(capture: Capture) -> Task[Found]:
+def measure(capture: Capture) -> Found:
     """What every head does, a selection that shows the clearest, and the clearest of each level."""
     from hgviz.analysis.heads import worth_a_look
 
-    facts = yield from tasks.measure(capture)
+    facts = tasks.measure(capture)
     best = [one.head for one in worth_a_look(facts)]
     opened: dict[int, HeadId] = {}
     for level in capture.spec.levels:
@@ -330,25 +330,23 @@ class LongError(UnreadError):
         self.estimate = estimate
 
 
-def capture_text(wish: Wish, model: Model | None) -> Task[tuple[Wish, Model, Capture]]:
+def capture_text(wish: Wish, model: Model | None) -> tuple[Wish, Model, Capture]:
     """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
     if model is None or (model.is_tower and wish.reads != model.spec.modality):
-        model = yield from load(wish)
-    yield Step(0, 1, "reading the text")
+        model = load(wish)
+    progress(0, 1, "reading the text")
     wish = _fitted(wish, model) if wish.fits else wish
-    prompt, target = yield from _read(wish, model)
-    captured = yield from tasks.capture(
-        model, prompt, off=wish.off, target=target, streaming=wish.streaming
-    )
+    prompt, target = _read(wish, model)
+    captured = tasks.capture(model, prompt, off=wish.off, target=target, streaming=wish.streaming)
     return wish, model, captured
 
 
-def _read(wish: Wish, model: Model) -> Task[tuple[Prompt, Prompt | None]]:
+def _read(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
     """What the model reads of a wish, once it is known to fit, and not to take long unless somebody
     agreed. Errors: UnreadError."""
     try:
         if not wish.ids and not model.takes_states and reads_text(model):
-            found = yield from tasks.estimate(model, wish.text)
+            found = tasks.estimate(model, wish.text)
             if found.seconds > LONG and not wish.agreed:
                 raise LongError(found, wish, model)
         return _prompts(wish, model)
@@ -360,16 +358,16 @@ def _read(wish: Wish, model: Model) -> Task[tuple[Prompt, Prompt | None]]:
 
 def capture_corpus(
     wish: Wish, model: Model | None, corpus: str, out: str
-) -> Task[tuple[Wish, Model, Capture]]:
+) -> tuple[Wish, Model, Capture]:
     """Capture every text of a file in place of a text.
 
     A file at out goes, as the person who chose it was asked; what is left of another capture that
     was stopped does not.
     """
     if model is None:
-        model = yield from load(wish)
+        model = load(wish)
     there = Path(out).is_file()
-    captured = yield from tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
+    captured = tasks.capture_corpus(model, corpus, out, off=wish.off, force=there)
     return wish, model, captured
 
 
@@ -381,27 +379,24 @@ class Written:
     first: int
 
 
-def write_on(
-    wish: Wish, model: Model | None, writing: Writing
-) -> Task[tuple[Wish, Model, Written]]:
-    """Have a model go on with what is wished for. Each step may carry what is Written so far."""
+def write_on(wish: Wish, model: Model | None, writing: Writing) -> tuple[Wish, Model, Written]:
+    """Have a model go on with what is wished for. The progress may carry what is Written so far."""
     if model is None:
-        model = yield from load(wish)
-    yield Step(0, writing.count, "reading the text")
-    prompt, target = yield from _read(wish, model)
+        model = load(wish)
+    progress(0, writing.count, "reading the text")
+    prompt, target = _read(wish, model)
     first = len(prompt if target is None else target)
-    task = tasks.generate(
-        model, prompt, writing.count, off=wish.off, target=target,
-        seed=writing.seed, temperature=writing.temperature,
-    )  # fmt: skip
-    with closing(task):
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                return wish, model, Written(end.value, first)
-            so_far = Written(step.value, first) if isinstance(step.value, Capture) else None
-            yield replace(step, value=so_far)
+
+    def written(step: Step) -> Step:
+        so_far = Written(step.value, first) if isinstance(step.value, Capture) else None
+        return replace(step, value=so_far)
+
+    with progress_as(written):
+        capture = tasks.generate(
+            model, prompt, writing.count, off=wish.off, target=target,
+            seed=writing.seed, temperature=writing.temperature,
+        )  # fmt: skip
+    return wish, model, Written(capture, first)
 
 
 def stopped(written: Written, writing: Writing) -> Written:
@@ -415,10 +410,10 @@ def stopped(written: Written, writing: Writing) -> Written:
     return replace(written, capture=replace(capture, made=made))
 
 
-def load(wish: Wish) -> Task[Model]:
+def load(wish: Wish) -> Model:
     """The checkpoint, its attention exchanged where that is wished for."""
     activation = wish.activation or None
-    return (yield from tasks.load(wish.path, wish.device, activation=activation, reads=wish.reads))
+    return tasks.load(wish.path, wish.device, activation=activation, reads=wish.reads)
 
 
 def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
@@ -475,15 +470,14 @@ def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
     return text[:fit]
 
 
-def whether(path: str) -> Task[str]:
+def whether(path: str) -> str:
     """The path, "" where there is nothing."""
-    yield from ()
     return path if Path(path).exists() else ""
 
 
-def strongest(capture: Capture, chosen: Selection) -> Task[int | None]:
+def strongest(capture: Capture, chosen: Selection) -> int | None:
     """The key that the chosen query looks at most."""
-    yield Step(0, 1, "reading a row")
+    progress(0, 1, "reading a row")
     return strongest_key(capture, chosen)
 
 
@@ -521,11 +515,11 @@ SOON = 0.2  # s that a picture has to itself
 PART = ".part"  # what the folder of an unfinished capture ends in
 
 
-def _after_the_picture(task: Task[T]) -> Task[T]:
-    """The same, a little later: side by side they would have half of the interpreter each."""
-    yield Step(0, 1)
+def _after_the_picture(work: Callable[[], T]) -> T:
+    """Call a function a little later: side by side they would have half of the interpreter each."""
+    progress(0, 1)
     time.sleep(SOON)
-    return (yield from task)
+    return work()
 
 
 def _nothing() -> None:
@@ -612,7 +606,7 @@ class Capturing:
             self.lanes.engine,
             "capture",
             f"Capturing {Path(corpus).name}",
-            capture_corpus(wish, self.session.model, corpus, out),
+            partial(capture_corpus, wish, self.session.model, corpus, out),
             on_step=self._counted,
             on_done=self._corpus_done,
             keeps=KEEPS_TEXTS,
@@ -632,7 +626,7 @@ class Capturing:
             self.lanes.engine,
             "capture",
             "Writing",
-            write_on(wish, session.model, writing),
+            partial(write_on, wish, session.model, writing),
             on_step=self._wrote,
             on_done=self._written,
             on_error=partial(
@@ -650,7 +644,7 @@ class Capturing:
 
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
-        task = _after_the_picture(measure(self.session.capture))
+        task = partial(_after_the_picture, partial(measure, self.session.capture))
         self.working.start(
             self.lanes.facts, "measure", "Measuring heads", task, self._measured, bound=True
         )
@@ -661,7 +655,7 @@ class Capturing:
             self.lanes.engine.submit(
                 "warm_up",
                 "Loading torch",
-                tasks.load(self.session.checkpoint, settings.load().device),
+                partial(tasks.load, self.session.checkpoint, settings.load().device),
                 on_done=self._warmed,
                 on_error=self._not_warmed,
                 post=self.lanes.bridge.post,
@@ -689,7 +683,7 @@ class Capturing:
             self.lanes.engine,
             "capture",
             title,
-            capture_text(wish, model),
+            partial(capture_text, wish, model),
             on_step=partial(self._part, wish),
             on_done=partial(self._done, wish, then),
             on_error=partial(self._not_read, wish, on_error or self.working.on_error, again, then),
@@ -785,7 +779,7 @@ class Capturing:
         self.lanes.engine.submit(
             "open_part",
             "Opening what is done",
-            whether(part),
+            partial(whether, part),
             on_done=self._part_there,
             post=self.lanes.bridge.post,
         )

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.core import Step, Task
+from hgviz.core import progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import studyruns, theme
@@ -109,10 +109,10 @@ class CellView(View):
         vbox(self.content, self.head, (scroll, 1))
         self.details.hide()
 
-    def request(self, session: Session) -> Task[Standing] | None:
+    def request(self, session: Session) -> Callable[[], Standing] | None:
         """The chosen cell as it stands."""
         one = chosen(session)
-        return None if one is None else _given(one)
+        return None if one is None else partial(_given, one)
 
     def draw(self, result: Standing) -> None:
         """Say all of it."""
@@ -176,8 +176,8 @@ class CellView(View):
         self.asked.emit("open_cell")
 
 
-def _given(standing: Standing) -> Task[Standing]:
-    yield Step(0, 1)
+def _given(standing: Standing) -> Standing:
+    progress(0, 1)
     return standing
 
 
@@ -224,7 +224,7 @@ class FoundView(ChartView):
         self._found: Found | None = None
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Task[Found] | None:
+    def request(self, session: Session) -> Callable[[], Found] | None:
         """What the done cells give; the same as before where no more are done."""
         sweep = session.sweep
         some = () if sweep is None else sweep.of(self.work)
@@ -233,7 +233,7 @@ class FoundView(ChartView):
             self.empty = self.coming if some else self.without
             self.empty_actions = () if some else (("open_sweep_file", "Open a study file…"),)
             return None
-        return _drawn(self.kind, sweep, done, self._found)
+        return partial(_drawn, self.kind, sweep, done, self._found)
 
     def draw(self, result: Found) -> None:
         """Show it."""
@@ -415,8 +415,8 @@ def _nothing(value: float) -> str:
     return ""
 
 
-def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None) -> Task[Found]:
-    yield Step(0, 1, "reading what is done")
+def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None) -> Found:
+    progress(0, 1, "reading what is done")
     begun = time.monotonic()
     if before is not None and before.path == sweep.path:
         early = begun < before.again and not sweep.complete
@@ -472,9 +472,9 @@ class SummaryView(View):
         vbox(self.content, self.head, inside, margins=(0, 0, 0, 10), spacing=6)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
-    def request(self, session: Session) -> Task[Sweep] | None:
+    def request(self, session: Session) -> Callable[[], Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else _show_sweep(session.sweep)
+        return None if session.sweep is None else partial(_show_sweep, session.sweep)
 
     def draw(self, result: Sweep) -> None:
         """Show how many cells are in each state."""
@@ -524,9 +524,9 @@ def progress_in_words(sweep: Sweep) -> str:
     return "   ·   ".join(filter(None, (over, other)))
 
 
-def _show_sweep(sweep: Sweep) -> Task[Sweep]:
+def _show_sweep(sweep: Sweep) -> Sweep:
     """A task that gives the study as it is."""
-    yield Step(0, 1)
+    progress(0, 1)
     return sweep
 
 
@@ -566,9 +566,9 @@ class CellsView(View):
         vbox(self.content, PaneHead(tr(self.title), tr(NOTE)), (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Task[Sweep] | None:
+    def request(self, session: Session) -> Callable[[], Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else _show_sweep(session.sweep)
+        return None if session.sweep is None else partial(_show_sweep, session.sweep)
 
     def draw(self, result: Sweep) -> None:
         """List its cells."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QObject, QTimer
 
 from hgviz import tasks
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.gui import log
 from hgviz.gui.language import tr
 from hgviz.models.texts.labelled import read_rows
@@ -397,7 +398,7 @@ class Watching(QObject):
             self._timer.start(round(1000 * OFTEN))
             return
         self.lanes.watch.submit(
-            KEY, "looking at a study", _looked(sweep), on_done=self._looked,
+            KEY, "looking at a study", partial(_looked, sweep), on_done=self._looked,
             on_error=self._failed, post=self.lanes.bridge.post,
         )  # fmt: skip
 
@@ -424,8 +425,8 @@ class Watching(QObject):
         self._timer.start(round(1000 * SELDOM if begun else 1000 * OFTEN))
 
 
-def _looked(before: Sweep) -> Task[tuple[Sweep, float]]:
+def _looked(before: Sweep) -> tuple[Sweep, float]:
     """The study as it stands, and how many seconds it took to see."""
-    yield Step(0, 1)
+    progress(0, 1)
     begun = time.monotonic()
     return tasks.sweep_at(before.path, before), time.monotonic() - begun

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import Capture, Display, HeadId, Integers, Selection, Task
+from hgviz.core import Capture, Display, HeadId, Integers, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
@@ -131,7 +131,7 @@ class TextStrip(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Shown] | None:
+    def request(self, session: Session) -> Callable[[], Shown] | None:
         """Read what the chosen letters give in the head open at each level."""
         capture = session.capture
         if capture is None or not len(capture.main):
@@ -143,7 +143,7 @@ class TextStrip(View):
             replace(chosen, layer=session.selection.layer, head=session.selection.head),
             self._several(chosen), session.opened, tokens, session.display, off,
         )  # fmt: skip
-        return _shown(capture, wish)
+        return partial(_shown, capture, wish)
 
     def draw(self, result: Shown) -> None:
         """Show the rows."""
@@ -336,8 +336,8 @@ class TextStrip(View):
             self.session.select(layer=head.layer, head=head.head)
 
 
-def _shown(capture: Capture, wish: Wish) -> Task[Shown]:
-    found = yield from passages(capture, wish)
+def _shown(capture: Capture, wish: Wish) -> Shown:
+    found = passages(capture, wish)
     return Shown(capture, found, wish.display, segment_ends(capture))
 
 

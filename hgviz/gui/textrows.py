@@ -39,8 +39,7 @@ from hgviz.core import (
     Prompt,
     Selection,
     Side,
-    Step,
-    Task,
+    progress,
 )
 from hgviz.gui import grid, ink, sentences, theme
 from hgviz.gui.grid import rule_of, seen
@@ -298,13 +297,13 @@ class Row:
     keys: bool = True
 
 
-def passages(capture: Capture, wish: Wish) -> Task[tuple[Passage, ...]]:
+def passages(capture: Capture, wish: Wish) -> tuple[Passage, ...]:
     """Read one row of weights for each row of the strip."""
     spec = capture.spec
     rows = list(_rows(capture, wish))
     lines = []
     for number, row in enumerate(rows):
-        yield Step(number, len(rows), "Reading the text's weights")
+        progress(number, len(rows), "Reading the text's weights")
         lines.append(_line(capture, row, wish))
     reached = [_reach(line.weights) for line in lines if line.weights is not None]
     most = max(reached, default=0.0)

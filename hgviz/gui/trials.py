@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,21 @@ from hgviz.analysis import slices
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.paired import Paired
 from hgviz.analysis.trial import Point, Trial
-from hgviz.core import Capture, HgvizError, ModelSpec, Off, Step, Task
+from hgviz.core import (
+    Cancelled,
+    Capture,
+    HgvizError,
+    Listener,
+    ModelSpec,
+    Off,
+    Step,
+    cancellation,
+    cancelled_if,
+    current_listener,
+    listening,
+    progress,
+    progress_as,
+)
 from hgviz.errors import LabelError
 from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import sources
@@ -50,32 +64,27 @@ SHORT = 256  # tokens: as many shorter windows as have these together stand for 
 
 
 class Urgent:
-    """A task that goes before the one that runs; only the newest is kept."""
+    """Work that goes before what runs in the same lane; only the newest is kept."""
 
     def __init__(self) -> None:
-        self._tasks: deque[Task[Any]] = deque(maxlen=1)  # both ends are safe between threads
+        self._waiting: deque[Callable[[], Any]] = deque(maxlen=1)  # safe between threads
 
-    def put(self, task: Task[Any]) -> None:
+    def put(self, work: Callable[[], Any]) -> None:
         """Have it done next, in place of one that waits or runs."""
-        self._tasks.append(task)
+        self._waiting.append(work)
 
     def clear(self) -> None:
         """Nothing is urgent any more, and what is under way ends."""
-        self._tasks.append(_nothing())
+        self._waiting.append(lambda: None)
 
-    def steps(self) -> Iterator[Step]:
-        """The steps of what is urgent now, until there is nothing."""
-        while self._tasks:
-            task = self._tasks.popleft()
-            with closing(task):
-                for step in task:
-                    yield step
-                    if self._tasks:
-                        break
-
-
-def _nothing() -> Task[None]:
-    yield from ()
+    def run(self, listener: Listener) -> None:
+        """Do what is urgent now, until there is nothing; newer work cancels what runs."""
+        outer = cancellation()
+        while self._waiting:
+            work = self._waiting.popleft()
+            newer = cancelled_if(lambda: bool(self._waiting) or outer())
+            with suppress(Cancelled), newer, listening(listener):
+                work()
 
 
 def prepare(
@@ -85,7 +94,7 @@ def prepare(
     data: str,
     study: Study | None = None,
     labels: Mapping[str, str] | None = None,
-) -> Task[Trials]:
+) -> Trials:
     """A model ready to be tried on a file, loaded first where it is not open yet.
 
     labels: the model's class of each label of the file. study: one that is open; where the file has
@@ -97,21 +106,21 @@ def prepare(
                 "There is no model to try", "a capture alone answers nothing",
                 "Open the checkpoint it was made with",
             )  # fmt: skip
-        model = yield from tasks.load(checkpoint, device)
-    yield Step(0, 1, f"reading {Path(data).name}")
+        model = tasks.load(checkpoint, device)
+    progress(0, 1, f"reading {Path(data).name}")
     examples = tasks.examples_from(model, data, labels=labels)
     measured = None if study is None else examples.sample(len(study))
     if measured is None or study is None or measured.digest != study.data_digest:
         most = EXAMPLES.get(examples.asked)
         measured = examples.sample(most) if most else examples.sample_of(TOKENS)
-    return (yield from ready(model, measured))
+    return ready(model, measured)
 
 
-def ready(model: Model, examples: Examples) -> Task[Trials]:
+def ready(model: Model, examples: Examples) -> Trials:
     """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
     from hgviz.models.measures.trials import Trials
 
-    yield Step(0, 1, "trying whether heads do anything")
+    progress(0, 1, "trying whether heads do anything")
     sizes = SIZES[examples.asked]
     if examples.asked == "next":
         each = max(1, int(SHORT / examples.lengths.mean()))
@@ -121,73 +130,79 @@ def ready(model: Model, examples: Examples) -> Task[Trials]:
     return trials
 
 
-def trying(trials: Trials, off: Off) -> Task[Trial]:
-    """What the model scores without these heads; each Step carries the Trial so far."""
+def trying(trials: Trials, off: Off) -> Trial:
+    """What the model scores without these heads; the progress carries the Trial so far."""
     trial = Trial(off, trials.examples, weights=trials.weights)
     parts = slices.of_examples(trials.examples, trials.model.spec)
-    with closing(tasks.try_heads(trials, off, parts)) as task:
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                found, before, now = end.value
-                break
-            if isinstance(step.value, Paired):
-                score = step.value.score
-                point = Point(score.seen, score.value, score.low, score.high)
-                trial = replace(trial, points=(*trial.points, point), paired=step.value)
-                step = replace(step, value=trial)
-            yield step
+
+    def tried(step: Step) -> Step:
+        nonlocal trial
+        if not isinstance(step.value, Paired):
+            return step
+        score = step.value.score
+        point = Point(score.seen, score.value, score.low, score.high)
+        trial = replace(trial, points=(*trial.points, point), paired=step.value)
+        return replace(step, value=trial)
+
+    with progress_as(tried):
+        found, before, now = tasks.try_heads(trials, off, parts)
     trial = replace(trial, paired=found, before=before, now=now)
-    yield Step(trial.total, trial.total, "", trial)
+    progress(trial.total, trial.total, "", trial)
     return trial
 
 
 def measuring(
     trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: Urgent
-) -> Task[Study]:
+) -> Study:
     """Measure what is not known of all heads; what is urgent goes before."""
-    return (yield from _yielding(tasks.importance(trials, needs, data, known=known), urgent))
+    with _urgent_first(urgent):
+        return tasks.importance(trials, needs, data, known=known)
 
 
-def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Task[Study]:
+def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Study:
     """The curve of a score beside random orders; what is urgent goes before."""
-    task = tasks.curve(trials, study, method, most=POINTS)
-    return (yield from _yielding(task, urgent))
+    with _urgent_first(urgent):
+        return tasks.curve(trials, study, method, most=POINTS)
 
 
-def both(wish: sources.Wish, model: Model | None) -> Task[tuple[Capture, Capture]]:
+def both(wish: sources.Wish, model: Model | None) -> tuple[Capture, Capture]:
     """A text captured with the whole model, and without the heads that are off."""
-    _, model, whole = yield from sources.capture_text(replace(wish, off=frozenset()), model)
-    _, _, without = yield from sources.capture_text(wish, model)
+    _, model, whole = sources.capture_text(replace(wish, off=frozenset()), model)
+    _, _, without = sources.capture_text(wish, model)
     return whole, without
 
 
-def save(study: Study, path: str) -> Task[str]:
+def save(study: Study, path: str) -> str:
     """Write what was measured to a file, in place of one that is there."""
     from hgviz.store import write_study
 
-    yield Step(0, 1, f"writing {Path(path).name}")
+    progress(0, 1, f"writing {Path(path).name}")
     return str(write_study(path, study, force=True))
 
 
-def _yielding(task: Task[Study], urgent: Urgent) -> Task[Study]:
-    """A study that grows, each time as a new object; after every step what is urgent. A step may
-    be skipped where many come, so what is done of that comes again with steps that have no study.
+@contextmanager
+def _urgent_first(urgent: Urgent) -> Iterator[None]:
+    """Do what is urgent at every report of progress inside, whose study is handed on as a new
+    object. A report may be skipped where many come, so the trial that was done last is handed on
+    again with those that have no study.
     """
-    tried: Trial | None = None
-    with closing(task):
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                found: Study = end.value
-                return found
-            yield replace(step, value=tried if step.value is None else replace(step.value))
-            for other in urgent.steps():  # how far it is with the study is what is told
-                if isinstance(other.value, Trial) and other.value.done:
-                    tried = other.value
-                yield replace(step, value=other.value)
+    tell = current_listener()
+    done: Trial | None = None
+
+    def between_passes(step: Step) -> None:
+        nonlocal done
+        tell(replace(step, value=done if step.value is None else replace(step.value)))
+
+        def trial(other: Step) -> None:  # how far the study is goes with it
+            nonlocal done
+            if isinstance(other.value, Trial) and other.value.done:
+                done = other.value
+            tell(replace(step, value=other.value))
+
+        urgent.run(trial)
+
+    with listening(between_passes):
+        yield
 
 
 def drawn(study: Study) -> str:
@@ -282,7 +297,7 @@ class Pruning:
             self.session.lies_at(study, written)
             on_done(written)
 
-        task = save(replace(study, masks=self.session.masks), path)
+        task = partial(save, replace(study, masks=self.session.masks), path)
         self.working.start(
             self.lanes.files, f"save {path}", f"Saving {name_of(path)}", task, saved,
             lasting=True,
@@ -303,7 +318,7 @@ class Pruning:
             session.put(capture=pair[1], ids="")
             on_done()
 
-        task = both(wish, session.model)
+        task = partial(both, wish, session.model)
         self.working.start(
             self.lanes.engine, "capture", "Capturing before and after", task, show, bound=True
         )
@@ -336,7 +351,8 @@ class Pruning:
             self.lanes.engine,
             DATA,
             f"Reading {name_of(data)}",
-            prepare(
+            partial(
+                prepare,
                 session.model,
                 session.checkpoint,
                 settings.load().device,
@@ -441,7 +457,7 @@ class Pruning:
             self.session.put(trial=known)
             return
         self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
-        task = trying(trials, off)
+        task = partial(trying, trials, off)
         if self.measuring:
             self.urgent.put(task)
             return
@@ -506,7 +522,7 @@ class Pruning:
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
-        task = measuring(self.trials, needs, data, self.known, self.urgent)
+        task = partial(measuring, self.trials, needs, data, self.known, self.urgent)
         self._start(MEASURE, "Measuring heads", task, self._measured)
         self._go_on()
 
@@ -516,7 +532,7 @@ class Pruning:
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
-        task = tracing(self.trials, study, self.session.score, self.urgent)
+        task = partial(tracing, self.trials, study, self.session.score, self.urgent)
         self._start(CURVE, "How many heads can go", task, self._measured)
         self._go_on()
 
@@ -525,9 +541,11 @@ class Pruning:
         self._by_hand = True
         self.session.put(score=score)
 
-    def _start(self, key: str, title: str, task: Any, on_done: Callable[[Any], None]) -> None:
+    def _start(
+        self, key: str, title: str, work: Callable[[], Any], on_done: Callable[[Any], None]
+    ) -> None:
         self.working.start(
-            self.lanes.engine, key, title, task, on_done, self._broke, on_step=self._grew,
+            self.lanes.engine, key, title, work, on_done, self._broke, on_step=self._grew,
             bound=True,
         )  # fmt: skip
 

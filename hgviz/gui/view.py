@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pkgutil import resolve_name
@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import HgvizError, Selection, Step, Task, finish
+from hgviz.core import HgvizError, Selection, Step
 from hgviz.gui import log, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
@@ -301,7 +301,7 @@ class View(QWidget):
 
     # --- for a subclass to fill in ----------------------------------------------------------------
 
-    def request(self, session: Session) -> Task[Any] | None:
+    def request(self, session: Session) -> Callable[[], Any] | None:
         """The work that gets what `draw` needs; None when something is missing."""
         raise NotImplementedError
 
@@ -411,7 +411,7 @@ class View(QWidget):
         try:
             task = self.request(self.session)
             if task is not None:
-                self._drawn(finish(task))
+                self._drawn(task())
             elif patient:
                 self._be_patient()
             else:

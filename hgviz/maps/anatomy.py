@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON, Activation
-from hgviz.core import Step, Task
+from hgviz.core import progress
 from hgviz.maps.lazy import LazyMap
 from hgviz.maps.rule import Diagonals, Distances, Factors, Rule, distances_of, plain
 
@@ -150,7 +150,7 @@ class Anatomy:
         return self.query.with_keys(self.keys[columns.start : columns.stop])
 
 
-def dissect(one: LazyMap, head: int, row: int) -> Task[Anatomy]:
+def dissect(one: LazyMap, head: int, row: int) -> Anatomy:
     """Take a row of a head apart, some thousand keys at a time; all that is held is its keys.
 
     Its weights are those that `read` gives, up to the rounding of these. Errors: HgvizError for a
@@ -172,7 +172,7 @@ def dissect(one: LazyMap, head: int, row: int) -> Task[Anatomy]:
         if (far := query.with_distances(columns)) is not None:
             positions[start : columns.stop] = far.products.sum(axis=1)
         parts.append(part)
-        yield Step(columns.stop, keys, "Multiplying the query with its keys")
+        progress(columns.stop, keys, "Multiplying the query with its keys")
     whole = np.concatenate(parts) if parts else np.zeros((0, factors.k.shape[2]))
     return _staged(factors, query, whole, products, positions)
 

@@ -20,8 +20,7 @@ from hgviz.core import (
     Map,
     Prompt,
     Selection,
-    Step,
-    Task,
+    progress,
     readonly,
 )
 from hgviz.maps.lazy import signed_head
@@ -267,7 +266,7 @@ def linked(
     linking: Linking,
     places: Sequence[int] | None = None,
     sides: tuple[Side, Side] | None = None,
-) -> Task[Links]:
+) -> Links:
     """The links of some queries: places among those shown of the side of queries, None for the
     queries of linking, or the selected one. sides: those of the selected layer, where they are at
     hand. Rows are read a few at a time, so that no whole map is held.
@@ -287,7 +286,7 @@ def linked(
     for run in runs:
         parts: list[tuple[Floats, Floats]] = []
         for head in heads:
-            yield Step(done, total, f"reading head {head}")
+            progress(done, total, f"reading head {head}")
             _add(parts, _units(capture, head, linking, queries, keys, run), linking.fuse)
             done += 1
         if linking.fuse == "mean":

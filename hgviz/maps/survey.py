@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, Reduce
-from hgviz.errors import Unwanted, whether_wanted
+from hgviz.core import Cancelled, Floats, Reduce, cancellation
 from hgviz.maps.pyramid import (
     Codes,
     Pyramid,
@@ -182,11 +181,11 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    wanted = whether_wanted()
+    is_cancelled = cancellation()
 
     def one(i: int) -> None:
-        if not wanted():
-            raise Unwanted
+        if is_cancelled():
+            raise Cancelled
         work(i)
 
     with one_thread():

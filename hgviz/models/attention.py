@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
-from hgviz.errors import require_wanted
+from hgviz.core import raise_if_cancelled
 from hgviz.maps.rule import Factors, Rule
 from hgviz.models.dense import Weights, attend_by_maps
 from hgviz.models.positions import Bias, distance_features, rotate
@@ -248,7 +248,7 @@ def _fused_by_rows(one: Alike, v: Tensor) -> tuple[Tensor, Tensor]:
     q, k, parts = one.q, one.k, []
     step = max(FEW, LONG // max(1, q.shape[:-2].numel() * k.shape[-2]))
     for start in range(0, q.shape[-2], step):
-        require_wanted()
+        raise_if_cancelled()
         rows = slice(start, start + step)
         few = q[..., rows, :]
         if not one.rule.causal:

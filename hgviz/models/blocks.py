@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import NO_STREAMING, Layer, Off, Streaming
-from hgviz.errors import require_wanted
+from hgviz.core import NO_STREAMING, Layer, Off, Streaming, raise_if_cancelled
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
@@ -172,7 +171,7 @@ def by_pieces(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor
     parts = []
     pieces = zip(x.split(PIECE, dim=-2), *(one.split(PIECE) for one in places), strict=True)
     for piece in pieces:
-        require_wanted()
+        raise_if_cancelled()
         parts.append(part(*piece))
     return torch.cat(parts, dim=-2)
 

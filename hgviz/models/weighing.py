@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
-from hgviz.core import HgvizError
-from hgviz.errors import require_wanted
+from hgviz.core import HgvizError, raise_if_cancelled
 from hgviz.maps.rule import Norm, Rule
 from hgviz.models.positions import Bias, Distances
 
@@ -230,7 +229,7 @@ def row_blocks(one: Alike) -> Iterator[tuple[Tensor, slice]]:
     across = min(keys, (one.rule.width(keys) if near is None else sum(near)) + ROWS)
     step = min(ROWS, max(16, cells // max(1, batch * heads * across)))
     for start in range(0, queries, step):
-        require_wanted()
+        raise_if_cancelled()
         stop = min(start + step, queries)
         first, last = one.rule.reach(start, keys)[0], one.rule.reach(stop - 1, keys)[1]
         first = max(0, min(first, last - 1))  # one that nobody sees is better than none

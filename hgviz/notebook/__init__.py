@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, finish, replace
+from hgviz.core import Capture, HgvizError, replace
 from hgviz.notebook.given import (
     Head,
     captured,
@@ -178,7 +178,7 @@ def compare(
     spec = tasks.spec_from("compare", {**chosen_of(one, layer, head), **asked}, [one, other])
 
     def facts() -> Facts:
-        return finish(tasks.compare(one, other)).facts()
+        return tasks.compare(one, other).facts()
 
     return Figure(*_ways(spec, [one, other]), facts, (one, other))
 
@@ -239,13 +239,11 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
     """Where a figure comes from, what its head does, and of links every one."""
     from hgviz.figures import provenance
 
-    found: Facts = dict(
-        provenance.record(finish(tasks.panel(spec, capture)), [], Path("figure.svg"))
-    )
+    found: Facts = dict(provenance.record(tasks.panel(spec, capture), [], Path("figure.svg")))
     chosen = spec.selection.head_id
     if spec.kind in ("map", "links"):
         alone = (one if at == chosen.layer else None for at, one in enumerate(capture.maps))
-        known = finish(tasks.measure(replace(capture, maps=tuple(alone)))).get(chosen)
+        known = tasks.measure(replace(capture, maps=tuple(alone))).get(chosen)
         if known is not None:
             numbers = {str(name): float(value) for name, value in known.metrics.items()}
             found |= {"role": known.role, "sentence": known.sentence, "metrics": numbers}
@@ -258,7 +256,7 @@ def _links(spec: Spec, capture: Capture) -> list[Facts]:
     """Every link: query and key by token and in words, the head, the weight."""
     from hgviz.maps.links import linked
 
-    links = finish(linked(capture, spec.selection, spec.links))
+    links = linked(capture, spec.selection, spec.links)
     names = [links.fuse] if links.single and len(links.heads) > 1 else list(map(str, links.heads))
     return [
         {
@@ -280,7 +278,7 @@ def _of_panel(panel: Panel, facts: Facts, captures: tuple[Capture, ...] = ()) ->
 
         return provenance.command(panel, path)
 
-    return Figure(lambda path: finish(tasks.draw(panel, path)), command, lambda: facts, captures)
+    return Figure(lambda path: tasks.draw(panel, path), command, lambda: facts, captures)
 
 
 def _of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Figure:
@@ -303,12 +301,12 @@ def _ways(
     """What writes a figure, and what says the command that does."""
 
     def write(path: Path_) -> str:
-        return finish(tasks.figure(spec, of, path))
+        return tasks.figure(spec, of, path)
 
     def command(path: Path) -> str:
         from hgviz.figures import provenance
 
-        return provenance.command(finish(tasks.panel(spec, of)), path)
+        return provenance.command(tasks.panel(spec, of), path)
 
     return write, command
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HeadId, HgvizError, finish, heads_named
+from hgviz.core import Capture, HeadId, HgvizError, heads_named
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def captured(
     model = model_of(given, activation, device)
     prompt, second = tasks.prompt_from(model, text=text, pair=pair, target=target)
     heads = tasks.heads_from(off, model.spec)
-    return finish(tasks.capture(model, prompt, off=heads, target=second))
+    return tasks.capture(model, prompt, off=heads, target=second)
 
 
 def captured_alike(
@@ -66,7 +66,7 @@ def captured_alike(
     """The text of a capture, read by a model."""
     _require_model(given)
     model = model_of(given, activation, device)
-    return finish(tasks.capture_alike(model, like, tasks.heads_from(off, model.spec)))
+    return tasks.capture_alike(model, like, tasks.heads_from(off, model.spec))
 
 
 def model_of(given: Any, activation: str | None, device: str) -> Model:
@@ -80,7 +80,7 @@ def model_of(given: Any, activation: str | None, device: str) -> Model:
             )
         model: Model = given
         return model
-    return finish(tasks.load(os.fspath(given), device, activation=activation))
+    return tasks.load(os.fspath(given), device, activation=activation)
 
 
 def _require_model(given: Any) -> None:

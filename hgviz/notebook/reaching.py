@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.resources import bundled
 from hgviz.tasks.opening import Path_
 
@@ -42,11 +42,11 @@ def measured(
         else:
             second = target if model.spec.form == "encoder-decoder" else None
             given = tasks.prompt_from(model, text, target=second)
-        found.append(finish(tasks.reach(model, *given)))
+        found.append(tasks.reach(model, *given))
     seconds = None
     if lengths is not None:
         usual = [_opened(one, "float32") for one in models]
-        seconds = finish(tasks.pass_times(usual, lengths))
+        seconds = tasks.pass_times(usual, lengths)
     asked = {"--text": text, "--target": target, "--tokens": tokens,
              "--lengths": None if lengths is None else ",".join(map(str, lengths))}  # fmt: skip
     words = [str(part) for pair in asked.items() if pair[1] is not None for part in pair]
@@ -59,5 +59,5 @@ def measured(
 def _opened(given: Model | Path_, dtype: str) -> Model:
     """The model that is given, or lies at a path, there in a precision."""
     if isinstance(given, str | os.PathLike):
-        return finish(tasks.load(bundled(given), "cpu", dtype))
+        return tasks.load(bundled(given), "cpu", dtype)
     return given

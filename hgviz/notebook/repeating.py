@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, finish
+from hgviz.core import Capture, HgvizError
 from hgviz.notebook.given import captured, is_capture
 from hgviz.resources import bundled
 from hgviz.tasks.opening import Path_
@@ -34,9 +34,9 @@ def repeated(
         )
     one = many[0]
     if isinstance(one, Capture) or captures:
-        found = finish(tasks.redundancy_of_captures(captures))
+        found = tasks.redundancy_of_captures(captures)
     else:
-        found = finish(tasks.redundancy(bundled(one) if isinstance(one, str) else one))
+        found = tasks.redundancy(bundled(one) if isinstance(one, str) else one)
     sources = [os.fspath(each) if isinstance(each, str | os.PathLike)
                else getattr(each, "path", "") for each in many]  # fmt: skip
     panel = tasks.redundancy_panel(Spec("redundancy", width=width, title=title), found, sources)

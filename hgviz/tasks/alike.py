@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hgviz.analysis.texts import texts_of
-from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Prompt, Step, Streaming, Task
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Prompt, Streaming, progress
 from hgviz.tasks.capturing import capture
 
 if TYPE_CHECKING:
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 def capture_alike(
     model: Model, like: Capture, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
-) -> Task[Capture]:
-    """Run a model on the text of a capture, in memory; each Step carries the Capture so far.
+) -> Capture:
+    """Run a model on the text of a capture, in memory; the progress carries the Capture so far.
 
     Token by token the same where the model's tokenizer agrees, else the text as it reads it: a
     model of one text reads what a decoder wrote, one without token types a pair as one text. A
     picture or a sound is read as Model.again says.
     Errors: HgvizError where it cannot be read.
     """
-    yield Step(0, 1, "reading the text")
+    progress(0, 1, "reading the text")
     prompt, target = prompts_like(model, like)
-    return (yield from capture(model, prompt, off=off, target=target, streaming=streaming))
+    return capture(model, prompt, off=off, target=target, streaming=streaming)
 
 
 def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:

@@ -22,7 +22,8 @@ from hgviz.core import (
     Provenance,
     Step,
     Streaming,
-    Task,
+    progress,
+    progress_as,
 )
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
@@ -43,11 +44,11 @@ def capture(
     made: Provenance | None = None,
     dense: bool = False,
     streaming: Streaming = NO_STREAMING,
-) -> Task[Capture]:
+) -> Capture:
     """Run a model on a prompt and keep what every layer attended with.
 
-    Without `out` everything stays in memory and each Step carries the Capture so far; with it each
-    layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
+    Without `out` everything stays in memory and the progress carries the Capture so far; with it
+    each layer goes to OUT.part at once, and the finished file is opened. A stopped capture loses
     nothing it had committed. made: its provenance, where there is more to say of it. dense: keep
     the weights themselves, as the model computed them in its own precision, in place of what they
     are computed from. streaming: heads that see the first keys and the latest, of causal layers.
@@ -69,11 +70,11 @@ def capture(
         streaming=streaming,
     )
     if out is None:
-        return (yield from _capture_in_memory(model, blank, started))
-    return (yield from _capture_to_file(model, blank, Path(out), force, started))
+        return _capture_in_memory(model, blank, started)
+    return _capture_to_file(model, blank, Path(out), force, started)
 
 
-def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Capture]:
+def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
     from hgviz.maps import ROUNDED, Factors, LazyMap, settled
     from hgviz.models.surveying import adder
 
@@ -88,14 +89,14 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Task[Cap
         else:
             maps[index] = one
         so_far = replace(blank, maps=tuple(maps))
-        yield Step(index + 1, len(maps), f"layer {index}", so_far)
+        progress(index + 1, len(maps), f"layer {index}", so_far)
     made = replace(blank.made, seconds=time.perf_counter() - started)
     return replace(blank, maps=tuple(maps), logits=layers.logits, made=made)
 
 
 def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
-) -> Task[Capture]:
+) -> Capture:
     from hgviz.maps.tiles import give_back
     from hgviz.models.surveying import surveyor
     from hgviz.store import Writer, open_capture
@@ -119,7 +120,7 @@ def _capture_to_file(
             del one  # before the next layer is computed
             if len(blank.prompt) > SMALL:
                 give_back()
-            yield Step(index + 1, total, f"layer {index} is on disk")
+            progress(index + 1, total, f"layer {index} is on disk")
         path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
     return open_capture(path)
 
@@ -201,7 +202,7 @@ class Estimate:
         return _size(self.kept)
 
 
-def estimate(model: Model, text: str, into_file: bool = False) -> Task[Estimate]:
+def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
     """What a capture of a text will take, measured on its beginning where it is long.
 
     Errors: HgvizError for one that the model has no positions for, or the machine no memory.
@@ -214,10 +215,11 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Task[Estimate]
         return Estimate(tokens)  # one that is too long for the model is refused when it is read
     part, timed = model.tokenize(text[:COUNTED]), []
     for length in (LENGTHS[0], *LENGTHS):  # the first one warms up
-        yield Step(0, 1, f"seeing how long {tokens:,} tokens take")
+        progress(0, 1, f"seeing how long {tokens:,} tokens take")
         prompt = Prompt(part.text, part.ids[:length], part.pieces[:length], part.spans[:length])
         target = prompt if model.spec.two_texts else None
-        found = yield from _silent(capture(model, prompt, target=target))
+        with progress_as(lambda step: Step(0, 1)):
+            found = capture(model, prompt, target=target)
         timed.append((len(prompt), found.made.seconds))
     (n, short), (m, long) = timed[1:]
     square = max(0.0, long / m - short / n) / max(1, m - n)
@@ -258,16 +260,6 @@ def _held(one: Map | None) -> int:
     return sum(array.nbytes for array in held if array is not None)
 
 
-def _silent(task: Task[Capture]) -> Task[Capture]:
-    """A task whose steps show nothing."""
-    while True:
-        try:
-            next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        yield Step(0, 1)
-
-
 def _time(seconds: float) -> str:
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
@@ -299,9 +291,9 @@ def provenance(model: Model) -> Provenance:
     )
 
 
-def save(capture: Capture, path: Path_, force: bool = False) -> Task[str]:
+def save(capture: Capture, path: Path_, force: bool = False) -> str:
     """Write a capture that is in memory to a file."""
     from hgviz.store import write_capture
 
-    yield Step(0, 1, f"writing {Path(path).name}")
+    progress(0, 1, f"writing {Path(path).name}")
     return str(write_capture(path, capture, force=force))

@@ -21,7 +21,7 @@ import numpy as np
 
 import hgviz
 from hgviz.cluster import Outcome
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.errors import explained
 from hgviz.sweep import Cell
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 Facts = dict[str, Any]
-Measure = Callable[["SweepFolder", Cell], Task[Facts]]
+Measure = Callable[["SweepFolder", Cell], Facts]
 MODELS = 2  # that a process keeps open from one cell to the next: both sides of a comparison
 
 _models: OrderedDict[tuple[str, ...], Model] = OrderedDict()
 
 
-def work_in(path: str, measure: Measure | None = None) -> Callable[[Cell], Task[Outcome]]:
+def work_in(path: str, measure: Measure | None = None) -> Callable[[Cell], Outcome]:
     """What computes the cells of a folder; measure: what gives the result of one, see WORK."""
     return partial(_computed, path, measure or _measured)
 
 
-def _computed(path: str, measure: Measure, cell: Cell) -> Task[Outcome]:
+def _computed(path: str, measure: Measure, cell: Cell) -> Outcome:
     """Compute a cell to its result file, or to the file that says why it failed."""
     from hgviz.store.sweep import SweepFolder
 
@@ -54,7 +54,7 @@ def _computed(path: str, measure: Measure, cell: Cell) -> Task[Outcome]:
         return "failed"
     begun = time.perf_counter()
     try:
-        found = yield from measure(folder, cell)
+        found = measure(folder, cell)
         folder.keep(cell.key, found, _made(time.perf_counter() - begun))
     except Exception as error:
         if _is_full_disk(error):
@@ -89,8 +89,8 @@ def _made(seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
-    yield Step(0, 1, "loading torch")
+def _measured(folder: SweepFolder, cell: Cell) -> Facts:
+    progress(0, 1, "loading torch")
     from hgviz.models import devices
 
     if cell.work not in WORK:
@@ -100,13 +100,13 @@ def _measured(folder: SweepFolder, cell: Cell) -> Task[Facts]:
         )  # fmt: skip
     threads = cell.given.get("threads") or cell.given["plan"]["recipe"]["threads"]
     with devices.threads(int(threads)):
-        return (yield from WORK[cell.work](folder, cell))
+        return WORK[cell.work](folder, cell)
 
 
 # --- the kinds ------------------------------------------------------------------------------------
 
 
-def _train(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+def _train(folder: SweepFolder, cell: Cell) -> Facts:
     """Train a model into the folder; a try that died is gone on with from its last snapshot."""
     from hgviz.models import training
     from hgviz.models.training.plan import with_files
@@ -117,34 +117,34 @@ def _train(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     out = folder.model_at(cell.key)
     if not (out / training.STATE).exists():
         shutil.rmtree(out, ignore_errors=True)  # of a result that somebody deleted
-    report = yield from training.train(plan, out, keep=True)
+    report = training.train(plan, out, keep=True)
     return {
         "metric": report.metric, "value": report.value, "figures": report.figures,
         "steps": report.steps, "digest": _open(folder, {"trained": cell.key}, {}).spec.digest,
     }  # fmt: skip
 
 
-def _score(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+def _score(folder: SweepFolder, cell: Cell) -> Facts:
     """What a model reaches on data, text by text where it is right or wrong."""
     from hgviz.tasks.scoring import evaluate
 
     model = _open(folder, cell.given, cell.paths, cell.given["device"])
     data = _data(cell)
-    found = yield from evaluate(model, data, *cell.given["columns"])
+    found = evaluate(model, data, *cell.given["columns"])
     return {
         **found.facts(), "parameters": model.spec.parameters, "model": model.spec.digest,
         **({} if found.right is None else {"right": packed(found.right)}),
     }  # fmt: skip
 
 
-def _measure(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+def _measure(folder: SweepFolder, cell: Cell) -> Facts:
     """Some arrays of what every head is worth, as a study beside the result."""
     from hgviz.store import write_study
     from hgviz.tasks.studying import importance
 
-    trials = yield from _trials(folder, cell)
+    trials = _trials(folder, cell)
     arrays = cell.given["arrays"]
-    study = yield from importance(
+    study = importance(
         trials, arrays, _data(cell).rpartition("/")[2], cell.given["seed"],
         cell.given.get("permutations", 1),
     )  # fmt: skip
@@ -155,24 +155,24 @@ def _measure(folder: SweepFolder, cell: Cell) -> Task[Facts]:
     }  # fmt: skip
 
 
-def _curve(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+def _curve(folder: SweepFolder, cell: Cell) -> Facts:
     """What is left as heads go, along the order of one method or along random ones."""
     from hgviz.store import open_study, write_study
     from hgviz.tasks.pruning import curve, random_curves
 
-    trials = yield from _trials(folder, cell)
+    trials = _trials(folder, cell)
     how = cell.given
     study = replace(open_study(folder.result_at(cell.needs[-1], ".h5")), path="")
     if how["method"] == "random":
-        task = random_curves(trials, study, how["random"], how["least"], how["points"])
+        found = random_curves(trials, study, how["random"], how["least"], how["points"])
     else:
-        task = curve(trials, study, how["method"], random=0, least=how["least"], most=how["points"])
-    found = yield from task
+        method, least, most = how["method"], how["least"], how["points"]
+        found = curve(trials, study, method, random=0, least=least, most=most)
     write_study(folder.result_at(cell.key, ".h5"), found, force=True)
     return {"curves": [_told(one) for one in found.curves], "heads": len(found.heads)}
 
 
-def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
+def _compare(folder: SweepFolder, cell: Cell) -> Facts:
     """Two models beside each other, as `hgviz compare --data` says it."""
     from hgviz.tasks.contrasting import laboratory
 
@@ -183,14 +183,14 @@ def _compare(folder: SweepFolder, cell: Cell) -> Task[Facts]:
                  if name.startswith(begins)}  # fmt: skip
         sides.append(_open(folder, cell.given[side], paths, cell.given["device"]))
     text_column, label_column = cell.given["columns"]
-    found = yield from laboratory(
+    found = laboratory(
         sides[0], sides[1], _data(cell), "", text_column, label_column,
         limit=cell.given["limit"] or None, texts=cell.given["texts"],
     )  # fmt: skip
     return found.facts()
 
 
-WORK: Mapping[str, Callable[[SweepFolder, Cell], Task[Facts]]] = {
+WORK: Mapping[str, Callable[[SweepFolder, Cell], Facts]] = {
     "train": _train, "score": _score, "measure": _measure, "curve": _curve, "compare": _compare,
 }  # fmt: skip
 
@@ -257,12 +257,12 @@ def _changed(path: str) -> HgvizError:
     )
 
 
-def _trials(folder: SweepFolder, cell: Cell) -> Task[Trials]:
+def _trials(folder: SweepFolder, cell: Cell) -> Trials:
     from hgviz.tasks.pruning import trials_of
 
     model = _open(folder, cell.given, cell.paths, cell.given["device"])
     limit, columns = cell.given["limit"] or None, cell.given["columns"]
-    return (yield from trials_of(model, _data(cell), columns[0], columns[1], limit=limit))
+    return trials_of(model, _data(cell), columns[0], columns[1], limit=limit)
 
 
 def _told(one: Any) -> Facts:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, Off, Step, Task
+from hgviz.core import Capture, HgvizError, Off, progress
 from hgviz.examples import in_both
 from hgviz.tasks.attributing import said_by
 from hgviz.tasks.opening import Path_
@@ -28,15 +28,15 @@ GOALS = {
 Names = Mapping[str, str] | None  # what a model calls the labels of the data
 
 
-def compare(a: Capture, b: Capture, every: bool = False) -> Task[Comparison]:
+def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
     """The maps and logits of two captures beside each other, head by head.
 
-    every: all rows of long maps, too, not some that are spread evenly. Steps carry what is measured
-    so far. Errors: HgvizError where their texts have nothing in common.
+    every: all rows of long maps, too, not some that are spread evenly. The progress carries what is
+    measured so far. Errors: HgvizError where their texts have nothing in common.
     """
     from hgviz.analysis import comparison
 
-    return (yield from comparison.compare(a, b, every))
+    return comparison.compare(a, b, every)
 
 
 def compare_answers(
@@ -48,7 +48,7 @@ def compare_answers(
     off: Off = frozenset(),
     limit: int | None = None,
     labels: tuple[Names, Names] = (None, None),
-) -> Task[Disagreement]:
+) -> Disagreement:
     """What two models answer on the same data, and how sure it is that they differ; of models that
     give hidden states, how far those of B are from A's.
 
@@ -60,7 +60,7 @@ def compare_answers(
     from hgviz.models.measures.trials import Trials
 
     require_alike(a, b)
-    yield Step(0, 2, f"reading {Path(data).name}")
+    progress(0, 2, f"reading {Path(data).name}")
     one, other = (
         examples_from(model, data, text_column, label_column, names)
         for model, names in zip((a, b), labels, strict=True)
@@ -71,11 +71,11 @@ def compare_answers(
     if one.asked == "states":
         sides = Trials(a, one, keep=0), Trials(b, other, off, keep=0)
         require_widths(*sides)
-        first = yield from _states_of(sides[0], "model A", 0)
-        second = yield from _states_of(sides[1], "model B", 1)
+        first = _states_of(sides[0], "model A", 0)
+        second = _states_of(sides[1], "model B", 1)
         return states_apart(one, (first, second), (frozenset(), off))
-    first = yield from _answers_of(Trials(a, one, keep=0), "model A", 0)
-    second = yield from _answers_of(Trials(b, other, off, keep=0), "model B", 1)
+    first = _answers_of(Trials(a, one, keep=0), "model A", 0)
+    second = _answers_of(Trials(b, other, off, keep=0), "model B", 1)
 
     def name(answer: int) -> str:
         return one.labels[answer] if one.labels else said_by(a, answer)
@@ -112,23 +112,23 @@ def require_widths(a: Trials, b: Trials) -> None:
         )
 
 
-def _states_of(trials: Trials, name: str, done: int) -> Task[Any]:
+def _states_of(trials: Trials, name: str, done: int) -> Any:
     """(examples, d) What a model makes of its examples, of unit length."""
     examples, parts = trials.examples, dict[int, Any]()
     for batch in (batch for block in trials.blocks for batch in block):
-        yield Step(done + len(parts) / len(examples), 2, name)
+        progress(done + len(parts) / len(examples), 2, name)
         parts |= dict(zip(batch.rows.tolist(), trials.states(batch).cpu().numpy(), strict=True))
     return np.stack([parts[row] for row in range(len(examples))])
 
 
-def _answers_of(trials: Trials, name: str, done: int) -> Task[Answers]:
+def _answers_of(trials: Trials, name: str, done: int) -> Answers:
     """The answers of a model to its examples."""
     from hgviz.analysis.evaluation import Answers
 
     examples = trials.examples
     found, seen = Answers.none(examples), 0
     for batch in (batch for block in trials.blocks for batch in block):
-        yield Step(done + seen / len(examples), 2, name)
+        progress(done + seen / len(examples), 2, name)
         found.put(examples, batch, trials.whole(batch))
         seen += len(batch.rows)
     return found

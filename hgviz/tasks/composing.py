@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, Step, Task
+from hgviz.core import Capture, Floats, progress
 from hgviz.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 def rollout(
     capture: Capture, rows: tuple[int, int] | None = None, recipe: Recipe | None = None
-) -> Task[Floats]:
+) -> Floats:
     """All maps composed into one token-to-token map, models.md A.8."""
     from hgviz.analysis import resolution
 
-    yield Step(0, 1, "composing all maps")
+    progress(0, 1, "composing all maps")
     composing = resolution.Rollout(capture, recipe)
     resolution.bounds(rows, composing.tokens)
-    return (yield from composing.rows(rows))
+    return composing.rows(rows)
 
 
 def of_tokens(capture: Capture) -> Capture:
@@ -38,18 +38,18 @@ def tokens_or_slots(capture: Capture) -> Capture:
     return of_slots(capture) if is_of_tokens(capture) else of_tokens(capture)
 
 
-def together(capture: Capture, recipe: Recipe | None = None) -> Task[Together]:
+def together(capture: Capture, recipe: Recipe | None = None) -> Together:
     """All maps composed, as a capture of one head, and what takes the long way."""
     from hgviz.analysis import together as composing
 
-    return (yield from composing.together(capture, recipe))
+    return composing.together(capture, recipe)
 
 
-def told(capture: Capture, recipe: Recipe, row: int | None = None) -> Task[Capture]:
+def told(capture: Capture, recipe: Recipe, row: int | None = None) -> Capture:
     """All maps composed, as a capture that says which way a row took, None for all rows."""
     from hgviz.analysis.together import Composer
 
     composer = Composer(capture, recipe)
-    whole = yield from composer.all()
-    way = None if row is None else (yield from composer.row(row))
+    whole = composer.all()
+    way = None if row is None else composer.row(row)
     return whole.told(row, way)

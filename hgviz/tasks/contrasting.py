@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,8 @@ from hgviz.core import (
     Off,
     Prompt,
     Selection,
-    Step,
-    Task,
-    finish,
+    progress,
+    progress_within,
 )
 from hgviz.examples import WINDOW, Asked, amount, in_both
 from hgviz.tasks.capturing import capture
@@ -127,7 +127,7 @@ def laboratory(
     texts: int | None = None,
     labels: tuple[Names, Names] = (None, None),
     signal: Path_ | None = None,
-) -> Task[Laboratory]:
+) -> Laboratory:
     """Measure two models on the same data: their answers to all of it, their heads and what
     reaches their scores on some of its texts, and their maps on one.
 
@@ -144,8 +144,9 @@ def laboratory(
         _require_answers(model.spec)
     given = _given((a, b), text, signal)
     asked = (a, b, data, text_column, label_column)
-    answers = yield from _share("answers", compare_answers(*asked, off, limit, labels))
-    yield Step(SHARES["answers"], 1, f"reading {Path(data).name}")
+    with _share("answers"):
+        answers = compare_answers(*asked, off, limit, labels)
+    progress(SHARES["answers"], 1, f"reading {Path(data).name}")
     sides = [
         examples_from(model, data, text_column, label_column, names)
         for model, names in zip((a, b), labels, strict=True)
@@ -153,7 +154,8 @@ def laboratory(
     sides = [*in_both(*sides)]
     count = len(sides[0])
     some = [looked_into(one, limit, texts) for one in sides]
-    one, other, across = yield from _share("heads", _heads((a, b), some, off))
+    with _share("heads"):
+        one, other, across = _heads((a, b), some, off)
     if given is not None:
         whole = shown = text or given[0].text
     elif a.spec.modality == "text" and some[0].asked != "ends":
@@ -165,8 +167,9 @@ def laboratory(
         at = answers.differing[0].example if answers.differing else 0
         given = a.of_example(every[0].rows[at]), b.of_example(every[1].rows[at])
         whole = shown = given[0].text
-    captures = yield from _share("text", _captures((a, b), given, off))
-    comparison = yield from _compared(captures)
+    with _share("text"):
+        captures = _captures((a, b), given, off)
+    comparison = _compared(captures)
     least, alike = _pairs(comparison, across, one, other)
     notes = []
     if across is None:
@@ -203,29 +206,23 @@ def words_of(text: str | None, text_file: Path_ | None) -> str:
     return read_text(text_file) if text_file is not None else text or ""
 
 
-def report(found: Laboratory, out: Path_, command: str = "hgviz compare") -> Task[str]:
+def report(found: Laboratory, out: Path_, command: str = "hgviz compare") -> str:
     """Write what was measured as an HTML page; the same numbers give the same bytes."""
     from hgviz.figures.report import write
     from hgviz.tasks.telling import document
 
-    yield Step(0, 1, f"writing {Path(out).name}")
+    progress(0, 1, f"writing {Path(out).name}")
     return str(write(document(found), Path(out), command))
 
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
-def _share(name: str, task: Task[Any]) -> Task[Any]:
-    """A task as its share of all the work."""
+def _share(name: str) -> AbstractContextManager[None]:
+    """Report the progress made inside as that of a part of the work, one of SHARES."""
     names = list(SHARES)
-    before = sum(SHARES[one] for one in names[: names.index(name)])
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value
-        part = step.done / step.total if step.total else 0.0
-        yield Step(before + SHARES[name] * part, 1, step.note)
+    start = sum(SHARES[one] for one in names[: names.index(name)])
+    return progress_within(start, start + SHARES[name], 1)
 
 
 def _require_answers(spec: ModelSpec) -> None:
@@ -279,7 +276,7 @@ def _passed(model: Model, examples: Examples, number: int, off: Off) -> Gradient
     row = examples.rows[number]
     prompt = model.of_example(row if row.first is None else row.first)
     target = None if row.first is None else model.of_example(row)
-    return _Passed(found, finish(capture(model, prompt, off=off, target=target)))
+    return _Passed(found, capture(model, prompt, off=off, target=target))
 
 
 def _without_slopes(name: str, side: Bench) -> list[str]:
@@ -319,14 +316,14 @@ def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Exa
 
 def _heads(
     models: tuple[Model, Model], some: Sequence[Examples], off: Off
-) -> Task[tuple[Bench, Bench, Many | None]]:
+) -> tuple[Bench, Bench, Many | None]:
     """What the heads of both do with each text, and how far they are apart."""
     from hgviz.analysis.bench import Beside, Gathering
 
     sides = [Gathering(model.spec) for model in models]
     beside, total = Beside(), min(map(len, some))
     for number in range(total):
-        yield Step(number, total, f"heads of both on text {number + 1:,} of {total:,}")
+        progress(number, total, f"heads of both on text {number + 1:,} of {total:,}")
         looked = heads_on(models, some, number, off)
         for side, text in zip(sides, looked[:2], strict=True):
             side.add(text)
@@ -369,17 +366,17 @@ def _fitting(models: tuple[Model, Model], text: str) -> str:
 
 def _captures(
     models: tuple[Model, Model], given: tuple[Prompt, Prompt], off: Off
-) -> Task[tuple[Capture, Capture]]:
+) -> tuple[Capture, Capture]:
     found = []
     for model, prompt, gone in zip(models, given, (frozenset[HeadId](), off), strict=True):
-        found.append((yield from capture(model, prompt, off=gone)))
+        found.append(capture(model, prompt, off=gone))
     return found[0], found[1]
 
 
-def _compared(captures: tuple[Capture, Capture]) -> Task[Comparison | None]:
+def _compared(captures: tuple[Capture, Capture]) -> Comparison | None:
     """Head by head; None where the two texts share no token."""
     try:
-        return (yield from compare(*captures))
+        return compare(*captures)
     except HgvizError:
         return None
 

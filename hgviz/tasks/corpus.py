@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import NO_STREAMING, Capture, HgvizError, Item, Off, Step, Streaming, Task
+from hgviz.core import NO_STREAMING, Capture, HgvizError, Item, Off, Streaming, progress
 from hgviz.tasks.capturing import Traced, provenance
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
@@ -27,7 +27,7 @@ def capture_corpus(
     force: bool = False,
     dense: bool = False,
     streaming: Streaming = NO_STREAMING,
-) -> Task[Capture]:
+) -> Capture:
     """Run a model on every text of a file and keep what every layer attended with, in one file.
 
     A text that cannot be read is refused before anything is captured. What was done when it is
@@ -43,22 +43,22 @@ def capture_corpus(
     require_causal(model.spec, streaming)
     started = time.perf_counter()
     refuse_existing(Path(out), force)  # before anything is read
-    yield Step(0, 1, f"reading {Path(corpus).name}")
+    progress(0, 1, f"reading {Path(corpus).name}")
     read = corpora.corpus_for(model, corpus)
-    items = yield from _items(model, read)
+    items = _items(model, read)
     total, made = len(items), replace(provenance(model), dense=dense)
     parts = (model.spec, items, read.digest, off, made, force, streaming)
     with CorpusWriter(out, *parts) as writer:
         for number in range(total):
             if number not in writer.done:
-                yield from _one_text(model, read, number, writer, total)
-            yield Step(number + 1, total, f"text {number + 1:,} of {total:,}")
-        yield Step(total, total, f"putting {total:,} texts into one file")
+                _one_text(model, read, number, writer, total)
+            progress(number + 1, total, f"text {number + 1:,} of {total:,}")
+        progress(total, total, f"putting {total:,} texts into one file")
         path = writer.finish(time.perf_counter() - started)
     return open_capture(path)
 
 
-def _items(model: Model, read: Corpus) -> Task[list[Item]]:
+def _items(model: Model, read: Corpus) -> list[Item]:
     """What the index says of every text; the first that a model cannot read ends it all."""
     items, told = [], time.monotonic()
     for number, one in enumerate(read.texts):
@@ -69,13 +69,11 @@ def _items(model: Model, read: Corpus) -> Task[list[Item]]:
         items.append(Item(number, one.text, tokens, one.label))
         if time.monotonic() - told > LIVELY:
             told = time.monotonic()
-            yield Step(0, len(read.texts), f"reading text {number + 1:,}")
+            progress(0, len(read.texts), f"reading text {number + 1:,}")
     return items
 
 
-def _one_text(
-    model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int
-) -> Task[None]:
+def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> None:
     """Capture a text into the folder of its corpus."""
     from hgviz.models.surveying import surveyor
 
@@ -97,5 +95,5 @@ def _one_text(
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"
-                yield Step(number + (index + 1) / len(maps), total, note)
+                progress(number + (index + 1) / len(maps), total, note)
         one.finish(layers.logits)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, Integers, Selection, Task
+from hgviz.core import Capture, HgvizError, Integers, Selection
 
 if TYPE_CHECKING:
     from hgviz.figures.content.elements import Neurons, Products
@@ -17,7 +17,7 @@ ORDERS = ("text", "weight")
 SHOWN = ("product", "position", "score", "normed", "weight")  # of the stages
 
 
-def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> Task[Neurons]:
+def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> Neurons:
     """One query of a head with the keys it sees, from its elements to its weights.
 
     The last token asks where no query is chosen; the strongest key is marked where no key is. Of
@@ -47,7 +47,7 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> T
     prompt, keys = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
     query = prompt.last if chosen.query is None else token_in(prompt, chosen.query)
     row = min(capture.row(chosen.layer, query), one.shape[1] - 1)
-    found = yield from dissect(one, chosen.head, row)
+    found = dissect(one, chosen.head, row)
     columns = _columns(found, order)
     spans = capture.key_spans(chosen.layer)
     asked = None

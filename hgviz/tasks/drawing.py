@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from hgviz.core import Capture, HeadId, HgvizError, Step, Task, replace
+from hgviz.core import Capture, HeadId, HgvizError, progress, replace
 from hgviz.language import counted
 from hgviz.sweep import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
@@ -37,33 +37,33 @@ def figure(
     facts: Facts | None = None,
     *,
     numbers: bool = False,
-) -> Task[str]:
+) -> str:
     """Draw a figure for a paper: PDF, SVG, PNG, PGF as path ends, or .csv for its numbers.
 
     of: what it is drawn of, as FIGURES says. facts: what is known of the heads, measured where it
     is needed. numbers: as in draw. Errors: HgvizError.
     """
-    ready = yield from panel(spec, of, facts)
-    return (yield from draw(ready, path, numbers=numbers))
+    ready = panel(spec, of, facts)
+    return draw(ready, path, numbers=numbers)
 
 
-def draw(ready: Panel, path: Path_, *, numbers: bool = False) -> Task[str]:
+def draw(ready: Panel, path: Path_, *, numbers: bool = False) -> str:
     """Draw what panel made ready; numbers: also write them beside it, as FIG.csv.
     Errors: HgvizError."""
     from hgviz import figures
 
-    yield Step(0, 1, f"drawing {Path(path).name}")
+    progress(0, 1, f"drawing {Path(path).name}")
     done = figures.draw(ready, path)
     if numbers:
         figures.write_numbers(ready, done)
     return str(done)
 
 
-def preview(ready: Panel, dots: float) -> Task[Preview]:
+def preview(ready: Panel, dots: float) -> Preview:
     """What panel made ready as a screen of so many dots per inch shows it. Errors: HgvizError."""
     from hgviz.figures.preview import preview as drawn
 
-    yield Step(0, 1, "drawing")
+    progress(0, 1, "drawing")
     return drawn(ready, dots)
 
 
@@ -91,7 +91,7 @@ def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Stud
     return spec_of(kind, options, [one for one in of if isinstance(one, Capture)])
 
 
-def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Task[Panel]:
+def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Panel:
     """A figure ready to be drawn, of and facts as in figure. Errors: HgvizError where there are too
     many or too few captures or studies, or one lacks what is shown."""
     from hgviz.figures import Panel, kind_of
@@ -111,15 +111,15 @@ def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Task
             names = [name for one in captures for name in activations_of(one)]
             content = activation_chart(names)
         case "neurons":
-            content = yield from neurons_chart(captures[0], spec.selection, spec.order)
+            content = neurons_chart(captures[0], spec.selection, spec.order)
         case "profile":
-            content = yield from profile_chart(captures, spec.metrics, facts)
+            content = profile_chart(captures, spec.metrics, facts)
         case "curve" | "scores":
             content = chart(kind.name, studies, spec.methods, spec.axis)
         case "seeds" | "budgets":
             content = sweep_chart(kind.name, sweeps[0], spec.methods)
         case _:
-            content = yield from _looked(spec, captures[0], facts)
+            content = _looked(spec, captures[0], facts)
     files = tuple(one.path for one in some)
     items = tuple(one.item for one in captures) or (0,)
     return Panel(spec, content, files, items if len(set(items)) > 1 else items[0])
@@ -137,7 +137,7 @@ def _of_tokens(spec: Spec, captures: list[Capture]) -> tuple[Spec, list[Capture]
     return spec, [of_tokens(one) if has_slots(one) else one for one in captures]
 
 
-def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
+def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Content:
     """A capture with what the figure says of its heads."""
     from hgviz.figures import Looked
 
@@ -146,17 +146,17 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Content]:
         query = chosen.query
         within = query is not None and 0 <= query < len(capture.main)
         recipe = spec.recipe
-        return Looked((yield from told(capture, recipe, query if within else None)))
+        return Looked(told(capture, recipe, query if within else None))
     if spec.kind == "levels":
         layers = _followed(spec, capture)
-        found = facts or (yield from _measured(capture, layers))
+        found = facts or _measured(capture, layers)
         return Looked(capture, {head: one for head, one in found.items() if head.layer in layers})
     if spec.kind in NAMED:
-        return Looked(capture, (yield from _named(spec, capture, facts)))
+        return Looked(capture, _named(spec, capture, facts))
     return Looked(capture)
 
 
-def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
+def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Facts:
     """What is known of the heads that are named: the same whether it was known before or not, so
     that the same figure is drawn by the window and by the command line."""
     heads = spec.links.heads if spec.kind == "links" and spec.links.heads else ()
@@ -168,7 +168,7 @@ def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Task[Facts]:
         return {head: facts[head]}
     if not 0 <= head.layer < len(capture.maps):
         return {}  # said by what draws it
-    return (yield from _measured(capture, {head.layer}))
+    return _measured(capture, {head.layer})
 
 
 def _followed(spec: Spec, capture: Capture) -> set[int]:
@@ -190,13 +190,13 @@ def long(capture: Capture) -> bool:
     return max(map(len, capture.spans), default=0) > ROLES
 
 
-def _measured(capture: Capture, layers: Collection[int]) -> Task[Facts]:
+def _measured(capture: Capture, layers: Collection[int]) -> Facts:
     """The facts of the heads of some layers: of whole ones, so that the numbers are those of all
     to the last bit."""
     from hgviz.analysis import heads
 
     some = (one if at in layers else None for at, one in enumerate(capture.maps))
-    return (yield from heads.measure(replace(capture, maps=tuple(some))))
+    return heads.measure(replace(capture, maps=tuple(some)))
 
 
 def _require(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, progress, progress_within
 from hgviz.tasks.opening import require_attention
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def explain(
     target: Prompt | None = None,
     off: Off = frozenset(),
     layers: bool = False,
-) -> Task[Attribution]:
+) -> Attribution:
     """Integrated gradients of tokens, conductance of heads, slopes for single heads; layers: their
-    integrated gradients, too, which take a walk each. A Step carries what is found so far.
+    integrated gradients, too, which take a walk each. The progress carries what is found so far.
 
     Errors: HgvizError for an answer that is not there, and for a model without answers.
     """
@@ -39,44 +39,30 @@ def explain(
     from hgviz.models.measures.explaining import Answer, Path
 
     require_attention(model.spec)
-    yield Step(0, 1, "Placing the text")
+    progress(0, 1, "Placing the text")
     answer = Answer(question.number, question.position)
     path = Path(model, prompt, answer, target, question.baseline, off)
     whole = 0.4 if layers else 0.9  # of the work, as a bar shows it
-    walked = yield from _within(path.walk(question.steps), 0.0, whole)
+    with progress_within(0.0, whole, 1.0):
+        walked = path.walk(question.steps)
     found = Attribution(
         question, prompt, target, off, walked.value, walked.baseline, walked.tokens,
         walked.source, dict(zip(model.spec.heads, walked.heads.tolist(), strict=True)),
     )  # fmt: skip
-    yield Step(whole, 1, "Taking the slopes of every head")
+    progress(whole, 1, "Taking the slopes of every head")
     at = -1 if question.position is None else question.position
     asked = gradients.logit(question.number, at)
     found = replace(found, slopes=gradients.gradients(model, prompt, asked, target, off))
     if not layers:
         return found
-    yield Step(whole, 1, "Walking through each layer", found)
-    each = yield from _within(
-        path.each_layer(max(LEAST_STEPS, question.steps // FEWER)), whole, 1.0
-    )
+    progress(whole, 1, "Walking through each layer", found)
+    with progress_within(whole, 1.0, 1.0):
+        each = path.each_layer(max(LEAST_STEPS, question.steps // FEWER))
     numbers = (one.layer.index for one in path.layers)
     return replace(found, layers=dict(zip(numbers, each.tolist(), strict=True)))
 
 
-def _within(task: Task[Found], first: float, last: float) -> Task[Found]:
-    """A task that is a part of another, from one share of its work to the next."""
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            found: Found = end.value
-            return found
-        done = step.done / step.total if step.total else 0.0
-        yield replace(step, done=first + (last - first) * done, total=1.0)
-
-
-def head_beside(
-    found: Attribution, capture: Capture, head: HeadId, query: int | None
-) -> Task[Beside]:
+def head_beside(found: Attribution, capture: Capture, head: HeadId, query: int | None) -> Beside:
     """One head, for a query (a token) or, None, all of them: its attention, gradient times
     attention, and what the tokens behind its keys add to the answer.
     """
@@ -96,7 +82,7 @@ def head_beside(
         attention += weights.sum(axis=0, dtype=np.float64) / len(rows)
         slope += (one.weights * one.at_weights)[0].sum(axis=0, dtype=np.float64)
         seen |= one.seen.any(axis=0)
-        yield Step(part.stop - rows.start, len(rows), "Reading the head")
+        progress(part.stop - rows.start, len(rows), "Reading the head")
     columns = np.flatnonzero(seen & (capture.key_spans(head.layer)[:, 0] >= 0))
     behind = found.behind(capture, head.layer)
     return Beside(

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task
+from hgviz.core import Capture, HgvizError, Off, Prompt, Step, current_listener, listening, progress
 from hgviz.tasks.capturing import capture, kept, provenance
 from hgviz.tasks.opening import Path_, require_attention
 
@@ -31,17 +31,17 @@ def generate(
     seed: int | None = None,
     temperature: float = 1.0,
     dense: bool = False,
-) -> Task[Capture]:
+) -> Capture:
     """Let a model write up to count tokens after a text, and keep what every layer attended with.
 
     Without a seed the likeliest token follows, with one it is drawn from softmax(logits /
     temperature). It stops early after a token that ends the text and where the model's positions
     end; made.generated says so. With a second text (target) that one grows.
 
-    While it writes, some Steps carry the Capture so far, whose maps grow by rows. What is returned
-    and written to `out` is an ordinary `capture` of the text that came out, so that the file, its
-    exactness and going on after an interruption are the same. Errors: HgvizError for a model that
-    cannot write, a count below 1, a temperature that is not above 0, and as capture.
+    While it writes, the progress may carry the Capture so far, whose maps grow by rows. What is
+    returned and written to `out` is an ordinary `capture` of the text that came out, so that the
+    file, its exactness and going on after an interruption are the same. Errors: HgvizError for a
+    model that     cannot write, a count below 1, a temperature that is not above 0, and as capture.
     """
     require_attention(model.spec)
     _require_sound(count, seed, temperature)
@@ -52,15 +52,20 @@ def generate(
     from hgviz.models.generation import Writing
 
     writing = Writing(model, prompt, target, off)
-    stopped = yield from _written(writing, count, seed, temperature)
+    stopped = _written(writing, count, seed, temperature)
     text, written = writing.text, len(writing.added)
     how = "greedy" if seed is None else f"seed {seed}, temperature {temperature:g}"
     tokens = "1 token" if written == 1 else f"{written:,} tokens"
     said = f"{tokens} after {len(writing.given):,}, {how}{stopped}"
     made = replace(provenance(model), seed=seed, generated=said)
     texts = (text, None) if target is None else (prompt, text)
-    task = capture(model, texts[0], out, off, force, texts[1], made=made, dense=dense)
-    return (yield from _after(task, written))
+    tell = current_listener()
+
+    def after(step: Step) -> None:  # without its value, which has less than was shown
+        tell(Step(written + step.done, written + step.total, step.note))
+
+    with listening(after):
+        return capture(model, texts[0], out, off, force, texts[1], made=made, dense=dense)
 
 
 def write(
@@ -70,14 +75,14 @@ def write(
     target: Prompt | None = None,
     seed: int | None = None,
     temperature: float = 1.0,
-) -> Task[Prompt]:
+) -> Prompt:
     """The text that a model goes on with, its beginning included, as generate writes it; of any
     model that says the next token, also of those that do not attend. Errors as generate."""
     _require_sound(count, seed, temperature)
     from hgviz.models.generation import Writing
 
     writing = Writing(model, prompt, target)
-    yield from _written(writing, count, seed, temperature)
+    _written(writing, count, seed, temperature)
     return writing.text
 
 
@@ -94,7 +99,7 @@ def _require_sound(count: int, seed: int | None, temperature: float) -> None:
         raise HgvizError(f"there is no seed {seed}", "it counts from 0", "Give 0 or more")
 
 
-def _written(writing: Writing, count: int, seed: int | None, temperature: float) -> Task[str]:
+def _written(writing: Writing, count: int, seed: int | None, temperature: float) -> str:
     """Write; returns why it stopped early, "" where it did not."""
     import numpy as np
 
@@ -111,15 +116,15 @@ def _written(writing: Writing, count: int, seed: int | None, temperature: float)
         target=writing.target,
     )
     for layer in writing.read():
-        yield Step(0, count, f"reading, layer {layer}")
+        progress(0, count, f"reading, layer {layer}")
     shown = _Shown(writing, blank)
-    yield Step(0, count, "read", shown.now())
+    progress(0, count, "read", shown.now())
     for done in range(1, count + 1):
         if writing.room == 0:
             return f"; stopped where its {writing.model.spec.max_positions:,} positions end"
         token = chosen(writing.logits, random, temperature)
         writing.add(token)
-        yield Step(done, count, f"token {done:,} of {count:,}", shown.due())
+        progress(done, count, f"token {done:,} of {count:,}", shown.due())
         if token in writing.model.ends and done < count:
             return "; stopped after its end token"
     return ""
@@ -151,13 +156,3 @@ class _Shown:
         ended = time.monotonic()
         self._next = ended + max(SHOWN_EVERY, SHARE * (ended - began))
         return replace(blank, prompt=prompt, target=target, spans=spans, maps=maps)
-
-
-def _after(task: Task[Capture], written: int) -> Task[Capture]:
-    """The steps of a task after others; what they carry would be less than what was shown."""
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-        yield Step(written + step.done, written + step.total, step.note)

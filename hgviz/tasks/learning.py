@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hgviz.core import ModelSpec, Task
+from hgviz.core import ModelSpec
 from hgviz.study import Learned, Study
 from hgviz.tasks.opening import Path_
 
@@ -30,6 +30,6 @@ def with_learned(study: Study, found: Sequence[Learned]) -> Study:
     return replace(study, learned=(*kept, *found))
 
 
-def beside(task: Task[Study], found: Sequence[Learned]) -> Task[Study]:
-    """A study that is being measured, with what was learned when it is done."""
-    return with_learned((yield from task), found)
+def beside(work: Callable[[], Study], found: Sequence[Learned]) -> Study:
+    """The study that `work` measures, with what was learned."""
+    return with_learned(work(), found)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import Capture, HeadId, HgvizError, Prompt, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, Prompt, progress
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 
-def measure(capture: Capture) -> Task[dict[HeadId, HeadFacts]]:
+def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
     """What every head does, in numbers and words."""
     from hgviz.analysis import heads
 
-    return (yield from heads.measure(capture))
+    return heads.measure(capture)
 
 
-def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[NDArray[Any]]:
+def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> NDArray[Any]:
     """What a model gives: logits of tokens or classes, or its last states. Errors: HgvizError."""
     steps, total = model.trace(prompt, target), max(len(model.spec.layers), 1)
     while True:
@@ -33,14 +33,14 @@ def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[
         except StopIteration as end:
             found: NDArray[Any] = end.value
             return found
-        yield Step(index + 1, total, f"layer {index}")
+        progress(index + 1, total, f"layer {index}")
 
 
-def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:
+def model_of(study: Study, paths: Iterable[Path_]) -> str:
     """The first of some checkpoints that a study measured, "" for none; by digest, so they are
     read whole. Paths that are no checkpoint, or cannot be read, are none."""
     for path in map(str, paths):
-        yield Step(0, 1, f"looking at {Path(path).name}")
+        progress(0, 1, f"looking at {Path(path).name}")
         try:
             if _digest(path) == study.spec.digest:
                 return path
@@ -49,9 +49,9 @@ def model_of(study: Study, paths: Iterable[Path_]) -> Task[str]:
     return ""
 
 
-def require_model_of(study: Study, path: Path_) -> Task[str]:
+def require_model_of(study: Study, path: Path_) -> str:
     """The path of a checkpoint that a study measured. Errors: HgvizError for any other."""
-    yield Step(0, 1, f"looking at {Path(path).name}")
+    progress(0, 1, f"looking at {Path(path).name}")
     if _digest(path) != study.spec.digest:
         raise HgvizError(
             f"{Path(path).name} is not the model of this study",

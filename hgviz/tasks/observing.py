@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, HgvizError, Off, Prompt, Step, Task, finish
+from hgviz.core import Capture, HgvizError, Off, Prompt, progress
 from hgviz.tasks.capturing import capture as capture_text
 from hgviz.tasks.opening import Path_
 
@@ -23,7 +23,7 @@ _MOST = 512  # of them
 _CUT = 40  # characters: the index keeps at least so many of a text
 
 
-def habits(capture: Capture, alone: bool = False) -> Task[Habits]:
+def habits(capture: Capture, alone: bool = False) -> Habits:
     """What every head does over all texts of the file that a capture is of, or on its own text.
 
     alone: only its own text, though there are others. What 256 MB do not hold is opened again for
@@ -32,17 +32,17 @@ def habits(capture: Capture, alone: bool = False) -> Task[Habits]:
     from hgviz.analysis import habits as analysis
 
     if alone or len(capture.items) < 2:
-        return (yield from analysis.measure(lambda number: capture, [capture.item]))
+        return analysis.measure(lambda number: capture, [capture.item])
     from hgviz.store import open_capture
 
     numbers = [one.number for one in capture.items]
     # a list of all texts in each of them would be a square of it
     opened = _Kept(lambda number: replace(open_capture(capture.path, number), items=()))
-    yield Step(0, len(numbers), "reading the texts")
-    return (yield from analysis.measure(opened, numbers, _lexicon(capture)))
+    progress(0, len(numbers), "reading the texts")
+    return analysis.measure(opened, numbers, _lexicon(capture))
 
 
-def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Task[Habits]:
+def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Habits:
     """The same of a model on every text of a file; nothing is written.
 
     The model reads a text again for the second pass where 256 MB do not hold what it attended with.
@@ -52,7 +52,7 @@ def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Task
     from hgviz.analysis.reading import Lexicon
     from hgviz.models.texts import corpora
 
-    yield Step(0, 1, "reading the texts")
+    progress(0, 1, "reading the texts")
     read = corpora.corpus_for(model, corpus)
     for number, one in enumerate(read.texts):
         prompt, target = read.prompts(model, number)
@@ -61,15 +61,15 @@ def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Task
     numbers = range(len(read.texts))
     lexicon = Lexicon(one.text for one in read.texts) if len(numbers) > 1 else None
     opened = _Kept(partial(_captured, model, read, off))
-    return (yield from analysis.measure(opened, numbers, lexicon))
+    return analysis.measure(opened, numbers, lexicon)
 
 
 def habits_of_text(
     model: Model, prompt: Prompt, target: Prompt | None = None, off: Off = frozenset()
-) -> Task[Habits]:
+) -> Habits:
     """The same of a model on one text."""
-    captured = yield from capture_text(model, prompt, off=off, target=target)
-    return (yield from habits(captured))
+    captured = capture_text(model, prompt, off=off, target=target)
+    return habits(captured)
 
 
 class _Kept:
@@ -92,7 +92,7 @@ class _Kept:
 
 def _captured(model: Model, read: Corpus, off: Off, number: int) -> Capture:
     prompt, target = read.prompts(model, number)
-    return finish(capture_text(model, prompt, off=off, target=target))
+    return capture_text(model, prompt, off=off, target=target)
 
 
 def _lexicon(capture: Capture) -> Lexicon:

@@ -13,10 +13,9 @@ from hgviz.core import (
     ModelSpec,
     Off,
     Prompt,
-    Step,
     Streaming,
-    Task,
     heads_named,
+    progress,
 )
 from hgviz.errors import no_attention
 
@@ -117,16 +116,16 @@ def load(
     masking: str | None = None,
     activation: str | None = None,
     reads: Modality = "text",
-) -> Task[Model]:
+) -> Model:
     """Open a checkpoint; activation: another one for all its heads, see models.replacement.
 
     reads: which model of a folder such as CLIP's, with one for texts and one for images.
     """
     _require_no_sweep(path)
-    yield Step(0, 1, "loading torch")
+    progress(0, 1, "loading torch")
     from hgviz.models import open_model
 
-    yield Step(0.5, 1, f"reading {Path(path).name}")
+    progress(0.5, 1, f"reading {Path(path).name}")
     return open_model(path, device, dtype, masking, activation, reads)
 
 
@@ -293,13 +292,13 @@ def convert(
     hierarchy: str | None = None,
     attention_upsampling: Literal["repeat", "none"] | None = None,
     tokenizer: Path | None = None,
-) -> Task[ModelSpec]:
+) -> ModelSpec:
     """Write any checkpoint as one folder, hgviz's own or that of transformers; force: into one that
     is not empty.
 
     The rest says what weights of trax do not show, see hgviz.models.formats.trax.
     """
-    yield Step(0, 2, "loading torch")
+    progress(0, 2, "loading torch")
     from hgviz.models.formats import conversion, readers
 
     conversion.require_free(Path(out), force)
@@ -309,5 +308,5 @@ def convert(
         found = read_trax(Path(path), hierarchy, attention_upsampling, tokenizer)
     else:
         found = readers.read(path)
-    yield Step(1, 2, f"writing {Path(out).name}")
+    progress(1, 2, f"writing {Path(out).name}")
     return conversion.write(found, Path(out))

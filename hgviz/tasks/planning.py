@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.errors import unusable
 from hgviz.resources import bundled
 from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
@@ -25,17 +25,17 @@ TOGETHER = {
 }  # fmt: skip
 
 
-def plan(asked: StudyFile, here: Path_) -> Task[tuple[Cell, ...]]:
+def plan(asked: StudyFile, here: Path_) -> tuple[Cell, ...]:
     """All cells of a study file, those that others need first; here: the folder it lies in.
 
     Files are looked at, for their digests; no model is built. Errors: HgvizError for what is not
     there or cannot be trained.
     """
-    yield Step(0, 1, "loading torch")
+    progress(0, 1, "loading torch")
     planning = _Planning(asked, Path(here))
     found: list[Cell] = []
     for done, model in enumerate(asked.models):
-        yield Step(done, len(asked.models), f"planning {model['name']}")
+        progress(done, len(asked.models), f"planning {model['name']}")
         for cells in planning.of_model(model):
             found += cells
     return needed_first(found)

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hgviz.core import Capture, HeadId, HgvizError, Step, Task
+from hgviz.core import Capture, HeadId, HgvizError, progress_within
 
 if TYPE_CHECKING:
-    from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures.content.profiles import Measured, Place, Profile, Side
 
@@ -26,7 +25,7 @@ RARER = ("rare", "convolution", "centre", "width", "variance", "nearest")  # tak
 
 def profile_chart(
     captures: Sequence[Capture], metrics: Sequence[str] = (), facts: Facts | None = None
-) -> Task[Profile]:
+) -> Profile:
     """Metrics of all heads over the layers of some captures, those of METRICS that are named.
 
     None named: entropy, distance and, of signed heads, the sums of either sign; then the places
@@ -48,7 +47,7 @@ def profile_chart(
         if facts and len(captures) == 1 and not rarer and _whole(capture, facts):
             known.append(facts)
         else:
-            known.append((yield from _known(capture, rarer, number, len(captures))))
+            known.append(_known(capture, rarer, number, len(captures)))
     sides = _sides(captures)
     if not any(len(side.heads) for side in sides):
         raise HgvizError("there are no heads to profile", "none is captured, or all were removed")
@@ -78,24 +77,11 @@ def profile_chart(
     )  # fmt: skip
 
 
-def _known(capture: Capture, rarer: bool, number: int, total: int) -> Task[Facts]:
+def _known(capture: Capture, rarer: bool, number: int, total: int) -> Facts:
     from hgviz.analysis import habits, heads
 
-    task: Task[Facts] = heads.measure(capture)
-    if rarer:
-        task = _facts(habits.measure(lambda _: capture, [0]))
-    while True:
-        try:
-            step = next(task)
-        except StopIteration as end:
-            found: Facts = end.value
-            return found
-        part = step.done / step.total if step.total else 0.0
-        yield Step(number + part, total, "Measuring heads")
-
-
-def _facts(task: Task[Habits]) -> Task[Facts]:
-    return (yield from task).facts
+    with progress_within(number, number + 1, total):
+        return habits.measure(lambda _: capture, [0]).facts if rarer else heads.measure(capture)
 
 
 def _whole(capture: Capture, facts: Facts) -> bool:

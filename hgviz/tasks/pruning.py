@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import (
-    HeadId,
-    HgvizError,
-    Integers,
-    Off,
-    Step,
-    Task,
-)
+from hgviz.core import HeadId, HgvizError, Integers, Off, progress, progress_within
 from hgviz.study import SCORE, Curve, Study
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
@@ -42,7 +35,7 @@ def trials_of(
     off: Off = frozenset(),
     limit: int | None = None,
     labels: Mapping[str, str] | None = None,
-) -> Task[Trials]:
+) -> Trials:
     """A model ready to be tried on some data.
 
     labels: what the model calls the labels of the data; limit: on so many of its examples at most,
@@ -51,7 +44,7 @@ def trials_of(
     """
     from hgviz.models.measures.trials import Trials
 
-    yield Step(0, 1, f"reading {Path(data).name}")
+    progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
     trials = Trials(model, examples if limit is None else examples.sample(limit), off)
     trials.require_effect()
@@ -60,7 +53,7 @@ def trials_of(
 
 def try_heads(
     trials: Trials, off: Off, slices: Sequence[Slice] = ()
-) -> Task[tuple[Paired, Answers, Answers]]:
+) -> tuple[Paired, Answers, Answers]:
     """What the model scores with heads off, beside the whole model; see analysis.paired."""
     from hgviz.analysis import paired
 
@@ -68,7 +61,7 @@ def try_heads(
         return trials.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
-    return (yield from paired.try_heads(examples, blocks, trials.whole, without, off, slices))
+    return paired.try_heads(examples, blocks, trials.whole, without, off, slices)
 
 
 def curve(
@@ -79,47 +72,48 @@ def curve(
     least: int = 0,
     most: int | None = None,
     timed: bool = False,
-) -> Task[Study]:
+) -> Study:
     """A score along an order of the study's heads, beside so many random orders, in the study.
 
     The order is made from one half of the examples and measured on the other. least: heads that
     stay in every layer. most: points along the curve; random ones have fewer. timed: with the times
-    of the order's points, see curve_times. Steps carry the study so far; curves that it has are not
-    measured again. Errors: HgvizError for a method that was not measured.
+    of the order's points, see curve_times. The progress carries the study
+    so far; curves that it has are not measured again. Errors: HgvizError for a method that was not
+    measured.
     """
     from hgviz.analysis import curves, orders
 
     limits = orders.Limits(study.heads, least, off=study.off)
     own = (method, study.seed, order_of(study, limits, method))
     lines = [own, *at_random(study, limits, random)]
-    study = yield from _along(trials, study, lines, least, most or curves.MOST)
+    study = _along(trials, study, lines, least, most or curves.MOST)
     if timed:
-        study = yield from timed_along(trials, study, own, most or curves.MOST)
+        study = timed_along(trials, study, own, most or curves.MOST)
     return study
 
 
-def timed_along(trials: Trials, study: Study, line: Along, most: int) -> Task[Study]:
+def timed_along(trials: Trials, study: Study, line: Along, most: int) -> Study:
     """The study with the times of the curve along one of its orders."""
     from hgviz.analysis import curves, orders
 
     _, rows = orders.split(len(study), study.seed)
     removed = curves.points(len(line[-1]), most)
     one = next(one for one in study.curves if _is(one, line, rows, removed))
-    return (yield from curve_times(trials, study, one))
+    return curve_times(trials, study, one)
 
 
 def random_curves(
     trials: Trials, study: Study, count: int, least: int = 0, most: int | None = None
-) -> Task[Study]:
+) -> Study:
     """The study with a score along so many random orders, as curve measures them."""
     from hgviz.analysis import curves, orders
 
     limits = orders.Limits(study.heads, least, off=study.off)
     lines = at_random(study, limits, count)
-    return (yield from _along(trials, study, lines, least, most or curves.MOST))
+    return _along(trials, study, lines, least, most or curves.MOST)
 
 
-def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
+def curve_times(trials: Trials, study: Study, one: Curve) -> Study:
     """The study with the times of one of its curves, see Curve.times; one that has them is left.
 
     At each point a model is built that really lacks the heads, and takes turns with the whole one
@@ -133,7 +127,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
         )
     if one.times is not None:
         return study
-    yield Step(0, len(one.removed), "the whole model")
+    progress(0, len(one.removed), "the whole model")
     from hgviz.models.surgery import export, proof
 
     text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
@@ -143,7 +137,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Task[Study]:
         smaller = export.in_memory(trials.model, study.off | one.off(count))
         for latency in proof.rounds(whole, smaller, text):  # a step a round, as above
             newest = latency.before, latency.after
-            yield Step(at, len(one.removed), f"{count} of {len(one.order)} heads off")
+            progress(at, len(one.removed), f"{count} of {len(one.order)} heads off")
         times.append(newest)
     timed = replace(one, times=np.array(times, np.float32))
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
@@ -161,24 +155,24 @@ def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
     return [("random", seed, orders.shuffled(limits, seed)) for seed in seeds]
 
 
-def _along(
-    trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int
-) -> Task[Study]:
+def _along(trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int) -> Study:
     """The study with a score along each of some orders, but for those that it has."""
     rows, wanted = points_of(study, lines, least, most)
     answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
+    places = len(answers.trials.examples.wanted)
     for number, removed in wanted:
         name, order = lines[number][0], lines[number][-1]
         words = f"{name} order {number}" if name == "random" else f"the order of {name}"
-        done, so_far = 0, study
-        for found in answers.along(order, removed):
-            if found is None:  # a step a batch: what is urgent need not wait for the rest
-                yield Step(number + done / len(removed), len(lines), words)
-                continue
-            losses, given = found
-            done = len(losses)
-            so_far = with_curve(study, lines[number], removed[:done], losses, given, rows)
-            yield Step(number + done / len(removed), len(lines), words, so_far)
+        losses = np.zeros((len(removed), places), np.float32)
+        given = np.zeros((len(removed), places), np.int64)
+        so_far = study
+        for at, count in enumerate(removed, 1):
+            done = number + at / len(removed)
+            with progress_within(done - 1 / len(removed), done, len(lines)):
+                losses[at - 1], given[at - 1] = answers.without(order, count, words)
+            points = removed[:at], losses[:at], given[:at]
+            so_far = with_curve(study, lines[number], *points, rows)
+            progress(done, len(lines), words, so_far)
         study = so_far
     return study
 
@@ -239,33 +233,22 @@ class _Answers:
         self.trials = trials
         self._kept: dict[Off, tuple[Any, Any]] = {}
 
-    def along(self, order: Sequence[HeadId], removed: Integers) -> Iterator[tuple[Any, Any] | None]:
-        """Losses and answers (points so far, places), one point more each time.
-
-        None after every batch.
-        """
-        places = len(self.trials.examples.wanted)
-        losses = np.zeros((len(removed), places), np.float32)
-        given = np.zeros((len(removed), places), np.int64)
-        for at, count in enumerate(removed):
-            off = frozenset(order[:count])
-            found = self._kept.get(off) or (yield from answers_without(self.trials, off))
-            losses[at], given[at] = found
-            if count in (0, len(order)):
-                self._kept[off] = found
-            yield losses[: at + 1], given[: at + 1]
-
-
-def answers_without(trials: Trials, off: Off) -> Generator[None, None, tuple[Any, Any]]:
-    """Losses and answers (places,) with these heads off; a step a batch."""
-    examples = trials.examples
-    losses = np.zeros(len(examples.wanted), np.float32)
-    given = np.zeros(len(examples.wanted), np.int64)
-    for batch in (batch for block in trials.blocks for batch in block):
-        at = examples.where(batch)
-        losses[at], given[at] = trials.without(batch, off)
-        yield
-    return losses, given
+    def without(self, order: Sequence[HeadId], count: int, note: str) -> tuple[Any, Any]:
+        """Losses and answers (places,) without the first heads of an order."""
+        off = frozenset(order[:count])
+        if off in self._kept:
+            return self._kept[off]
+        examples = self.trials.examples
+        losses = np.zeros(len(examples.wanted), np.float32)
+        given = np.zeros(len(examples.wanted), np.int64)
+        batches = [batch for block in self.trials.blocks for batch in block]
+        for number, batch in enumerate(batches, 1):
+            at = examples.where(batch)
+            losses[at], given[at] = self.trials.without(batch, off)
+            progress(number, len(batches), note)
+        if count in (0, len(order)):
+            self._kept[off] = losses, given
+        return losses, given
 
 
 def _is(one: Curve, line: Along, rows: Integers, removed: Integers) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import HgvizError, Prompt, Task
+from hgviz.core import HgvizError, Prompt
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Times:
         return math.log(slow / fast) / math.log(long / short)
 
 
-def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[Reach]:
+def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Reach:
     """The reach matrix of a model on a text, or on two of an encoder-decoder.
 
     A model in float64 keeps what is small apart from 0. Errors: HgvizError as reaching.measure.
@@ -46,7 +46,7 @@ def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[Re
     from hgviz.analysis.reach import Reach
     from hgviz.models.measures.reaching import measure
 
-    found = yield from measure(model, prompt, target)
+    found = measure(model, prompt, target)
     return Reach(model.spec, prompt, found.own, found.of, found.source, target)
 
 
@@ -63,14 +63,14 @@ def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
     return ids(), ids() if model.spec.needs_target else None
 
 
-def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Task[Times]:
+def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Times:
     """How long forward passes of several models take, by turns. Errors: HgvizError as timed."""
     from hgviz.models.measures.timing import timed
 
     wanted = sorted(set(lengths))
     if not wanted or wanted[0] < 1 or turns < 1:
         raise HgvizError("there is nothing to time", "a length and a turn are at least 1", "Ask 1")
-    found = yield from timed(models, wanted, turns)
+    found = timed(models, wanted, turns)
     return Times(tuple(wanted), tuple(map(tuple, found)))
 
 

@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step, Task
+from hgviz.core import HeadId, HgvizError, ModelSpec, Off, progress
 from hgviz.resources import resource
 from hgviz.study import SCORE
 from hgviz.tasks.opening import Path_, heads_from
@@ -38,7 +38,7 @@ def prune(
     text_column: str = "",
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
-) -> Task[Proof]:
+) -> Proof:
     """Write a checkpoint without these heads into a folder that does not exist yet, or is empty.
 
     off: heads, or their names such as "3.5,4.*". form: "smaller", hgviz's own folder, of models of
@@ -47,7 +47,7 @@ def prune(
     where none is given. Nothing is left behind where the export fails its proof. Errors:
     HgvizError.
     """
-    yield Step(0, 1, "loading torch")
+    progress(0, 1, "loading torch")
     from hgviz.models import open_model
     from hgviz.models.formats import readers
     from hgviz.models.surgery import export
@@ -57,26 +57,24 @@ def prune(
         heads = heads_from(off, model.spec) if isinstance(off, str) else off
         found = readers.read(path)
         export.require_some(found, heads)
-        yield Step(0, 1, "reading texts")
+        progress(0, 1, "reading texts")
         read = proof_texts(model, data, text_column, label_column, labels)
-        changed = yield from _compensated(found, model, heads, read.batches, compensate)
-        yield Step(0, 1, f"writing {Path(out).name}")
+        changed = _compensated(found, model, heads, read.batches, compensate)
+        progress(0, 1, f"writing {Path(out).name}")
         weights = export.written(changed, heads, form, fresh)
-        return (
-            yield from _proved(
+        return _proved(
                 found, changed, model, heads, read, weights,
                 {"form": form, "compensation": compensate, "path": Path(out)},
-            )
-        )  # fmt: skip
+            )  # fmt: skip
 
 
-def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Task[Off]:
+def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Off:
     """The heads that a study finds least needed, all but N or P % of them.
 
     method: one of analysis.importance; left out, the first that the study has measured of those
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
     """
-    yield Step(0, 1, f"reading {Path(study).name}")
+    progress(0, 1, f"reading {Path(study).name}")
     from hgviz.models.formats import readers
     from hgviz.store import open_study
 
@@ -164,11 +162,11 @@ def _drawn(spec: ModelSpec) -> Read:
     return Read((drawn(spec, DRAWN),), "random tokens", "classes", DRAWN)
 
 
-def last(parts: Iterable[Any], total: int, note: str) -> Task[Any]:
+def last(parts: Iterable[Any], total: int, note: str) -> Any:
     """The last of some values, each of which is a step."""
     value = None
     for done, value in enumerate(parts, 1):
-        yield Step(done, total, note, value)
+        progress(done, total, note, value)
     return value
 
 
@@ -190,7 +188,7 @@ def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
 
 def _compensated(
     found: Checkpoint, model: Model, off: Off, texts: Sequence[Any], how: Compensation
-) -> Task[Checkpoint]:
+) -> Checkpoint:
     from hgviz.models.surgery import compensation, proof, removal
 
     if how == "none":
@@ -199,10 +197,10 @@ def _compensated(
     some = texts[: 1 + sum(one < COMPENSATION_TOKENS for one in read)]
     given = model.module, model.spec, off, some
     if how == "mean":
-        means = yield from last(compensation.means(*given), len(some), "taking means")
+        means = last(compensation.means(*given), len(some), "taking means")
         return removal.shifted(found, means or {})
     layers = len(model.spec.layers)
-    gates = yield from last(compensation.gates(*given), layers, "fitting gates")
+    gates = last(compensation.gates(*given), layers, "fitting gates")
     return removal.scaled(found, gates or {})
 
 
@@ -214,7 +212,7 @@ def _proved(
     read: Read,
     weights: Path,
     about: dict[str, Any],
-) -> Task[Proof]:
+) -> Proof:
     from hgviz.models.formats import rewriting
     from hgviz.models.surgery import export, proof, removal
 
@@ -224,13 +222,13 @@ def _proved(
     for dtype in ("float32", "float64"):
         other = after if dtype == "float32" else export.opened(weights, dtype)
         parts = proof.differences(export.masked(changed, off, dtype), other, texts)
-        agreed, largest = yield from last(parts, len(texts), f"comparing logits in {dtype}")
+        agreed, largest = last(parts, len(texts), f"comparing logits in {dtype}")
         if agreed <= proof.MOST:
             break
         rough = rough or agreed  # sums in another order
     proof.require_close(agreed)
     left = found if form == "zeroed" else removal.without(found, off)
-    sizes, times = yield from _timed(found, left, model, form, after, texts[0])
+    sizes, times = _timed(found, left, model, form, after, texts[0])
     opens = export.opens(left) if form == "smaller" else ""
     same = opens or form == "zeroed"  # the original's own files
     left_out = rewriting.beside(found, weights.parent)[1] if same else ()
@@ -244,13 +242,13 @@ def _proved(
         size=sizes, latency=times, read=read, source=read.source, empty=tuple(gone),
         opens=opens, left_out=tuple(map(str, left_out)), **about,
     )  # fmt: skip
-    yield Step(1, 1, "keeping it")  # stopped here, it is not: the folder has no name yet
+    progress(1, 1, "keeping it")  # stopped here, it is not: the folder has no name yet
     return made
 
 
 def _timed(
     found: Checkpoint, left: Checkpoint, model: Model, form: Form, after: Runner, text: Tokens
-) -> Task[tuple[tuple[int, int], tuple[Latency, ...]]]:
+) -> tuple[tuple[int, int], tuple[Latency, ...]]:
     """Bytes of the whole model and of what is left of it, and how long passes of both take."""
     from hgviz.models.surgery import export, proof
 
@@ -260,5 +258,5 @@ def _timed(
     batches = [proof.timed(text, count) for count in proof.BATCHES]
     for time in proof.latencies(proof.runner(model.module), after, batches):
         times.append(time)
-        yield Step(len(times), len(batches), "measuring how fast it is")
+        progress(len(times), len(batches), "measuring how fast it is")
     return sizes, tuple(times)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, Step, Task
+from hgviz.core import Capture, HgvizError, progress
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -52,13 +52,13 @@ class Repeating:
         }  # fmt: skip
 
 
-def redundancy(given: Path_ | Model) -> Task[Repeating]:
+def redundancy(given: Path_ | Model) -> Repeating:
     """How much the heads of every layer repeat each other, by the weights of a checkpoint or a
     model that is open.
 
     Errors: HgvizError where no layer has heads that make scores of queries and keys.
     """
-    yield Step(0, 1, "loading torch")
+    progress(0, 1, "loading torch")
     from hgviz.analysis import redundancy as analysis
     from hgviz.models.formats import readers
     from hgviz.models.measures.products import checkpoint_of, products
@@ -69,12 +69,12 @@ def redundancy(given: Path_ | Model) -> Task[Repeating]:
         name, read = given.spec.name, checkpoint_of(given)
     every, found = products(read), []
     for done, one in enumerate(every):
-        yield Step(done, len(every), f"layer {one.layer.index}")
+        progress(done, len(every), f"layer {one.layer.index}")
         found.append(analysis.of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
     return _required(name, read.digest, found)
 
 
-def redundancy_of_captures(captures: Sequence[Capture]) -> Task[Repeating]:
+def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
     """The same by the maps of some captures of one model, and of all texts of each.
 
     Errors: HgvizError for captures of several models, and for one without maps of any head.
@@ -95,7 +95,7 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Task[Repeating]:
     for done, (capture, number) in enumerate(every):
         one = capture if number == capture.item else open_capture(capture.path, number)
         for part in found.add(one):
-            yield Step(done + part, len(every), f"text {done + 1}")
+            progress(done + part, len(every), f"text {done + 1}")
     spec = captures[0].spec
     return _required(spec.name, spec.digest, found.found())
 

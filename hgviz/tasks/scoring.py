@@ -15,9 +15,8 @@ from hgviz.core import (
     Integers,
     Off,
     Prompt,
-    Step,
     Streaming,
-    Task,
+    progress,
 )
 from hgviz.errors import LISTED, HgvizWarning
 from hgviz.maps.rule import Grouped
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
 MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that are scored on
 
 
-def train(config: Path_, out: Path_) -> Task[Report]:
+def train(config: Path_, out: Path_) -> Report:
     """Train a model from a TOML file into a folder; started again, it goes on where it was."""
-    yield Step(0, 1, "loading torch")
+    progress(0, 1, "loading torch")
     from hgviz.models import training
 
-    return (yield from training.train(training.read_plan(config), out))
+    return training.train(training.read_plan(config), out)
 
 
 def evaluate(
@@ -48,11 +47,11 @@ def evaluate(
     off: Off = frozenset(),
     labels: Mapping[str, str] | None = None,
     streaming: Streaming = NO_STREAMING,
-) -> Task[Evaluation]:
+) -> Evaluation:
     """Score a model: a classifier on labelled rows, a language model on a text or a column of them,
     others as examples_from says. labels: what the model calls the labels of the data.
 
-    Each Step carries the Score so far: texts come in one random order, so it is unbiased and its
+    The progress carries the Score so far: texts come in one random order, so it is unbiased and its
     interval shrinks. streaming: heads that see the first and the latest keys. Errors: HgvizError
     for data that cannot be used, labels it never learnt, and heads that cannot stream.
     """
@@ -66,15 +65,13 @@ def evaluate(
             "it reads two texts, and what of both stays in its caches is not known",
             "Leave --streaming out",
         )
-    yield Step(0, 1, f"reading {Path(data).name}")
+    progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
     if model.spec.goal == "states":  # from what it gives with all heads on
         trials = Trials(model, examples, streaming=streaming)
-        return (
-            yield from evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
-        )
+        return evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
     trials = Trials(model, examples, off, keep=0, streaming=streaming)
-    found = yield from evaluation.evaluate(trials.whole, examples, off)
+    found = evaluation.evaluate(trials.whole, examples, off)
     if not streaming.heads:
         return found
     longest = max((row.ids for row in examples.rows), key=len)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.language import number
 from hgviz.sweep import Sweep
 from hgviz.tasks.concluding import conclude
@@ -34,9 +34,7 @@ TABLES = {  # lists of the JSON, in the order of the page
 }
 
 
-def study_report(
-    path: Path_, out: Path_, command: str = "hgviz study report"
-) -> Task[dict[str, Any]]:
+def study_report(path: Path_, out: Path_, command: str = "hgviz study report") -> dict[str, Any]:
     """Write the results of a study as a page and return them as JSON.
 
     The same results give the same bytes, wherever the folder lies. Raises HgvizError for what is
@@ -45,9 +43,9 @@ def study_report(
     from hgviz.figures.report import require, write
 
     require(Path(out))
-    yield Step(0, 2, "reading")
+    progress(0, 2, "reading")
     sweep, results = study_results(path)
-    yield Step(1, 2, f"writing {Path(out).name}")
+    progress(1, 2, f"writing {Path(out).name}")
     write(_page(sweep, results), Path(out), command)
     return results_facts(sweep, results)
 

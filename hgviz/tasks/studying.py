@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.core import HgvizError, Off, Step, current_listener, listening, progress
 from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Study
 from hgviz.tasks.capturing import provenance
 from hgviz.tasks.opening import Path_, require_attention
@@ -37,15 +38,14 @@ def study(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     force: bool = False,
-) -> Task[Study]:
+) -> Study:
     """Measure all heads into a file: what a study of the same model and data has stays in it.
 
     Written every few seconds and when it is stopped. Errors: HgvizError, also where out is a study
     of something else, unless force, which begins anew.
     """
     known = None if force else kept_study(out, trials, seed)
-    yield from ()
-    return (yield from keeping(out, importance(trials, needs, data, seed, permutations, known)))
+    return keeping(out, partial(importance, trials, needs, data, seed, permutations, known))
 
 
 def kept_study(
@@ -75,27 +75,28 @@ def kept_study(
     return found
 
 
-def keeping(out: Path_, task: Task[Study]) -> Task[Study]:
-    """Run a task whose steps carry the study so far, and write it every few seconds, when it ends
-    and when it is stopped. Errors: HgvizError where it cannot be written."""
+def keeping(out: Path_, work: Callable[[], Study]) -> Study:
+    """Call a function whose progress carries the study so far, and write that every few seconds,
+    when it ends and when it is stopped. Raises HgvizError where it cannot be written."""
     from hgviz.store import require_place, write_study
 
     require_place(out)
-    newest, due = None, time.monotonic() + SAVED
+    newest: Study | None = None
+    due, tell = time.monotonic() + SAVED, current_listener()
+
+    def keep(step: Step) -> None:
+        nonlocal newest, due
+        newest = step.value if isinstance(step.value, Study) else newest
+        if newest is not None and (now := time.monotonic()) > due:
+            write_study(out, newest, force=True)
+            due = time.monotonic() + max(SAVED, SHARE * (time.monotonic() - now))
+        tell(step)
+
     try:
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                newest = end.value
-                return end.value  # type: ignore[no-any-return]
-            newest = step.value if isinstance(step.value, Study) else newest
-            if newest is not None and (now := time.monotonic()) > due:
-                write_study(out, newest, force=True)
-                due = time.monotonic() + max(SAVED, SHARE * (time.monotonic() - now))
-            yield step
+        with listening(keep):
+            newest = work()
+        return newest
     finally:
-        task.close()
         if newest is not None:
             write_study(out, newest, force=True)
 
@@ -107,15 +108,15 @@ def importance(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
-) -> Task[Study]:
+) -> Study:
     """Measure all heads; needs names the arrays of Study that are wanted, such as "gradient".
 
     known: a study of the same model, examples, heads off and seed, of which only what is missing
-    is measured. Steps carry the Study so far, at most every OFTEN; one
-    that is stopped can be kept as it is.
+    is measured. The progress carries the Study so far, at most every OFTEN; one that is stopped
+    can be kept as it is.
     """
     growing = Growing(trials, needs, known or blank(trials, data, seed), permutations)
-    yield from growing.grow()
+    growing.grow()
     return growing.study
 
 
@@ -192,7 +193,7 @@ class Growing:
                 self.arrays[name] = _filled(name, rows.get(name, len(self.loss)), len(column), old)
         self.study = replace(begun, loss=self.loss, given=self.given, **self.arrays)
 
-    def grow(self) -> Iterator[Step]:
+    def grow(self) -> None:
         """Part after part, the cheapest first."""
         parts = self.parts()
         total, done, told = sum(part.work for part in parts), 0.0, 0.0
@@ -202,7 +203,7 @@ class Growing:
                 now = time.monotonic()
                 shown = self.study if now - told > OFTEN else None
                 told = now if shown is not None else told
-                yield Step(done + share * part.work, total, words, shown)
+                progress(done + share * part.work, total, words, shown)
             done += part.work
 
     def parts(self) -> list[_Part]:

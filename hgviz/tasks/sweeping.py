@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.cluster import HERE, Outcome, require_scheduler, run
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.sweep import Cell, Standing, Sweep, read_study_file
 from hgviz.tasks.opening import Path_
 
@@ -22,14 +22,14 @@ def run_sweep(
     scheduler: str = HERE,
     again: bool = False,
     part: tuple[int, int] = (1, 1),
-) -> Task[Sweep]:
+) -> Sweep:
     """Compute what is missing of a study file's cells into a folder, made where it is not there.
 
     scheduler: see hgviz.cluster. again: cells that failed are computed once more. part: (K, N),
-    only the K-th of N parts of the models, so that N machines can share the work. Each Step's value
-    is a cell and its outcome, or None; once, before the first cell, the Sweep as it stands. Errors:
-    HgvizError for a file that cannot be used, and for what stops everything, such as a full disk:
-    what is done by then is kept.
+    only the K-th of N parts of the models, so that N machines can share the work. The progress
+    carries a cell and its outcome, or None; once, before the first cell, the Sweep as it stands.
+    Errors: HgvizError for a file that cannot be used, and for what stops everything, such as a full
+    disk: what is done by then is kept.
     """
     require_scheduler(scheduler)
     from hgviz.store.sweep import SweepFolder, is_sweep
@@ -39,7 +39,7 @@ def run_sweep(
     asked = read_study_file(file)
     folder = SweepFolder(Path(out).resolve())
     _require_ours(folder.path)
-    cells = yield from plan(asked, Path(file).resolve().parent)
+    cells = plan(asked, Path(file).resolve().parent)
     changes = _changes(folder, cells) if is_sweep(folder.path) else ()
     folder.write_plan(Path(file).read_text(encoding="utf-8"), cells, changes=changes)
     if again:
@@ -49,9 +49,9 @@ def run_sweep(
     failed = {one.cell.key for one in sweep.standings if one.state in ("failed", "blocked")}
     mine = _part(cells, *part)
     wanted = [one for one in cells if one.key not in failed and one.key in mine]
-    yield Step(0, len(cells), f"{len(done)} of {len(cells)} cells are done", sweep)
+    progress(0, len(cells), f"{len(done)} of {len(cells)} cells are done", sweep)
     try:
-        yield from run(
+        run(
             wanted, work_in(str(folder.path)), scheduler, done, str(folder.path),
             partial(give_up, folder),
         )  # fmt: skip
@@ -87,19 +87,19 @@ def is_sweep_file(path: Path_) -> bool:
     return is_sweep(path) or (Path(path).suffix.lower() == ".toml" and Path(path).is_file())
 
 
-def open_sweep(path: Path_) -> Task[Sweep]:
+def open_sweep(path: Path_) -> Sweep:
     """The folder of a study as it stands; of a study file the one of its name beside it, or what
     would be computed there. Errors: HgvizError for what is neither."""
     from hgviz.store.sweep import FILE, is_sweep
     from hgviz.tasks.planning import plan
 
-    yield Step(0, 1, "looking at the cells")
+    progress(0, 1, "looking at the cells")
     if is_sweep(path):
         return sweep_at(path)
     asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
     if is_sweep(out) and (out / FILE).read_bytes() == Path(path).read_bytes():
         return sweep_at(out)
-    cells = yield from plan(asked, Path(path).resolve().parent)
+    cells = plan(asked, Path(path).resolve().parent)
     return Sweep(asked, tuple(Standing(one) for one in cells), str(out))
 
 

@@ -13,9 +13,10 @@ from scipy.spatial.distance import jensenshannon
 from hgviz.analysis.comparison import compare
 from hgviz.analysis.differences import NEAR_ZERO, compared, effective_rank
 from hgviz.analysis.layout import Layout
-from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt, finish
+from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule
 from tests.making import byte_prompt, make_capture
+from tests.progress import steps_of
 
 TEXT = "Every head looks somewhere else. " * 4
 
@@ -65,7 +66,7 @@ def reference(a, b, exists):
 def test_every_head_agrees_with_its_whole_maps(kind):
     options = {} if kind == "softmax" else {kind: True}
     one, other = (make_capture(TEXT, heads=2, seed=seed, **options) for seed in (0, 1))
-    found = finish(compare(one, other))
+    found = compare(one, other)
     assert [head.head for head in found.heads] == [*one.spec.heads]
     assert found.only_a == found.only_b == found.notes == ()
     for head in found.heads:
@@ -83,7 +84,7 @@ def test_every_head_agrees_with_its_whole_maps(kind):
 
 
 def test_a_capture_is_no_different_from_itself(capture):
-    found = finish(compare(capture, capture))
+    found = compare(capture, capture)
     assert found.logits.largest == 0 and found.logits.same == 1
     for one in found.heads:
         assert one.largest == one.mean == one.relative_largest == one.relative_mean == one.js == 0
@@ -93,7 +94,7 @@ def test_a_capture_is_no_different_from_itself(capture):
 
 def test_sides_change_places():
     one, other = make_capture(TEXT, heads=3), make_capture(TEXT + "More. ", seed=1, heads=2)
-    there, back = finish(compare(one, other)), finish(compare(other, one))
+    there, back = compare(one, other), compare(other, one)
     assert there.only_a == back.only_b and there.only_b == back.only_a == ()
     assert len(there.only_a) == len(one.spec.layers)
     for first, second in zip(there.heads, back.heads, strict=True):
@@ -107,7 +108,7 @@ def test_layers_that_one_module_computes_are_told_apart_by_their_order():
     one = make_capture(TEXT, strides=(1,), seed=1)
     alike = tuple(replace(layer, name="shared") for layer in one.spec.layers)
     one = replace(one, spec=replace(one.spec, layers=alike))
-    found = finish(compare(one, one))
+    found = compare(one, one)
     assert [each.head for each in found.heads] == list(one.spec.heads)
     assert all(each.head == each.other and each.largest == 0 for each in found.heads)
 
@@ -120,7 +121,7 @@ def test_positions_of_one_piece_are_put_together():
     spans = np.arange(10).reshape(5, 2) + [0, 1]
     names = tuple(text[a:b] for a, b in spans)
     prompt = Prompt(text, np.arange(5), names, spans)
-    found = finish(compare(dense(letters, byte_prompt(text)), dense(pairs, prompt)))
+    found = compare(dense(letters, byte_prompt(text)), dense(pairs, prompt))
     assert "5 pieces are in both, of 10 tokens in A and 5 in B" in found.notes[0]
     for head, one in enumerate(found.heads):
         a = letters[head].reshape(5, 2, 5, 2).mean(1).sum(-1)
@@ -135,7 +136,7 @@ def test_weight_on_what_the_other_has_not_is_told():
     cls = Prompt(text, np.arange(3), ("[CLS]", "a", "b"), np.array([[-1, -1], [0, 1], [1, 2]]))
     weights = np.array([[[1, 0, 0], [0.5, 0.5, 0], [0.9, 0.05, 0.05]]])
     other = np.array([[[1, 0], [0.5, 0.5]]])
-    (one,) = finish(compare(dense(weights, cls), dense(other, byte_prompt(text)))).heads
+    (one,) = compare(dense(weights, cls), dense(other, byte_prompt(text))).heads
     assert (one.rows, one.columns) == (2, 2)
     assert one.outside == pytest.approx((0.7, 0.0))
     assert one.largest == pytest.approx(0.5)
@@ -157,7 +158,7 @@ def test_what_only_one_side_has_is_never_dropped_in_silence():
     kept = Factors(*parts, factors.proof_rows, factors.proof_values[1:])
     maps[2], maps[4] = LazyMap(kept, (1, 2, 3, 4, 5)), None
     other = replace(one, spec=replace(one.spec, layers=layers), maps=tuple(maps), logits=None)
-    found = finish(compare(one, other))
+    found = compare(one, other)
     gone = (HeadId(2, 0), *(HeadId(4, head) for head in range(6)))
     assert found.only_a == gone and found.only_b == ()
     assert {head.head for head in found.heads} == {*one.spec.heads} - {*gone}
@@ -177,7 +178,7 @@ def test_levels_that_never_meet_are_named():
         )
         for back in (0, 1)
     ]
-    found = finish(compare(*sides))
+    found = compare(*sides)
     assert found.heads == found.only_a == found.only_b == ()
     assert found.notes[0] == "no position stands for the same tokens on both sides in layer.0"
 
@@ -193,7 +194,7 @@ def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(size, monkeypatch
     pieces = tuple(short[a:b] for a, b in spans)
     prompt = Prompt(short, np.arange(len(spans)), pieces, spans)
     a, b = rows_of(random, 1, len(spans), len(spans)), rows_of(random, 1, 180, 180)
-    (one,) = finish(compare(dense(a, prompt), dense(b, byte_prompt(long)))).heads
+    (one,) = compare(dense(a, prompt), dense(b, byte_prompt(long))).heads
     kept = [*range(39), *range(139, 180)]  # a word has the space before it
     count = len(spans)
     merged = b[0][np.ix_(kept, kept)].reshape(count, size, count, size).mean(1).sum(-1)
@@ -205,7 +206,7 @@ def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(size, monkeypatch
 
 def test_layers_of_other_names_meet_by_their_numbers():
     weights = rows_of(np.random.default_rng(0), 1, 4, 4)
-    found = finish(compare(dense(weights), dense(weights, name="block 0")))
+    found = compare(dense(weights), dense(weights, name="block 0"))
     assert found.heads[0].largest == 0
     assert found.notes == (
         "layers meet by their numbers, as no names are alike",
@@ -217,17 +218,17 @@ def test_rows_that_are_no_numbers_are_left_out_and_told():
     weights = rows_of(np.random.default_rng(0), 2, 4, 4)
     other = weights.copy()
     other[1, 2, 1] = np.nan
-    found = finish(compare(dense(weights), dense(other)))
+    found = compare(dense(weights), dense(other))
     assert (found.heads[1].rows, found.heads[1].broken) == (3, 1)
     assert found.heads[1].largest == 0 and found.heads[1].rank_rows == 3
     assert "rows that hold what is no number are left out in 0.1" in found.notes
-    nothing = finish(compare(dense(weights), dense(other * np.nan)))
+    nothing = compare(dense(weights), dense(other * np.nan))
     json.dumps(nothing.facts(), allow_nan=False)
     assert nothing.facts()["heads"][0]["largest"] is None
 
 
 def test_rows_of_no_weight_are_no_difference():
-    (one,) = finish(compare(dense(np.zeros((1, 3, 3))), dense(np.zeros((1, 3, 3))))).heads
+    (one,) = compare(dense(np.zeros((1, 3, 3))), dense(np.zeros((1, 3, 3)))).heads
     assert one.largest == one.mean == one.relative_largest == 0
     assert np.isnan(one.js) and one.rank == (0, 0)
 
@@ -236,7 +237,7 @@ def test_texts_without_a_common_token_are_refused_in_a_line():
     weights = rows_of(np.random.default_rng(0), 1, 3, 3)
     pair = dense(weights, byte_prompt("abc")), dense(weights, byte_prompt("xyz"))
     with pytest.raises(HgvizError, match="share no token"):
-        finish(compare(*pair))
+        compare(*pair)
 
 
 def test_logits_are_compared_where_both_speak_of_one_token():
@@ -247,7 +248,7 @@ def test_logits_are_compared_where_both_speak_of_one_token():
         dense(weights, byte_prompt(text), logits=given)
         for text, given in (("ab cde", one), ("ab cdx", other))
     ]
-    found = finish(compare(*sides)).logits
+    found = compare(*sides).logits
     assert (found.places, found.of) == (2, 6)  # the words differ from the space on
     assert found.largest == pytest.approx(np.abs(one[:2] - other[:2]).max())
     assert found.mean == pytest.approx(np.abs(one[:2] - other[:2]).mean())
@@ -256,9 +257,9 @@ def test_logits_are_compared_where_both_speak_of_one_token():
                 logits=np.array(given))
         for side, given in zip(sides, ([1.0, 2.0], [3.0, 2.5]), strict=True)
     ]  # fmt: skip
-    found = finish(compare(*classes)).logits
+    found = compare(*classes).logits
     assert (found.largest, found.same, found.of) == (2, 0, 1)
-    assert finish(compare(sides[0], classes[1])).notes[-1].endswith("other kinds, next and classes")
+    assert compare(sides[0], classes[1]).notes[-1].endswith("other kinds, next and classes")
 
 
 def long_capture(seed, count, name):
@@ -291,7 +292,7 @@ def test_long_captures_are_compared_without_their_maps():
     count = 6144
     sides = [long_capture(0, count, "softmax"), long_capture(1, count, "tanh")]
     tracemalloc.start()
-    (found,) = finish(compare(*sides)).heads
+    (found,) = compare(*sides).heads
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < count * count * 2  # half of one map in float32
@@ -321,15 +322,15 @@ def test_long_captures_are_compared_without_their_maps():
 def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
     monkeypatch.setattr("hgviz.analysis.heads._CELLS", 3 * 256 * 2048)
     sides = [long_capture(seed, 2048, "softmax") for seed in (0, 1)]
-    found = finish(compare(*sides))
+    found = compare(*sides)
     assert (found.heads[0].rows, found.heads[0].of) == (768, 2048)
     assert "of 1 long maps at most 768 rows are measured, evenly spread" in found.notes
-    (every,) = finish(compare(*sides, every=True)).heads
+    (every,) = compare(*sides, every=True).heads
     assert (every.rows, every.of) == (2048, 2048)
 
 
 def test_steps_carry_what_is_measured_so_far(capture):
-    steps = list(compare(capture, capture))
+    steps = steps_of(compare, capture, capture)
     sizes = [len(step.value) for step in steps]
     assert sizes == sorted(sizes) and sizes[-1] == len(capture.spec.heads)
     assert all(0 <= step.done <= step.total for step in steps)

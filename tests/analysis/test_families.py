@@ -5,7 +5,7 @@ import pytest
 
 from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
 from hgviz.analysis.reading import Reading
-from hgviz.core import HeadId, Layer, Level, Selection, finish, replace, slots
+from hgviz.core import HeadId, Layer, Level, Selection, replace, slots
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
 
 SOURCE = (
@@ -46,7 +46,7 @@ def mixed(wanted, n, m=None, share=0.7):
 
 
 def measured(capture, layer=0, head=0):
-    return finish(measure(capture))[HeadId(layer, head)]
+    return measure(capture)[HeadId(layer, head)]
 
 
 # --- two texts ------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_between_two_texts_nothing_is_said_of_distances():
     assert not absent & set(found.metrics)
     assert {"focus", "entropy", "first", "last", "diagonal"} <= set(found.metrics)
     assert found.metrics["diagonal"] > 0.7
-    facts = finish(measure(capture))
+    facts = measure(capture)
     assert place("distance", found.head, facts) == (0, 0)
     assert facts[HeadId(2, 0)].metrics["distance"] > 0  # the decoder's own text has some
     assert "diagonal" not in facts[HeadId(2, 0)].metrics
@@ -145,11 +145,11 @@ def test_padding_of_the_source_is_not_looked_at():
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (2, 2)])
 def test_the_shortest_texts_have_no_roles(n, m):
     capture = translated(text(SOURCE[:n]), text(TARGET[:m]))
-    for one in finish(measure(capture)).values():
+    for one in measure(capture).values():
         assert one.finder == "" and one.sentence
         assert np.isfinite(list(one.metrics.values())).all()
     if n == 1:
-        found = finish(measure(capture))[HeadId(3, 0)]
+        found = measure(capture)[HeadId(3, 0)]
         assert found.role == "one key" and found.evidence.startswith("there is a single key")
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, HgvizError, Layer, finish
+from hgviz.core import Capture, HeadId, HgvizError, Layer
 from hgviz.maps import DenseMap
 from hgviz.models.config.huggingface import Pooling, TransformersConfig
 from hgviz.recipe import Recipe
@@ -112,14 +112,14 @@ def test_layers_that_are_off_look_nowhere():
 
 def test_the_ways_into_each_level_are_told():
     capture, _ = make("apart")
-    found = finish(Rollout(capture).composed())
+    found = Rollout(capture).composed()
     assert len(found.crossings) == 2
     for one in found.crossings:
         np.testing.assert_allclose(one.through, one.pooled + one.looked_down, atol=1e-12)
     outer, inner = found.crossings
     np.testing.assert_allclose(outer.through, inner.through, atol=1e-6)
     assert 0 < outer.through.min() < outer.through.max() < 1
-    with_none = finish(Rollout(capture, Recipe(nothing=True)).rows())
+    with_none = Rollout(capture, Recipe(nothing=True)).rows()
     np.testing.assert_allclose(with_none.sum(1), 1, atol=1e-6)
 
 

@@ -10,11 +10,12 @@ from hgviz.analysis import habits, heads
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.likeness import ROWS, Likeness
 from hgviz.analysis.reading import Lexicon, Reading
-from hgviz.core import Capture, HeadId, Prompt, finish
+from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
 from tests.analysis.planting import hourglass, letters, pieces, plant, translated
 from tests.making import byte_prompt, layer_shape, make_capture, make_factors, make_spec
+from tests.progress import steps_of
 
 FIRST = HeadId(0, 0)
 WORDS = ["the", "cat", "sat", "on", "the", "mat", "and", "the", "dog", "lay", "by", "the", "door"]
@@ -28,7 +29,7 @@ def small():
 
 def over(*captures, lexicon=None):
     """The habits over some captures."""
-    return finish(habits.measure(captures.__getitem__, range(len(captures)), lexicon))
+    return habits.measure(captures.__getitem__, range(len(captures)), lexicon)
 
 
 def even_rows(values):
@@ -181,7 +182,7 @@ def test_lazy_maps_of_all_levels_give_what_the_same_maps_give_when_dense(signed)
 
 
 def test_one_text_alone_gives_what_measuring_it_gives(small):
-    alone = finish(heads.measure(small))
+    alone = heads.measure(small)
     for head, one in over(small).facts.items():
         known = alone[head]
         assert (one.role, one.sentence, one.evidence) == (
@@ -258,7 +259,7 @@ def test_examples_are_quoted_from_their_texts():
 
 def test_while_it_goes_on_steps_carry_what_is_known_so_far():
     texts = [plant(letters("ab" * 20), [previous(40)[None]]) for _ in range(6)]
-    steps = list(habits.measure(texts.__getitem__, range(6)))
+    steps = steps_of(habits.measure, texts.__getitem__, range(6))
     so_far = [one.value.texts for one in steps if one.value is not None]
     assert so_far == [1, 2, 4]
     done = [one.done for one in steps]

@@ -5,8 +5,9 @@ import pytest
 
 from hgviz.analysis.finders import FINDERS
 from hgviz.analysis.heads import METRICS, applying, measure, place, top_keys, worth_a_look
-from hgviz.core import HeadId, Selection, finish, replace
+from hgviz.core import HeadId, Selection, replace
 from tests.analysis.planting import Planted, hourglass, letters, pieces, plant
+from tests.progress import steps_of
 
 TEXT = (
     "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
@@ -95,7 +96,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("role", PLANTED)
 def test_a_planted_head_is_named_for_what_it_does(role):
-    facts = finish(measure(plant(letters(TEXT), [looking(PLANTED[role])[None]])))
+    facts = measure(plant(letters(TEXT), [looking(PLANTED[role])[None]]))
     found = facts[HeadId(0, 0)]
     assert found.finder == role, found
     assert found.score > 0.5 and "by chance" in found.evidence
@@ -105,17 +106,17 @@ def test_a_planted_head_is_named_for_what_it_does(role):
 @pytest.mark.parametrize("role", ["previous", "word start", "last stop", "same word"])
 def test_a_head_that_only_half_does_it_is_named_too(role):
     head = looking(PLANTED[role], share=0.2)
-    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
     assert found.finder == role
     assert found.sentence == f"Leans towards: {found.role}"
 
 
 def test_one_place_near_by_is_named_rather_than_its_neighbourhood():
     head = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["near"], share=0.98)
-    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
     assert found.finder == "near"  # 38 % on the previous letter, 77 % near by
     head = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["near"], share=0.99)
-    found = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)]
+    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
     assert found.finder == "previous" and found.role == "previous letter"
 
 
@@ -129,7 +130,7 @@ def softmax(scores):
 def test_heads_that_look_at_random_are_not_named(sharpness):
     random = np.random.default_rng(int(sharpness * 10))
     maps = softmax(sharpness * random.normal(size=(40, N, N)))
-    facts = finish(measure(plant(letters(TEXT), [maps]))).values()
+    facts = measure(plant(letters(TEXT), [maps])).values()
     assert {one.finder for one in facts} == {""}
     assert {one.role for one in facts} <= {"", "everything"}
     assert worth_a_look({one.head: one for one in facts}) == []
@@ -139,13 +140,13 @@ def test_heads_with_a_favourite_place_are_not_given_a_meaning():
     random = np.random.default_rng(5)
     favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
     maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
-    facts = finish(measure(plant(letters(TEXT), [maps]))).values()
+    facts = measure(plant(letters(TEXT), [maps])).values()
     named = [one for one in facts if one.finder not in ("", "first")]
     assert named == []
 
 
 def test_an_even_head_is_said_to_spread():
-    facts = finish(measure(plant(letters(TEXT), [looking(lambda i: [])[None]])))
+    facts = measure(plant(letters(TEXT), [looking(lambda i: [])[None]]))
     found = facts[HeadId(0, 0)]
     assert (found.role, found.clarity) == ("everything", 0.0)
     assert found.evidence == "its rows are 100 % as even as they could be"
@@ -153,7 +154,7 @@ def test_an_even_head_is_said_to_spread():
 
 def test_the_numbers_are_what_they_say():
     head = looking(lambda i: [i - 1], share=0.5)
-    metrics = finish(measure(plant(letters(TEXT), [head[None]])))[HeadId(0, 0)].metrics
+    metrics = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)].metrics
     rows = [row[: i + 1] for i, row in enumerate(head) if i >= 15]
     mean = lambda of: np.mean([of(row) for row in rows])  # noqa: E731
     wanted = {
@@ -186,10 +187,10 @@ def row_argmax_offsets(head):
 def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):
     heads = np.stack([looking(PLANTED[role]) for role in ("previous", "word start", "last same")])
     capture = plant(letters(TEXT), [heads])
-    whole = finish(measure(capture))
+    whole = measure(capture)
     monkeypatch.setattr("hgviz.analysis.heads._ROWS", 17)
     monkeypatch.setattr("hgviz.analysis.heads._COLUMNS", 23)
-    parts = finish(measure(capture))
+    parts = measure(capture)
     for head, one in whole.items():
         assert one.metrics == pytest.approx(parts[head].metrics, rel=1e-5)
         assert (one.role, one.evidence) == (parts[head].role, parts[head].evidence)
@@ -198,7 +199,7 @@ def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):
 def test_of_very_long_texts_some_rows_are_measured_and_it_is_said(monkeypatch):
     monkeypatch.setattr("hgviz.analysis.heads._ROWS", 16)
     monkeypatch.setattr("hgviz.analysis.heads._CELLS", 16 * N * 8)
-    facts = finish(measure(plant(letters(TEXT), [looking(lambda i: [i - 1])[None]])))
+    facts = measure(plant(letters(TEXT), [looking(lambda i: [i - 1])[None]]))
     found = facts[HeadId(0, 0)]
     assert found.finder == "previous"
     assert "; measured on 1" in found.evidence and f"of {N} rows" in found.evidence
@@ -208,7 +209,7 @@ def test_tokens_are_called_tokens_and_letters_letters():
     words = [part for word in TEXT.split() for part in (f" {word}",)]
     n = len(words)
     maps = looking(lambda i: [i - 1], n=n)[None]
-    found = finish(measure(plant(pieces(*words), [maps])))[HeadId(0, 0)]
+    found = measure(plant(pieces(*words), [maps]))[HeadId(0, 0)]
     assert found.role == "previous token"
     assert found.sentence == "Looks at the previous token"
     assert METRICS["distance"].named("token") == "Distance, tokens"
@@ -217,14 +218,14 @@ def test_tokens_are_called_tokens_and_letters_letters():
 
 def test_later_keys_count_where_they_are_seen():
     maps = np.eye(N, k=1) * 0.9 + 0.1 / N
-    found = finish(measure(plant(letters(TEXT), [maps[None]], causal=False)))[HeadId(0, 0)]
+    found = measure(plant(letters(TEXT), [maps[None]], causal=False))[HeadId(0, 0)]
     assert found.role == "next letter"
     assert "next" in FINDERS and FINDERS["next"].ahead
 
 
 def test_signed_weights_count_by_their_size_and_it_is_said():
     head = -looking(lambda i: [i - 1])
-    found = finish(measure(plant(letters(TEXT), [head[None]], signed=True)))[HeadId(0, 0)]
+    found = measure(plant(letters(TEXT), [head[None]], signed=True))[HeadId(0, 0)]
     assert found.role == "previous letter"
     assert "of the size of its weights" in found.evidence
 
@@ -241,7 +242,7 @@ def test_shortened_levels_speak_of_positions_and_groups():
         return both / both.sum(-1, keepdims=True)
 
     capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
-    facts = finish(measure(capture))
+    facts = measure(capture)
     for layer in capture.spec.layers:
         place_of = "letter" if layer.level == 0 else "position"
         place_of = place_of if layer.role == "self" else "group"
@@ -261,13 +262,13 @@ def test_what_a_shortened_position_stands_for_decides():
         return np.broadcast_to(raw / raw.sum(-1, keepdims=True), (2, *seen.shape))
 
     capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
-    for found in finish(measure(capture)).values():
+    for found in measure(capture).values():
         assert found.finder == "capitals", found
 
 
 def test_windows_with_a_single_key_are_called_trivial():
     capture = hourglass(letters(TEXT), (1, 2, 4), form="windowed")
-    facts = finish(measure(capture))
+    facts = measure(capture)
     ups = [layer.index for layer in capture.spec.layers if layer.role == "up"]
     for found in (one for head, one in facts.items() if head.layer in ups):
         assert found.sentence == "One key, always 1 (trivial)" and found.clarity == 0
@@ -280,7 +281,7 @@ def test_windows_with_a_single_key_are_called_trivial():
     }  # fmt: skip
     maps = tuple(Planted(leaning[i]) if i in leaning else one
                  for i, one in enumerate(capture.maps))  # fmt: skip
-    facts = finish(measure(replace(capture, maps=maps)))
+    facts = measure(replace(capture, maps=maps))
     for layer in downs:
         assert facts[HeadId(layer.index, 0)].role == "newest of its group"
 
@@ -288,7 +289,7 @@ def test_windows_with_a_single_key_are_called_trivial():
 def test_layers_not_yet_captured_are_left_out_and_every_layer_is_a_step():
     capture = hourglass(letters(TEXT[:40]), (1, 2))
     partial = replace(capture, maps=(capture.maps[0], None, *capture.maps[2:]))
-    steps = list(measure(partial))
+    steps = steps_of(measure, partial)
     values = [step.value for step in steps if step.value is not None]
     assert len(values) == len(capture.spec.layers)
     assert {head.layer for head in values[-1]} == {0, 2, 3, 4}
@@ -298,7 +299,7 @@ def test_layers_not_yet_captured_are_left_out_and_every_layer_is_a_step():
 @pytest.mark.parametrize("text", ["a", "ab", "😀😀", "مرحبا بالعالم", "     ", "\n\n"])
 def test_short_and_strange_texts_are_measured_without_a_name_too_many(text):
     capture = hourglass(letters(text), (1, 2))
-    for found in finish(measure(capture)).values():
+    for found in measure(capture).values():
         assert found.sentence and np.isfinite(list(found.metrics.values())).all()
         assert found.finder == ""
 
@@ -308,15 +309,15 @@ def test_masked_tokens_do_not_count():
     keep = np.arange(N) < N - 50
     head = looking(lambda i: [i - 1] if i < N - 50 else [i])
     capture = plant(replace(prompt, attention_mask=keep), [head[None]])
-    found = finish(measure(capture))[HeadId(0, 0)]
+    found = measure(capture)[HeadId(0, 0)]
     assert found.finder == "previous" and found.metrics["same"] < 0.02
 
 
 def test_heads_worth_a_look_differ_in_role_and_level():
-    facts = finish(measure(plant(letters(TEXT), [
+    facts = measure(plant(letters(TEXT), [
         np.stack([looking(PLANTED[role], share) for role, share in
                   (("previous", 0.9), ("previous", 0.8), ("last stop", 0.6), ("first", 0.9))])
-    ])))  # fmt: skip
+    ]))  # fmt: skip
     best = worth_a_look(facts)
     assert [one.finder for one in best] == ["previous", "last stop", "first"]
     assert best[0].head == HeadId(0, 0)
@@ -324,7 +325,7 @@ def test_heads_worth_a_look_differ_in_role_and_level():
 
 
 def test_a_place_is_a_rank_among_self_attention():
-    facts = finish(measure(hourglass(letters(TEXT), (1, 2))))
+    facts = measure(hourglass(letters(TEXT), (1, 2)))
     selfs = [one for one in facts.values() if one.kind == "self"]
     ranks = sorted(place("focus", one.head, facts).rank for one in selfs)
     assert ranks == list(range(1, len(selfs) + 1))

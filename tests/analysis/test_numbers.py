@@ -8,7 +8,7 @@ import pytest
 from hgviz.analysis import numbers as module
 from hgviz.analysis.comparison import compare
 from hgviz.analysis.numbers import NUMBERS, numbers, peers
-from hgviz.core import Capture, HeadId, Layer, Level, ModelSpec, finish
+from hgviz.core import Capture, HeadId, Layer, Level, ModelSpec
 from hgviz.maps import DenseMap
 from tests.making import byte_prompt, make_capture
 
@@ -30,7 +30,7 @@ FIRST = HeadId(0, 0)
 def measured(capture, head=FIRST):
     """What is said of a head."""
     known = {}
-    finish(numbers(capture, [head], known))
+    numbers(capture, [head], known)
     return known[head]
 
 
@@ -83,8 +83,8 @@ def test_they_are_those_of_a_comparison(signed):
     capture = make_capture("The hourglass was used at sea. " * 6, signed=signed)
     heads = [HeadId(0, 0), HeadId(1, 3), HeadId(4, 1), HeadId(2, 2)]
     known = {}
-    finish(numbers(capture, heads, known))
-    told = {one.head: one for one in finish(compare(capture, capture)).heads}
+    numbers(capture, heads, known)
+    told = {one.head: one for one in compare(capture, capture).heads}
     for head in heads:
         mine, other = known[head].values, told[head]
         for name in ("entropy", "near_zero", "negative"):
@@ -118,9 +118,9 @@ def test_of_long_maps_rows_spread_evenly_are_measured(monkeypatch):
 def test_what_is_known_is_not_measured_again():
     capture = make_capture("The hourglass.")
     known = {}
-    finish(numbers(capture, [HeadId(0, 0)], known))
-    assert list(numbers(replace(capture, maps=(None,) * 9), [HeadId(0, 0)], known)) == []
-    finish(numbers(replace(capture, maps=(None, *capture.maps[1:])), [HeadId(0, 1)], known))
+    numbers(capture, [HeadId(0, 0)], known)
+    numbers(replace(capture, maps=(None,) * 9), [HeadId(0, 0)], known)
+    numbers(replace(capture, maps=(None, *capture.maps[1:])), [HeadId(0, 1)], known)
     assert [*known] == [HeadId(0, 0)] and {*known[HeadId(0, 0)].values} == {*NUMBERS}
 
 

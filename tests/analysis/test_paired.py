@@ -18,10 +18,11 @@ from hgviz.analysis.importance import importance
 from hgviz.analysis.paired import paired, try_heads
 from hgviz.analysis.slices import Slice, levels, of_examples, slices, table
 from hgviz.analysis.surprise import bits_per_byte
-from hgviz.core import HeadId, Prompt, finish
+from hgviz.core import HeadId, Prompt
 from hgviz.examples import following, labelled
 from tests.gui.kinds import bert, classifier, gpt2, translator
 from tests.making import byte_prompt, make_capture, make_spec
+from tests.progress import steps_of
 from tests.studying import make_study
 
 OFF = frozenset({HeadId(0, 1)})
@@ -46,8 +47,8 @@ def answering(given, losses=0.5):
 def test_lost_and_won_are_counted_text_by_text(count, seed):
     random, examples = np.random.default_rng(seed), texts(count)
     before, now = random.integers(0, 2, (2, count))
-    task = try_heads(examples, examples.blocks(), answering(before), answering(now, 0.75), OFF)
-    found, whole, answers = finish(task)
+    answered = answering(before), answering(now, 0.75)
+    found, whole, answers = try_heads(examples, examples.blocks(), *answered, OFF)
     right = np.arange(count) % 2
     assert found.lost == sum((before == right) & (now != right))
     assert found.won == sum((before != right) & (now == right))
@@ -61,8 +62,12 @@ def test_lost_and_won_are_counted_text_by_text(count, seed):
 
 def test_a_score_is_there_from_the_first_block_on_and_grows():
     examples, same = texts(700), np.arange(700) % 2
-    task = try_heads(examples, examples.blocks(), answering(same), answering(same), OFF)
-    live = [step.value for step in task]
+    live = [
+        step.value
+        for step in steps_of(
+            try_heads, examples, examples.blocks(), answering(same), answering(same), OFF
+        )
+    ]
     assert [one.score.seen for one in live] == [32, 288, 544, 700]
     widths = [one.high - one.low for one in live]
     assert widths == sorted(widths, reverse=True) and min(widths) > 0
@@ -81,8 +86,12 @@ def test_slices_are_counted_while_the_score_grows():
     examples = texts(700)
     before, now = np.arange(700) % 2, np.zeros(700, np.int64)
     which = of_examples(examples, make_spec((1,), 2))
-    task = try_heads(examples, examples.blocks(), answering(before), answering(now), OFF, which)
-    live = [step.value for step in task]
+    live = [
+        step.value
+        for step in steps_of(
+            try_heads, examples, examples.blocks(), answering(before), answering(now), OFF, which
+        )
+    ]
     for one in live:
         every, no, yes = one.parts
         assert (every.n, every.lost, every.won) == (one.score.seen, one.lost, one.won)

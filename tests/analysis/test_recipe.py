@@ -5,7 +5,7 @@ import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.analysis.together import reach
-from hgviz.core import HeadId, HgvizError, finish, replace
+from hgviz.core import HeadId, HgvizError, replace
 from hgviz.recipe import Recipe
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.analysis.test_resolution import FORMS, TEXT, pool_matrix, rn, shift_matrix, spread_matrix
@@ -123,7 +123,7 @@ def test_a_decoder_is_composed_by_the_same_choices():
                 source = b * weights @ source + a * source
             else:
                 target = b * weights @ (source if layer.role == "cross" else target) + a * target
-        found = finish(Rollout(capture, recipe).composed())
+        found = Rollout(capture, recipe).composed()
         np.testing.assert_allclose(found.weights, target, atol=1e-6 * np.abs(target).max())
         if not recipe.signed:
             np.testing.assert_allclose(found.source, target[:, :6].sum(1), atol=1e-12)
@@ -137,7 +137,7 @@ def test_a_decoder_is_composed_by_the_same_choices():
 @pytest.mark.parametrize("kind", FORMS, ids=str)
 def test_what_goes_into_a_level_comes_back_from_it(kind, recipe):
     capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
-    outer, inner = finish(Rollout(capture, recipe).composed()).crossings
+    outer, inner = Rollout(capture, recipe).composed().crossings
     for one in (outer, inner):
         down = one.pooled + one.looked_down
         np.testing.assert_allclose(one.through, down, atol=1e-12)
@@ -153,16 +153,16 @@ def test_shares_of_two_levels_are_those_of_the_sums():
         capture = hourglass(
             letters(TEXT[:12]), (1, 3), form=form, down=False, up=False, counts=(0, 0)
         )
-        (found,) = finish(Rollout(capture).composed()).crossings
+        (found,) = Rollout(capture).composed().crossings
         np.testing.assert_allclose(found.copied, through)
-        (found,) = finish(Rollout(capture, Recipe(residual=0.9)).composed()).crossings
+        (found,) = Rollout(capture, Recipe(residual=0.9)).composed().crossings
         np.testing.assert_allclose(found.through, 0.1)
 
 
 def test_what_stays_at_a_level_is_what_the_map_has_without_the_levels_below():
     # nothing goes the long way: the residual alone is left
     capture = hourglass(letters(TEXT[:12]), (1, 3))
-    found = finish(Rollout(capture, Recipe(residual=1.0)).composed())
+    found = Rollout(capture, Recipe(residual=1.0)).composed()
     np.testing.assert_array_equal(found.weights, np.eye(12, dtype=np.float32))
     assert not found.crossings[0].through.any()
 
@@ -171,7 +171,7 @@ def test_what_stays_at_a_level_is_what_the_map_has_without_the_levels_below():
 @pytest.mark.parametrize("kind", FORMS[::3], ids=str)
 def test_a_row_is_the_sum_of_what_went_no_further_than_each_level(kind, recipe):
     capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
-    found = finish(Rollout(capture, recipe).one(17))
+    found = Rollout(capture, recipe).one(17)
     outer, inner = found.crossings
     assert len(found.levels) == 3
     np.testing.assert_allclose(sum(found.levels), found.weights[0], atol=1e-7)
@@ -185,7 +185,7 @@ def test_a_row_is_the_sum_of_what_went_no_further_than_each_level(kind, recipe):
 def test_what_stays_is_the_map_without_what_comes_from_below():
     # with the inner level seeing nothing, all that is left of a row is what stayed
     capture = hourglass(letters(TEXT[:12]), (1, 3), form="windowed", down=False, up=False)
-    stays = finish(Rollout(capture).one(8)).levels[0]
+    stays = Rollout(capture).one(8).levels[0]
     pre, post = (rn(capture.maps[i].weights.astype(np.float32).mean(0)) for i in (0, 2))
     eye = np.eye(12)
     wanted = (post + eye) / 2 @ (eye / 2) @ ((pre + eye) / 2)

@@ -11,7 +11,7 @@ from hgviz import tasks
 from hgviz.analysis import composition, fusion, resolution
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.resolution import Rollout, pool, rollout, spread
-from hgviz.core import HeadId, HgvizError, finish, replace
+from hgviz.core import HeadId, HgvizError, replace
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.models import open_model
 from hgviz.recipe import Recipe
@@ -327,7 +327,7 @@ def made(tmp_path_factory):
     @cache
     def find(mode, length=12, off=frozenset()):
         one = model(mode)
-        return finish(tasks.capture(one, one.from_ids(blt.ids_of(length)), off=off))
+        return tasks.capture(one, one.from_ids(blt.ids_of(length)), off=off)
 
     return find
 
@@ -384,7 +384,7 @@ def test_heads_that_are_off_have_no_part_and_a_recipe_chooses_the_rest(made):
 @pytest.mark.parametrize("mode", ["one part", "two parts"])
 def test_what_goes_through_patches_is_the_same_both_ways(made, mode):
     capture = made(mode, 33)
-    found = finish(Rollout(capture).composed())
+    found = Rollout(capture).composed()
     assert len(found.crossings) == len(capture.spec.levels) - 1
     for one in found.crossings:
         np.testing.assert_allclose(one.through, 0.75, atol=1e-6)  # of two layers that look up

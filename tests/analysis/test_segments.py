@@ -5,7 +5,7 @@ import pytest
 
 from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, finish, readonly, replace
+from hgviz.core import Capture, HeadId, readonly, replace
 from hgviz.maps import DenseMap
 from hgviz.models.formats.own import parse_config
 from hgviz.recipe import Recipe
@@ -105,14 +105,14 @@ def test_heads_that_are_off_and_tokens_that_are_masked_have_no_part():
 @pytest.mark.parametrize("name", ENDS)
 def test_what_comes_from_the_null_group_comes_from_nothing(name):
     capture = make(name)
-    found = finish(Rollout(capture, Recipe(nothing=True)).rows())
+    found = Rollout(capture, Recipe(nothing=True)).rows()
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
     if name != "every token":  # which then has a segment of its own from the first on
         assert found[0, -1] > 0.1 or 0 in ENDS[name]
-    composed = finish(Rollout(capture).composed())
+    composed = Rollout(capture).composed()
     (crossing,) = composed.crossings
     assert (crossing.looked_up == 0).all() and (crossing.looked_down == 0).all()
-    one = finish(Rollout(capture).one(N - 1))
+    one = Rollout(capture).one(N - 1)
     np.testing.assert_allclose(sum(one.levels), one.weights[0], atol=1e-6)
 
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from hgviz import figures, tasks
-from hgviz.core import Selection, finish
+from hgviz.core import Selection
 from hgviz.figures import FIGURES, Panel, Spec
 from tests.figures.test_charts import study_of
 from tests.figures.texts import SEA
@@ -21,9 +21,9 @@ def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
     of = FIGURES[kind].of
     if kind == "image":
         spec = Spec(kind, Selection(1, 2, 7), width=width)
-        return finish(tasks.panel(spec, make_image_capture()))
+        return tasks.panel(spec, make_image_capture())
     chosen = Selection(12, 2, 17, 9) if of in ("capture", "pair") else Selection()
-    return finish(tasks.panel(Spec(kind, chosen, width=width), _of(of, text)))
+    return tasks.panel(Spec(kind, chosen, width=width), _of(of, text))
 
 
 def draw(kind, path, width="acl", text=SEA[:40]):

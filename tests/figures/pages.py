@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from hgviz import tasks
-from hgviz.core import Display, HgvizError, Selection, finish, replace
+from hgviz.core import Display, HgvizError, Selection, replace
 from hgviz.figures import WIDTHS, Looked, Spec, composed
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
@@ -44,9 +44,9 @@ def content_of(kind, name, chosen):
     if kind in ("map", "links", "wall", "levels"):
         return Looked(capture)
     if kind == "compare":
-        return finish(tasks.panel(Spec(kind, replace(chosen, query=None)), [capture] * 2)).content
+        return tasks.panel(Spec(kind, replace(chosen, query=None)), [capture] * 2).content
     chosen = chosen if kind == "neurons" else Selection(0, 0, chosen.query)
-    return finish(tasks.panel(Spec(kind, chosen), capture)).content
+    return tasks.panel(Spec(kind, chosen), capture).content
 
 
 def page_of(kind, name, number, width):

@@ -12,7 +12,7 @@ import pytest
 
 from hgviz import palettes, tasks
 from hgviz.analysis.attribution import Attribution, Beside, Question
-from hgviz.core import Display, HeadId, HgvizError, finish
+from hgviz.core import Display, HeadId, HgvizError
 from hgviz.figures import Spec, composed, draw
 from hgviz.figures.content.answers import Share
 from hgviz.figures.kinds.attribution import _by_token, _by_word
@@ -220,7 +220,7 @@ def test_the_command_in_a_figure_draws_it_again_to_the_byte(more, tmp_path, outp
 
 def test_the_words_that_give_a_text_are_checked_by_reading_it_again():
     model = open_model(SOFTMAX)
-    seen = finish(tasks.capture(model, model.tokenize(REVIEW)))
+    seen = tasks.capture(model, model.tokenize(REVIEW))
     assert given_words(model, seen) == ("--text", REVIEW)
     other = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
     assert given_words(model, other) == () and given_words(None, seen) == ()
@@ -233,9 +233,9 @@ def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
 ):
     """As the window does it: one question, layers with it, drawn later."""
     model = open_model(HOURGLASS)
-    seen = finish(tasks.capture(model, model.tokenize("The sea")))
+    seen = tasks.capture(model, model.tokenize("The sea"))
     question = tasks.question_of("next", seen.logits, seen.main, 4)
-    found = finish(tasks.explain(model, seen.prompt, replace(question, steps=4), layers=True))
+    found = tasks.explain(model, seen.prompt, replace(question, steps=4), layers=True)
     spec = Spec("attribution", display=Display(scale="linear"), width="acl")
     panel = attribution_panel(
         spec, found, seen, "layers", says=tasks.said_by(model, question.number),

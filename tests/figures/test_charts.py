@@ -8,7 +8,7 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.analysis import curves as analysed
-from hgviz.core import HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import HeadId, HgvizError, Selection, replace
 from hgviz.figures import Panel, Spec, composed, draw
 from hgviz.figures.content.charts import Line
 from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
@@ -93,7 +93,7 @@ def test_no_chart_has_a_flaw(name):
 
 def test_a_chart_says_where_it_comes_from(tmp_path):
     one = replace(study_of(), path="/home/ann/study.h5")
-    path = finish(tasks.figure(Spec("scores", methods=("loo",)), one, tmp_path / "f.png"))
+    path = tasks.figure(Spec("scores", methods=("loo",)), one, tmp_path / "f.png")
     with Image.open(path) as image:
         said = image.info["Description"]
     for part in (f"checkpoint: {one.spec.digest}", f"data digest: {one.data_digest}", "loo",
@@ -105,7 +105,7 @@ def test_a_chart_says_where_it_comes_from(tmp_path):
 def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     one = study_of(("loo",))
     mine, band = one.curves[0], analysed.band(one.curves[1:])
-    path = finish(tasks.figure(Spec("curve"), one, tmp_path / "f.csv"))
+    path = tasks.figure(Spec("curve"), one, tmp_path / "f.csv")
     with open(path) as file:
         rows = list(csv.DictReader(file))
     drawn = [row for row in rows if row["line"] == "loo"]

@@ -13,7 +13,7 @@ from PIL import Image
 
 from hgviz import cli, tasks
 from hgviz.cli import drawing
-from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import Display, HeadId, HgvizError, Selection, replace
 from hgviz.figures import FIGURES, Looked, Panel, Spec
 from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
@@ -113,7 +113,7 @@ def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
     else:
         of = [tasks.study_at(files / name) if FIGURES[spec.kind].of in ("study", "studies")
               else open_capture(files / name, item) for name, item in sources]  # fmt: skip
-    first = Path(finish(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}")))
+    first = Path(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}"))
     again = tmp_path / "again"
     again.mkdir()
     for name, _ in sources:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import Display, HeadId, HgvizError, Selection, replace
 from hgviz.figures import Looked, Spec, composed, format_of, points, preview
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export, latex
@@ -456,14 +456,14 @@ def pixels(png):
 
 
 def previewed(spec, dots):
-    return finish(tasks.preview(finish(tasks.panel(spec, CAPTURE)), dots))
+    return tasks.preview(tasks.panel(spec, CAPTURE), dots)
 
 
 @pytest.mark.parametrize("kind", ["map", "links", "wall", "levels"])
 def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
     spec = Spec(kind, SOME, width="acl")
     seen = previewed(spec, style.DOTS)
-    finish(tasks.figure(spec, CAPTURE, tmp_path / "one.png"))
+    tasks.figure(spec, CAPTURE, tmp_path / "one.png")
     assert np.array_equal(pixels(seen.png), pixels((tmp_path / "one.png").read_bytes()))
     assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
 
@@ -492,11 +492,11 @@ def test_of_all_levels_only_heads_that_may_be_shown_are_measured():
     first, *rest = stages_of(capture)
     chosen = [HeadId(one[-1], 1) for one in rest]
     spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
-    ready = finish(tasks.panel(spec, capture))
+    ready = tasks.panel(spec, capture)
     facts = ready.content.facts
     assert {one.layer for one in facts} == {*first, *(one.layer for one in chosen)}
     assert len(rest) > 1 and len(facts) < len(capture.spec.heads)
-    whole = finish(tasks.measure(capture))
+    whole = tasks.measure(capture)
     assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
 
 
@@ -507,8 +507,8 @@ def test_of_a_long_text_only_a_stage_without_a_choice_is_measured(monkeypatch):
     first, *rest = stages_of(capture)
     chosen = [HeadId(one[0], 1) for one in rest]
     spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
-    for known in (None, finish(tasks.measure(capture))):
-        some = finish(tasks.panel(spec, capture, known)).content.facts
+    for known in (None, tasks.measure(capture)):
+        some = tasks.panel(spec, capture, known).content.facts
         assert {one.layer for one in some} == set(first)
         every = replace(spec, heads=(*spec.heads, HeadId(first[0], 0)))
-        assert finish(tasks.panel(every, capture, known)).content.facts == {}
+        assert tasks.panel(every, capture, known).content.facts == {}

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import Display, HeadId, HgvizError, Selection, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds import sums
 from hgviz.figures.kinds.image import overlays
@@ -249,7 +249,7 @@ def test_it_is_written_with_its_numbers_and_from_its_file(tmp_path):
     write_capture(tmp_path / "a.h5", replace(IMAGE, off=frozenset({HeadId(1, 1)})))
     capture = open_capture(tmp_path / "a.h5")
     spec = Spec("image", Selection(1, 0, 5), heads=HEADS)
-    finish(tasks.figure(spec, capture, tmp_path / "a.pdf", numbers=True))
+    tasks.figure(spec, capture, tmp_path / "a.pdf", numbers=True)
     with (tmp_path / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * 25
@@ -280,7 +280,7 @@ PHRASE = "The hourglass was used at sea. When the sand had run down, the bell wa
 
 
 def drawn(spec, capture, path):
-    finish(tasks.figure(spec, capture, path))
+    tasks.figure(spec, capture, path)
     return path.read_text("utf-8")
 
 
@@ -316,4 +316,4 @@ def test_what_is_not_composed_or_not_there_is_said(whole, tmp_path):
     with pytest.raises(HgvizError, match="is not composed"):
         draw(Spec("rollout"), whole, tmp_path / "a.svg")
     with pytest.raises(HgvizError, match="no token 99"):
-        finish(tasks.figure(Spec("rollout", Selection(0, 0, 99)), whole, tmp_path / "a.svg"))
+        tasks.figure(Spec("rollout", Selection(0, 0, 99)), whole, tmp_path / "a.svg")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hgviz.core import HeadId, Selection, finish, replace
+from hgviz.core import HeadId, Selection, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds.shown import Item, items_of
 from hgviz.figures.kinds.strands import number
@@ -100,13 +100,13 @@ def test_links_that_find_no_room_are_counted():
     page, _ = page_of(LONG, linking, Selection(0, 1, 0))
     drawn = len(page.axes.patches)
     missing = next(one for one in page.notes if "end outside" in one)
-    links = finish(linked(LONG, Selection(0, 1, 0), linking))
+    links = linked(LONG, Selection(0, 1, 0), linking)
     total = sum(len(strand.keys) for many in links.strands.values() for strand in many)
     assert drawn + int(missing.split()[0]) == total
 
 
 def test_both_sides_show_the_same_where_they_are_the_same_text():
-    links = finish(linked(LONG, Selection(0, 1, 400), Linking(most=3)))
+    links = linked(LONG, Selection(0, 1, 400), Linking(most=3))
     left, right = items_of(links, lambda items, _: len(items) <= 20)
     assert left == right and len(left) <= 20
     assert {int(key) for key in links.strands[400][0].keys} | {400} <= {one.place for one in left}

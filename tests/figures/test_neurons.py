@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hgviz import palettes, tasks
-from hgviz.core import HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import HeadId, HgvizError, Selection, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.dissecting import MOST, neurons_chart
@@ -44,7 +44,7 @@ def every_layer(capture):
 def test_products_add_up_to_what_they_are_said_to_and_weights_are_the_map_s(name):
     capture = CAPTURES[name]()
     for chosen in every_layer(capture):
-        chart = finish(neurons_chart(capture, chosen))
+        chart = neurons_chart(capture, chosen)
         sums = [stage for stage in chart.stages if stage.kind in ("product", "position")]
         assert len(sums) == len(chart.products)
         for one, total in zip(chart.products, sums, strict=True):
@@ -64,7 +64,7 @@ def test_products_add_up_to_what_they_are_said_to_and_weights_are_the_map_s(name
 
 def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
     capture = capture_of("sea")
-    chart = finish(neurons_chart(capture, Selection(0, 1, 30)))
+    chart = neurons_chart(capture, Selection(0, 1, 30))
     score = next(one for one in chart.stages if one.kind == "score")
     width = len(chart.products[0].left)
     np.testing.assert_allclose(
@@ -78,19 +78,19 @@ def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
 def test_of_many_keys_the_strongest_are_drawn_in_the_order_of_the_text():
     capture = capture_of("sea")
     chosen = Selection(0, 4, 89)
-    chart = finish(neurons_chart(capture, chosen))
+    chart = neurons_chart(capture, chosen)
     weights = capture.maps[0].read(4, (89, 90))[0]
     assert len(chart.columns) == MOST and (np.diff(chart.columns) > 0).all()
     assert set(chart.columns.tolist()) == set(np.argsort(-weights, kind="stable")[:MOST].tolist())
     share = 100 * weights[chart.columns].sum() / weights.sum()
     assert any(f"{share:.3g} % of all" in note for note in chart.notes)
-    by_weight = finish(neurons_chart(capture, chosen, "weight"))
+    by_weight = neurons_chart(capture, chosen, "weight")
     assert (np.diff(np.abs(by_weight.stages[-1].values)) <= 1e-9).all()
     assert by_weight.marked == 0
 
 
 def test_no_number_lies_on_the_line_beside_it():
-    chart = finish(neurons_chart(capture_of("sea"), Selection(0, 1, 30)))
+    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
     values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
     chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
     with style.dressed():
@@ -108,9 +108,9 @@ def test_no_number_lies_on_the_line_beside_it():
 
 def test_the_key_that_is_chosen_is_framed():
     capture = capture_of("sea")
-    chart = finish(neurons_chart(capture, Selection(0, 0, 20, 7)))
+    chart = neurons_chart(capture, Selection(0, 0, 20, 7))
     assert chart.columns[chart.marked] == 7
-    unseen = finish(neurons_chart(capture, Selection(0, 0, 20, 40)))
+    unseen = neurons_chart(capture, Selection(0, 0, 20, 40))
     assert unseen.marked is None
 
 
@@ -122,7 +122,7 @@ def page_of(chart, width="acl"):
 
 def test_colours_are_symmetric_about_nothing():
     capture = capture_of("sea")
-    chart = finish(neurons_chart(capture, Selection(0, 1, 9)))
+    chart = neurons_chart(capture, Selection(0, 1, 9))
     page, _ = page_of(chart, "neurips")
     table = palettes.colours(palettes.suited("", True))
     wanted = [chart.products[0].left[None], chart.products[0].right, chart.products[0].values]
@@ -146,7 +146,7 @@ STRANGE = ["one letter", "two letters", "hostile", "Hangul", "Arabic", "long"]
 def test_no_two_texts_overlap_whatever_they_say(name):
     capture = make_capture(TEXTS[name])
     for layer, width in zip((3, 12), WIDTHS[:2] if len(name) % 2 else WIDTHS[2:], strict=True):
-        require_tidy(page_of(finish(neurons_chart(capture, Selection(layer, 2))), width)[0], width)
+        require_tidy(page_of(neurons_chart(capture, Selection(layer, 2)), width)[0], width)
 
 
 @pytest.mark.parametrize("name", kinds.KINDS)
@@ -154,26 +154,26 @@ def test_no_two_texts_overlap_whatever_the_model_is(name):
     capture = made(name)
     widths = WIDTHS[:2] if len(name) % 2 else WIDTHS[2:]
     for chosen, width in zip(every_layer(capture), widths, strict=False):
-        require_tidy(page_of(finish(neurons_chart(capture, chosen)), width)[0], width)
+        require_tidy(page_of(neurons_chart(capture, chosen), width)[0], width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_two_texts_overlap_where_positions_are_relative(width):
     capture = make_capture(SEA[:40], relative=True)
-    chart = finish(neurons_chart(capture, Selection(1, 3, 22, 9)))
+    chart = neurons_chart(capture, Selection(1, 3, 22, 9))
     require_tidy(page_of(chart, width)[0], width)
 
 
 def test_a_long_text_is_as_quick_to_draw_as_its_keys():
     capture = make_capture("The sand ran. " * 293, strides=(1,), heads=2, logits=False)
-    chart = finish(neurons_chart(capture, Selection(0, 1)))
+    chart = neurons_chart(capture, Selection(0, 1))
     assert len(chart.columns) == MOST
     assert any("of 4,102 it sees" in note for note in chart.notes)
 
 
 def test_every_element_is_in_the_table(tmp_path):
     spec = Spec("neurons", Selection(0, 1, 20))
-    path = finish(tasks.figure(spec, capture_of("sea"), tmp_path / "f.csv"))
+    path = tasks.figure(spec, capture_of("sea"), tmp_path / "f.csv")
     with open(path) as file:
         rows = list(csv.DictReader(file))
     assert [int(row["column"]) for row in rows] == list(range(21))
@@ -186,7 +186,7 @@ def test_every_element_is_in_the_table(tmp_path):
 
 def test_a_head_that_is_off_says_so():
     capture = replace(capture_of("sea"), off=frozenset({HeadId(0, 1)}))
-    chart = finish(neurons_chart(capture, Selection(0, 1, 20)))
+    chart = neurons_chart(capture, Selection(0, 1, 20))
     assert "This head is switched off." in chart.notes
 
 
@@ -202,6 +202,6 @@ def test_a_head_that_is_off_says_so():
 )
 def test_what_cannot_be_taken_apart_is_told(name, chosen, said):
     with pytest.raises(HgvizError, match=said):
-        finish(neurons_chart(capture_of(name), chosen))
+        neurons_chart(capture_of(name), chosen)
     with pytest.raises(HgvizError, match="no order 'size'"):
-        finish(neurons_chart(capture_of("sea"), Selection(), "size"))
+        neurons_chart(capture_of("sea"), Selection(), "size")

@@ -8,7 +8,7 @@ import pytest
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.analysis.heads import measure
-from hgviz.core import HeadId, HgvizError, finish, heads_named, replace
+from hgviz.core import HeadId, HgvizError, heads_named, replace
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.profiling import profile_chart
@@ -40,7 +40,7 @@ def values_of(chart, name, side=0):
 
 
 def test_rows_that_are_even_have_the_entropy_of_their_keys_and_single_keys_none():
-    found = values_of(finish(profile_chart([planted()], ["entropy"])), "entropy")
+    found = values_of(profile_chart([planted()], ["entropy"]), "entropy")
     even, back = found[HeadId(0, 0)], found[HeadId(0, 1)]
     # rows with few keys do not count: what does lies between the even rows of some and of all keys
     assert np.log(4) < even < np.log(N)
@@ -49,15 +49,15 @@ def test_rows_that_are_even_have_the_entropy_of_their_keys_and_single_keys_none(
 
 def test_what_is_drawn_is_what_the_heads_measure():
     capture = capture_of("sea")
-    facts = finish(measure(capture))
-    chart = finish(profile_chart([capture], ["entropy", "distance", "offset"]))
+    facts = measure(capture)
+    chart = profile_chart([capture], ["entropy", "distance", "offset"])
     for metric in chart.metrics:
         for head, value in zip(chart.sides[0].heads, metric.values[0], strict=True):
             np.testing.assert_equal(value, facts[head].metrics[metric.name])
 
 
 def test_a_head_that_looks_back_by_one_is_one_letter_away():
-    chart = finish(profile_chart([planted()], ["distance", "previous", "same", "first"]))
+    chart = profile_chart([planted()], ["distance", "previous", "same", "first"])
     assert values_of(chart, "distance")[HeadId(0, 1)] == pytest.approx(1, abs=1e-6)
     assert values_of(chart, "distance")[HeadId(1, 1)] == pytest.approx(0, abs=1e-6)
     assert values_of(chart, "previous")[HeadId(0, 1)] == pytest.approx(1, abs=1e-6)
@@ -68,7 +68,7 @@ def test_a_head_that_looks_back_by_one_is_one_letter_away():
 def test_distances_of_coarse_levels_are_in_letters():
     """A head that looks back by one position at a level of four letters looks four letters back."""
     capture = capture_of("sea")
-    chart = finish(profile_chart([capture], ["previous", "distance"]))
+    chart = profile_chart([capture], ["previous", "distance"])
     spec = capture.spec
     previous, distance = (values_of(chart, name) for name in ("previous", "distance"))
     strides = {one.index: spec.levels[one.level].stride for one in spec.layers
@@ -83,7 +83,7 @@ def test_distances_of_coarse_levels_are_in_letters():
 
 def test_heads_that_are_off_are_kept_out_of_the_mean_and_are_never_zero():
     off = HeadId(0, 0)
-    chart = finish(profile_chart([replace(planted(), off=frozenset({off}))], ["entropy"]))
+    chart = profile_chart([replace(planted(), off=frozenset({off}))], ["entropy"])
     side, values = chart.sides[0], chart.metrics[0].values[0]
     assert values[list(side.heads).index(off)] > 1
     assert side.mean(values, 0) == pytest.approx(0, abs=1e-6)
@@ -93,9 +93,9 @@ def test_heads_that_are_off_are_kept_out_of_the_mean_and_are_never_zero():
 
 
 def test_nobody_asks_and_what_says_something_is_shown():
-    names = [one.name for one in finish(profile_chart([planted()])).metrics]
+    names = [one.name for one in profile_chart([planted()]).metrics]
     assert names == ["entropy", "distance", "first", "previous", "same"]
-    signed = [one.name for one in finish(profile_chart([capture_of("signed")])).metrics]
+    signed = [one.name for one in profile_chart([capture_of("signed")]).metrics]
     assert {"positive", "negative"} <= set(signed) and len(signed) <= 6
 
 
@@ -105,7 +105,7 @@ def page_of(chart, width="acl"):
 
 
 def test_the_two_attentions_of_a_decoder_have_lines_of_their_own():
-    page = page_of(finish(profile_chart([capture_of("two texts")])))
+    page = page_of(profile_chart([capture_of("two texts")]))
     words = [words for words, _ in texts(page)]
     assert "self-attention" in words and "cross-attention" in words and "decoder" in words
 
@@ -113,7 +113,7 @@ def test_the_two_attentions_of_a_decoder_have_lines_of_their_own():
 def test_layers_that_are_not_captured_are_told_and_leave_a_gap():
     capture = capture_of("sea")
     maps = tuple(one if at < 4 else None for at, one in enumerate(capture.maps))
-    chart = finish(profile_chart([replace(capture, maps=maps)], ["entropy"]))
+    chart = profile_chart([replace(capture, maps=maps)], ["entropy"])
     assert "Layers 4 to 12 are not captured." in chart.notes
     assert {head.layer for head in chart.sides[0].heads} == {0, 1, 2, 3}
 
@@ -123,7 +123,7 @@ def marks(page):
 
 
 def test_every_head_is_a_mark_where_its_number_is():
-    chart = finish(profile_chart([planted()], ["previous"]))
+    chart = profile_chart([planted()], ["previous"])
     drawn = np.concatenate([one.get_xydata() for one in marks(page_of(chart))])
     assert len(drawn) == 4
     value = np.array([values_of(chart, "previous")[head] for head in chart.sides[0].heads])
@@ -136,7 +136,7 @@ def test_every_head_is_a_mark_where_its_number_is():
 
 def test_heads_that_are_off_are_hollow():
     one = replace(planted(), off=frozenset({HeadId(0, 0)}))
-    drawn = marks(page_of(finish(profile_chart([one], ["entropy"]))))
+    drawn = marks(page_of(profile_chart([one], ["entropy"])))
     hollow = [one for one in drawn if one.get_markerfacecolor() != one.get_markeredgecolor()]
     assert [len(one.get_xydata()) for one in hollow] == [1]
 
@@ -149,7 +149,7 @@ SHAPES = (
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_two_texts_of_a_profile_overlap_and_none_leaves_the_page(name):
-    chart = finish(profile_chart([capture_of(name)]))
+    chart = profile_chart([capture_of(name)])
     for width in ("1.6in", "acl") if len(name) % 2 else ("1.6in", "neurips"):
         require_tidy(page_of(chart, width), width)
 
@@ -170,14 +170,14 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_captures_beside_each_other_do_not_overlap(name):
-    chart = finish(profile_chart(PAIRS[name]()))
+    chart = profile_chart(PAIRS[name]())
     for width in ("1.6in", "acl"):
         require_tidy(page_of(chart, width), width)
 
 
 def test_the_numbers_are_in_the_table(tmp_path):
     spec = Spec("profile", metrics=("previous",))
-    path = finish(tasks.figure(spec, planted(), tmp_path / "f.csv"))
+    path = tasks.figure(spec, planted(), tmp_path / "f.csv")
     with open(path) as file:
         rows = list(csv.DictReader(file))
     assert [row["head"] for row in rows] == ["0.0", "0.1", "mean", "1.0", "1.1", "mean"]
@@ -187,13 +187,13 @@ def test_the_numbers_are_in_the_table(tmp_path):
 
 
 def test_kernels_take_another_pass_and_a_long_text_is_measured_on_some_rows(monkeypatch):
-    chart = finish(profile_chart([planted()], ["convolution"]))
+    chart = profile_chart([planted()], ["convolution"])
     assert values_of(chart, "convolution")[HeadId(0, 1)] == pytest.approx(1, abs=1e-2)
     with pytest.raises(HgvizError, match="says nothing of these heads"):
-        finish(profile_chart([planted()], ["variance"]))
+        profile_chart([planted()], ["variance"])
     monkeypatch.setattr(heads, "_ROWS", 4)
     monkeypatch.setattr(heads, "_CELLS", 1)
-    chart = finish(profile_chart([planted()], ["distance"]))
+    chart = profile_chart([planted()], ["distance"])
     assert "Measured on 8 of 24 rows." in chart.notes
 
 
@@ -202,6 +202,6 @@ def test_kernels_take_another_pass_and_a_long_text_is_measured_on_some_rows(monk
 )
 def test_what_cannot_be_shown_is_told(metrics, said):
     with pytest.raises(HgvizError, match=said):
-        finish(profile_chart([planted()], metrics))
+        profile_chart([planted()], metrics)
     with pytest.raises(HgvizError, match="no heads"):
-        finish(profile_chart([replace(planted(), maps=(None, None))]))
+        profile_chart([replace(planted(), maps=(None, None))])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import figures, tasks
-from hgviz.core import HeadId, HgvizError, Selection, finish, replace
+from hgviz.core import HeadId, HgvizError, Selection, replace
 from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
@@ -218,9 +218,9 @@ def test_links_of_several_heads_say_which_and_how_they_are_put_together():
 
 def test_the_numbers_of_all_maps_composed_are_what_composing_gives():
     capture = make_capture(SEA[:40])
-    panel = finish(tasks.panel(Spec("rollout"), capture))
+    panel = tasks.panel(Spec("rollout"), capture)
     rows = read(panel)
-    expected = finish(tasks.rollout(capture))
+    expected = tasks.rollout(capture)
     np.testing.assert_allclose(
         [float(row["weight"]) for row in rows], expected.ravel(), rtol=1e-5, atol=1e-7
     )
@@ -229,7 +229,7 @@ def test_the_numbers_of_all_maps_composed_are_what_composing_gives():
 
 def test_two_heads_are_compared_cell_by_cell():
     a, b = make_capture(SEA[:40]), make_capture(SEA[:40], seed=1)
-    rows = read(finish(tasks.panel(Spec("compare", Selection(12, 2)), [a, b])))
+    rows = read(tasks.panel(Spec("compare", Selection(12, 2)), [a, b]))
     both = [one.maps[12].read(2) for one in (a, b)]
     seen = seen_cells(a, 12).ravel()
     assert [row["state"] == "seen" for row in rows] == seen.tolist()

@@ -91,11 +91,11 @@ def follow(program: Any, inputs: Path) -> None:
 def prune(program: Any, inputs: Path) -> None:
     """A classifier with three heads off, scored on a few reviews."""
     from hgviz import tasks
-    from hgviz.core import HeadId, finish
+    from hgviz.core import HeadId
     from hgviz.resources import resource
 
     folder = resource("sample/softmax")
-    model = finish(tasks.load(folder, "cpu"))
+    model = tasks.load(folder, "cpu")
     heads = [HeadId(layer, head) for layer, head in HEADS_OFF]
     heads = [head for head in heads if head in model.spec.heads] or model.spec.heads[:3]
     rows = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[:81]
@@ -114,13 +114,12 @@ def prune(program: Any, inputs: Path) -> None:
 def compare(program: Any, inputs: Path) -> None:
     """The sample beside itself with ymish in place of softmax."""
     from hgviz import tasks
-    from hgviz.core import finish
     from hgviz.resources import resource
 
     open_sample(program)
-    other = finish(tasks.load(resource("sample/hourglass"), "cpu", activation="ymish"))
+    other = tasks.load(resource("sample/hourglass"), "cpu", activation="ymish")
     prompt, _ = tasks.prompt_from(other, program.session.capture.prompt.text)
-    program.session.put(mode="compare", beside=finish(tasks.capture(other, prompt)))
+    program.session.put(mode="compare", beside=tasks.capture(other, prompt))
 
 
 def study(program: Any, inputs: Path) -> None:
@@ -159,12 +158,11 @@ STATES: dict[str, Callable[[Any, Path], None]] = {
 
 def open_sample(program: Any) -> None:
     """Show the capture of the sample."""
-    from hgviz.core import finish
     from hgviz.gui import sources
     from hgviz.gui.samples import FIRST
     from hgviz.resources import resource
 
-    program.commands.show_found(finish(sources.look(str(resource(FIRST)))))
+    program.commands.show_found(sources.look(str(resource(FIRST))))
 
 
 def wait_until(program: Any, is_done: Callable[[], bool]) -> None:

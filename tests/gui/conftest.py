@@ -7,7 +7,6 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import finish
 from hgviz.gui import sources, theme
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
@@ -53,7 +52,7 @@ def program(new_program):
 @pytest.fixture(scope="session")
 def facts(capture):
     """The facts of every head of the capture."""
-    return finish(sources.measure(capture)).facts
+    return sources.measure(capture).facts
 
 
 @pytest.fixture
@@ -128,7 +127,7 @@ def story(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny(short_checkpoint):
     """That model, loaded."""
-    return finish(tasks.load(str(short_checkpoint), "cpu"))
+    return tasks.load(str(short_checkpoint), "cpu")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, Selection, finish, replace
+from hgviz.core import HeadId, Selection, replace
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
 from hgviz.gui.across import AcrossView, Kept
@@ -222,5 +222,5 @@ def test_the_map_from_a_lane_equals_the_one_computed_at_once(opened, until):
     view = next(one for one in opened.inspect.looks if one.name == "across")
     opened.session.put(look="across")
     until(lambda: view._across is not None and view._across.opened is not None)
-    whole = finish(Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe()))
+    whole = Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe())
     np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 
-from hgviz.core import HeadId, Step
+from hgviz.core import HeadId, progress
 from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
@@ -260,12 +260,12 @@ def test_the_answer_of_a_job_for_another_model_is_dropped(measured, models, unti
     session, working, go, came = measured.session, measured.commands.working, Event(), []
 
     def slow():
-        yield Step(0, 1)
+        progress(0, 1)
         go.wait(20)
         return "of A"
 
-    working.start(measured.lanes.engine, "asked-of-a", "Slow", slow(), came.append, bound=True)
-    working.start(measured.lanes.facts, "of-no-model", "Slow", slow(), came.append)
+    working.start(measured.lanes.engine, "asked-of-a", "Slow", slow, came.append, bound=True)
+    working.start(measured.lanes.facts, "of-no-model", "Slow", slow, came.append)
     measured.commands.open_path(str(models / "cypress.h5"))
     until(lambda: session.capture is not None and session.capture.path.endswith("cypress.h5"))
     go.set()

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import tasks
 from hgviz.analysis.attribution import Beside
-from hgviz.core import HeadId, Selection, finish
+from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.models import open_model
@@ -24,9 +24,9 @@ def asked_of(tmp_path_factory):
     """A tiny hourglass, its capture of a text, and where an answer comes from."""
     folder = write_tiny(tmp_path_factory.mktemp("models") / "tiny")
     model = open_model(folder)
-    capture = finish(tasks.capture(model, model.tokenize("the sea and the sand")))
+    capture = tasks.capture(model, model.tokenize("the sea and the sand"))
     question = tasks.question_of("next", capture.logits, capture.main, 12)
-    found = finish(tasks.explain(model, capture.prompt, replace(question, steps=32), layers=True))
+    found = tasks.explain(model, capture.prompt, replace(question, steps=32), layers=True)
     return model, capture, found
 
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import tasks
 from hgviz.analysis.gathered import Example
-from hgviz.core import Capture, HeadId, HgvizError, Selection, Step, finish
+from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
@@ -34,7 +34,7 @@ def test_the_capture_of_an_opened_checkpoint_is_the_one_of_the_verb(with_model, 
     assert session.facts
     assert not errors(with_model)
     prompt = session.model.tokenize(session.text)
-    again = finish(tasks.capture(session.model, prompt))
+    again = tasks.capture(session.model, prompt)
     for mine, other in zip(session.capture.maps, again.maps, strict=True):
         assert (mine.read(mine.heads[0]) == other.read(other.heads[0])).all()
 
@@ -84,15 +84,15 @@ def test_a_capture_is_saved_or_the_error_is_shown(opened, until, tmp_path):
 
 def slow(capture, go, layers=13):
     """A capture whose last layer waits until it may go on."""
-    maps, step = [None] * layers, Step(0, layers)
+    maps, step = [None] * layers, (0, layers)
     for index in range(layers):
         maps[index] = capture.maps[index]
         time.sleep(0.005)
         while index == layers - 1 and not go.is_set():
             time.sleep(0.005)
-            yield step
-        step = Step(index + 1, layers, "", replace(capture, maps=tuple(maps)))
-        yield step
+            progress(*step)
+        step = index + 1, layers, "", replace(capture, maps=tuple(maps))
+        progress(*step)
     return sources.Wish("somewhere"), None, capture
 
 
@@ -153,7 +153,7 @@ def test_a_window_closed_while_it_works_stops_its_lanes(capturing):
 
 def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(opened, monkeypatch, until):
     def broken(*_):
-        yield Step(0, 1)
+        progress(0, 1)
         raise HgvizError("the text is too long", "it has 9 bytes", "Shorten it")
 
     before = opened.session.capture
@@ -184,8 +184,8 @@ def test_an_example_of_a_capture_that_is_closed_does_nothing(program):
 def test_the_sample_opens_on_what_measuring_finds_clearest():
     """It is known beforehand, so that its picture need not wait."""
     first = str(resource(FIRST))
-    shown = finish(sources.look(first))
-    found = finish(sources.measure(shown.capture))
+    shown = sources.look(first)
+    found = sources.measure(shown.capture)
     assert not shown.facts
     assert (shown.selection, shown.opened) == (found.selection, found.opened)
 
@@ -246,7 +246,7 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
 
 def test_a_file_chosen_for_b_is_compared_with_a(with_model, until, tmp_path):
     path = tmp_path / "b.h5"
-    finish(tasks.save(with_model.session.capture, path))
+    tasks.save(with_model.session.capture, path)
     with_model.commands.ask_model(False)
     (dialog,) = with_model.frame.findChildren(QFileDialog)
     dialog.fileSelected.emit(str(path))

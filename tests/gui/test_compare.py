@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QStyle
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
-from hgviz.core import HeadId, Selection, finish
+from hgviz.core import HeadId, Selection
 from hgviz.gui import compare, heatmap, textrows, theme
 from hgviz.gui.compare import CompareView, NumbersView, Reader, TextsView, rows_of
 from hgviz.gui.export import Drafts, ExportDialog, Wish
@@ -653,10 +653,10 @@ def test_layers_that_are_not_captured_yet_and_nothing_beside_are_no_error(app):
 def test_the_reader_opens_a_meeting_once():
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
     reader, session = Reader(), compared(a, b)
-    first = finish(reader.read(a, b, session.selection, TOLD, session.display))
-    again = finish(reader.read(a, b, replace(session.selection, query=9), TOLD, session.display))
+    first = reader.read(a, b, session.selection, TOLD, session.display)
+    again = reader.read(a, b, replace(session.selection, query=9), TOLD, session.display)
     assert again.pair.meeting is first.pair.meeting and again.of_text == first.of_text
-    other = finish(reader.read(b, a, session.selection, TOLD, session.display))
+    other = reader.read(b, a, session.selection, TOLD, session.display)
     assert other.pair.meeting.a is b
 
 

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
-from hgviz.core import Display, Selection, Step, finish
+from hgviz.core import Display, Selection, progress
 from hgviz.figures import FORMATS, WIDTHS, Spec, points
 from hgviz.figures.paper import style
 from hgviz.figures.preview import Preview
@@ -55,7 +55,7 @@ def quick(drawn, monkeypatch):
     """The same where no test looks at what is drawn: blank pages of the width that is asked."""
 
     def blank(ready, dots):
-        yield Step(0, 1)
+        progress(0, 1)
         wide = points(ready.spec.width)
         png = QBuffer()
         image = QImage(round(wide / 72 * dots), 100, QImage.Format.Format_RGB32)
@@ -91,7 +91,7 @@ def test_the_preview_at_the_resolution_of_the_file_is_the_file(drawn, until, tmp
     dialog = ask(drawn, last=("icml", "png"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
     spec = dialog.choices.spec
-    finish(tasks.figure(spec, drawn.session.capture, tmp_path / "map.png", drawn.session.facts))
+    tasks.figure(spec, drawn.session.capture, tmp_path / "map.png", drawn.session.facts)
     seen, rgb = dialog.preview.sheet.picture.image, QImage.Format.Format_RGB888
     assert seen.convertToFormat(rgb) == QImage(str(tmp_path / "map.png")).convertToFormat(rgb)
 
@@ -134,9 +134,9 @@ def test_only_the_newest_choice_is_drawn(quick, until, monkeypatch):
     def held(ready, dots):
         begun.append(ready.spec.width)
         while ready.spec.width == "neurips":  # as long as somebody wants it
-            yield Step(0, 1)
+            progress(0, 1)
             time.sleep(0.001)
-        return (yield from blank(ready, dots))
+        return blank(ready, dots)
 
     monkeypatch.setattr(tasks, "preview", held)
     dialog = ask(quick)
@@ -167,7 +167,7 @@ def test_an_error_stands_in_place_of_the_page(drawn, until, short):
 
 def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
     def broken(ready, dots):
-        yield Step(0, 1)
+        progress(0, 1)
         raise ValueError("no such font")
 
     monkeypatch.setattr(tasks, "preview", broken)
@@ -421,9 +421,9 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
 
     def held(ready, dots):
         threads.append(current_thread())
-        yield Step(0, 1)
+        progress(0, 1)
         assert go.wait(60)
-        return (yield from true(ready, dots))
+        return true(ready, dots)
 
     monkeypatch.setattr(tasks, "preview", held)
     dialog = ask(drawn)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
-from hgviz.core import Display, HeadId, Selection, Step, finish, replace
+from hgviz.core import Display, HeadId, Selection, progress, replace
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.gui import sources, theme
 from hgviz.gui.export import Drafts, ExportDialog, Wish, command_for, offer_of, offers
@@ -223,7 +223,7 @@ def test_a_study_without_a_model_can_be_drawn(program, until):
 
 def test_the_heads_of_a_figure_cover_every_stage_of_a_long_text(short, monkeypatch):
     """So that nobody waits until all heads are measured: the clearest that is known, else one."""
-    facts = finish(tasks.measure(short))
+    facts = tasks.measure(short)
     session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
     assert followed(session) == tuple(session.opened.values())
     monkeypatch.setattr(drawing, "ROLES", 10)
@@ -279,7 +279,7 @@ def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, m
     assert not command.lacks
     (tmp_path / "exported").mkdir()
     path = tmp_path / "exported" / "again.svg"
-    finish(Drafts(session.facts).export(spec, of, str(path)))
+    Drafts(session.facts).export(spec, of, str(path))
     monkeypatch.chdir(tmp_path)
     program, *words = shlex.split(command.words)
     assert program == "hgviz" and main(words) == 0
@@ -465,14 +465,14 @@ def test_figures_of_two_captures_have_b_where_it_differs(short):
 @pytest.fixture(scope="module")
 def asked(checkpoint):
     """A session whose model was asked where its answer comes from."""
-    model = finish(tasks.load(str(checkpoint), "cpu"))
+    model = tasks.load(str(checkpoint), "cpu")
     prompt, _ = tasks.prompt_from(model, "Sand ran.")
-    capture = finish(tasks.capture(model, prompt))
+    capture = tasks.capture(model, prompt)
     session = session_of(capture, model=model, checkpoint=str(checkpoint))
     session.put(selection=Selection(0, 0, 5, 2))
     question = tasks.question_of(capture.spec.goal, capture.logits, capture.main, 5)
     question = replace(question, steps=32)
-    found = finish(tasks.explain(model, capture.prompt, question, layers=True))
+    found = tasks.explain(model, capture.prompt, question, layers=True)
     session.put(explained=found)
     return session
 
@@ -491,7 +491,7 @@ def test_a_command_that_asks_again_draws_the_bytes_of_the_export(way, asked, tmp
     spec = replace(offer.spec, width="acl", format="svg", title=title)
     (tmp_path / "exported").mkdir()
     path = tmp_path / "exported" / "again.svg"
-    finish(Drafts({}).export(spec, offer.of, str(path)))
+    Drafts({}).export(spec, offer.of, str(path))
     words = shlex.split(command_for(offer.of, spec, "again.svg").words)
     assert words[:3] == ["hgviz", "attribute", asked.checkpoint]
     monkeypatch.chdir(tmp_path)
@@ -569,10 +569,10 @@ def test_figures_on_their_way_are_written_though_the_window_closes(drawn, until,
     def held():
         begun.set()
         assert go.wait(20)
-        yield Step(0, 1)
+        progress(0, 1)
         raise AssertionError("it was not given up")
 
-    drawn.lanes.files.submit("preview", "Preview", held())
+    drawn.lanes.files.submit("preview", "Preview", held)
     assert begun.wait(20)
     for name in ("one.svg", "two.pdf"):
         drawn.commands._export_to(map_wish(drawn, numbers=name == "two.pdf"), str(tmp_path / name))

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, Prompt, Selection, Step, finish
+from hgviz.core import HeadId, Prompt, Selection
 from hgviz.gui import sentences, theme
 from hgviz.gui.attribution import said
 from hgviz.gui.follow import (
@@ -33,6 +33,7 @@ from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing, shown
 from tests.making import make_capture, make_spec
 from tests.models.folders import byte_level
+from tests.progress import steps_of
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -147,7 +148,7 @@ def test_a_partial_capture_is_followed_as_far_as_it_goes(capture):
 def test_a_late_answer_is_drawn_with_its_own_capture(capture):
     session = session_of(capture)
     with showing(FollowView, session, 1600, 890) as view:
-        late = finish(view.request(session))
+        late = view.request(session)()
         session.put(capture=make_capture(strides=(1,)))
         view.draw(late)
         picture(view)
@@ -319,7 +320,7 @@ def sea():
 
 
 def trace(sea, token=60, **wish):
-    return finish(follow(sea, stages(sea.spec), token, replace(WISH, **wish), str))
+    return follow(sea, stages(sea.spec), token, replace(WISH, **wish), str)
 
 
 def test_each_stage_reads_the_row_of_the_letter(sea):
@@ -401,9 +402,8 @@ def test_the_expected_letters_are_the_softmax_of_the_logits(sea):
 
 
 def test_the_picture_is_there_before_the_last_row(sea):
-    steps = []
-    task = follow(sea, stages(sea.spec), 60, WISH, str)
-    steps = [step for step in task if isinstance(step, Step) and step.value is not None]
+    steps = steps_of(follow, sea, stages(sea.spec), 60, WISH, str)
+    steps = [step for step in steps if step.value is not None]
     assert steps and steps[-1].value.together is None
     assert len(steps[0].value.looks) == 5
 

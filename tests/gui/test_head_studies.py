@@ -7,7 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.gui import sources
 from hgviz.store import open_study, write_study
 from tests.gui.kinds import write_tiny
@@ -28,10 +28,10 @@ def story(tmp_path_factory):
 @pytest.fixture(scope="session")
 def measured(checkpoint, story, tmp_path_factory):
     """A study of the tiny hourglass on the story, with a curve."""
-    model = finish(tasks.load(str(checkpoint), "cpu"))
-    trials = finish(tasks.trials_of(model, story))
-    study = finish(tasks.importance(trials, {"gradient"}, "story.txt"))
-    study = finish(tasks.curve(trials, study, "michel", random=2, most=4))
+    model = tasks.load(str(checkpoint), "cpu")
+    trials = tasks.trials_of(model, story)
+    study = tasks.importance(trials, {"gradient"}, "story.txt")
+    study = tasks.curve(trials, study, "michel", random=2, most=4)
     return write_study(tmp_path_factory.mktemp("studies") / "heads.h5", study)
 
 
@@ -119,7 +119,7 @@ def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
     path = write_study(tmp_path / "a.h5", make_study())
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(HgvizError, match="cannot be read"):
-        finish(sources.look(str(path)))
+        sources.look(str(path))
 
 
 # --- with its model -------------------------------------------------------------------------------
@@ -207,9 +207,9 @@ def test_opening_a_study_keeps_the_score_on_its_examples_and_stops_the_measuring
 def test_a_study_of_a_sample_is_extended_on_the_same_rows(program, checkpoint, tmp_path, until):
     text = tmp_path / "long.txt"
     text.write_text("The bell rang, and the sand ran down. " * 400, encoding="utf-8")
-    model = finish(tasks.load(str(checkpoint), "cpu"))
-    trials = finish(tasks.trials_of(model, text, limit=3))
-    study = finish(tasks.importance(trials, {"gradient"}, "long.txt"))
+    model = tasks.load(str(checkpoint), "cpu")
+    trials = tasks.trials_of(model, text, limit=3)
+    study = tasks.importance(trials, {"gradient"}, "long.txt")
     open_model(program, checkpoint, until)
     open_file(program, write_study(tmp_path / "a.h5", study), until)
     program.commands.pruning.use(str(text))

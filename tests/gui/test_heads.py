@@ -7,7 +7,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 
 from hgviz import tasks
 from hgviz.analysis.heads import METRICS
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import FIXED, MEANT, HeadsView
 from hgviz.gui.sentences import explained, measured, metric_name
@@ -42,9 +42,7 @@ def corpus(tmp_path_factory):
     keys = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
     write_checkpoint(folder / "model", **keys)
     (folder / "texts.txt").write_text("\n".join(TEXTS), "utf-8")
-    return finish(
-        tasks.capture_corpus(open_model(folder / "model"), folder / "texts.txt", folder / "c.h5")
-    )
+    return tasks.capture_corpus(open_model(folder / "model"), folder / "texts.txt", folder / "c.h5")
 
 
 # --- the picture ----------------------------------------------------------------------------------
@@ -193,7 +191,7 @@ def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, se
     for _ in range(3):  # not measured yet, however often it is asked for
         view.settle()
         assert not view.content.isVisible()
-    session.put(facts=finish(tasks.measure(session.capture)))
+    session.put(facts=tasks.measure(session.capture))
     view.settle()
     assert view.known is not before and len(view.known.habits.facts) == len(session.facts)
 

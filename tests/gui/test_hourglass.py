@@ -10,7 +10,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.core import Display, HeadId, Selection, finish
+from hgviz.core import Display, HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.atlas import Thumb, compose
 from hgviz.gui.headgrid import Brush, Look
@@ -218,7 +218,7 @@ def test_the_menu_exports_copies_and_goes(view):
 def test_the_picture_from_a_lane_equals_the_one_computed_at_once(view):
     session = view.session
     view._picture = None
-    again = finish(view.request(session))
+    again = view.request(session)()
     view._picture = None
     view.settle()
     assert np.array_equal(again.atlas.image, view._picture.atlas.image)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from hgviz import cli, palettes
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.gui.changes import changes
 from hgviz.gui.commands import report_command
 from hgviz.gui.view import LOOKS
@@ -134,7 +134,7 @@ def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path,
     off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in range(3 + layer))
     session.put(off=off)
     until(lambda: session.trial.done and session.trial.off == off)
-    rows = finish(changes(session.trial, "all", session.model)).rows
+    rows = changes(session.trial, "all", session.model).rows
     assert rows and all(row.before.endswith(".png") for row in rows)
     assert {row.whole for row in rows} <= {"LABEL_0", "LABEL_1"}
 

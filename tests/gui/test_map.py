@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.analysis.heads import HeadFacts
-from hgviz.core import Capture, Display, HeadId, Item, Selection, finish
+from hgviz.core import Capture, Display, HeadId, Item, Selection
 from hgviz.gui import theme
 from hgviz.gui.map import MapView
 from hgviz.gui.tiles import Tiles, wanted
@@ -531,7 +531,7 @@ def test_the_neighbouring_heads_are_read_after_what_is_on_screen(app):
         view.canvas.zoom(20, view.canvas.map_rect.center())
         view.tiles.clear()
         view.canvas.compose(afresh=True)
-        beside = finish(view._opener.beside(view._opened))
+        beside = view._opener.beside(view._opened)
         assert [one.head for one in beside] == [HeadId(0, 2), HeadId(0, 0), HeadId(1, 1)]
         view._supply._read(beside)
         here = view._opened.source
@@ -595,7 +595,7 @@ def test_going_to_another_head_and_back_reads_the_tiles_that_came_in_between(app
         here, meant = view._opened, view.canvas.pixels
         part = next(iter(Tiles().parts(wanted(here.source, view.canvas.view))))
         view.tiles.get(part.key).values[:] = 0.5
-        other = finish(view._opener.beside(here))[0]
+        other = view._opener.beside(here)[0]
         view._supply.want(other)
         view._supply._came([part])
         assert np.array_equal(view.canvas.pixels, meant)

@@ -15,7 +15,7 @@ from hgviz import palettes, tasks
 from hgviz.analysis import heads
 from hgviz.analysis.mixed import is_of_tokens, of_tokens
 from hgviz.analysis.texts import texts_of
-from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, finish, readonly
+from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
 from hgviz.figures.paper.frame import signed_head
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
 from hgviz.gui import program as status
@@ -232,11 +232,11 @@ def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, captu
     session.put(**now, beside=now["capture"])
     program.complete()
     asked = {view: view.request(session) for view in program.views}
-    asked = {view: task for view, task in asked.items() if task is not None}
+    asked = {view: work for view, work in asked.items() if work is not None}
     assert len(asked) > 5
     session.put(**then, beside=None)
-    for view, task in asked.items():
-        assert finish(task) is not None, type(view).__name__
+    for view, work in asked.items():
+        assert work() is not None, type(view).__name__
 
 
 def test_tokens_stay_inside_the_text_they_count():
@@ -608,10 +608,10 @@ TEXT = "A sailor turned the glass, and the sand ran down again. "
 @pytest.fixture
 def streamed(program, checkpoint, tmp_path, until):
     """A program that shows a capture in which a head streams, from its file."""
-    model, path = finish(tasks.load(checkpoint, "cpu")), str(tmp_path / "few.h5")
+    model, path = tasks.load(checkpoint, "cpu"), str(tmp_path / "few.h5")
     prompt, _ = tasks.prompt_from(model, TEXT)
-    finish(tasks.capture(model, prompt, path, streaming=FEW))
-    program.commands.show_found(finish(sources.look(path)))
+    tasks.capture(model, prompt, path, streaming=FEW)
+    program.commands.show_found(sources.look(path))
     program.session.put(checkpoint=str(checkpoint), selection=Selection(*FIRST, 40, 10))
     program.settle()
     return program
@@ -688,7 +688,7 @@ def test_a_model_without_attention_is_refused_in_words(opened, capture, until, t
 
 def test_the_pane_of_layers_says_which_have_no_map_and_why(program, capture, until, tmp_path):
     path = zoo.write(tmp_path / "jamba", "jamba", "JambaForCausalLM")
-    model = finish(tasks.load(path, "cpu"))
+    model = tasks.load(path, "cpu")
     view = program.inspect.hourglass
     program.session.put(model=model, checkpoint=str(path))
     program.settle()
@@ -717,10 +717,10 @@ STEPS = ("next_head", "next_layer", "last_head", "level_in", "strongest", "follo
 @pytest.fixture(params=OFF, ids=["some layers", "all layers"])
 def pruned(request, program, checkpoint, tmp_path):
     """A program with a capture of such a model in it."""
-    finish(tasks.prune(checkpoint, request.param, tmp_path / "small"))
+    tasks.prune(checkpoint, request.param, tmp_path / "small")
     model = open_model(tmp_path / "small")
-    capture = finish(tasks.capture(model, model.tokenize("Read in groups.")))
-    found = finish(sources.measure(capture))
+    capture = tasks.capture(model, model.tokenize("Read in groups."))
+    found = sources.measure(capture)
     program.session.put(capture=capture, facts=found.facts)
     program.settle()
     return program

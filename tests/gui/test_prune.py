@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from hgviz import tasks
 from hgviz.analysis.slices import of_examples
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadId, Score, Selection, finish
+from hgviz.core import HeadId, Score, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.gui import trials as trying
 from hgviz.gui.changes import changes
@@ -33,6 +34,7 @@ from tests.gui.kinds import write_tiny
 from tests.gui.screen import colour_at, errors
 from tests.models.building import write_transformer
 from tests.models.zoo import write
+from tests.progress import steps_of
 from tests.test_pairs import PAIRS, tokenizer
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
@@ -42,7 +44,7 @@ OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 def classifier(program):
     """A program with the bundled classifier open, without a text."""
     path = str(resource("sample/softmax"))
-    program.session.put(model=finish(tasks.load(path, "cpu")), checkpoint=path)
+    program.session.put(model=tasks.load(path, "cpu"), checkpoint=path)
     return program
 
 
@@ -78,9 +80,9 @@ def test_a_capture_alone_asks_for_its_checkpoint(opened):
 def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     switch_off(OFF)
     trial = scored.session.trial
-    trials = finish(trying.prepare(tiny, "", "cpu", str(story)))
+    trials = trying.prepare(tiny, "", "cpu", str(story))
     parts = of_examples(trials.examples, tiny.spec)
-    found, _, answers = finish(tasks.try_heads(trials, OFF, parts))
+    found, _, answers = tasks.try_heads(trials, OFF, parts)
     assert trial.paired == found
     assert np.array_equal(trial.now.given, answers.given)
     assert trial.points[-1].value == found.score.value and len(trial.points) > 2
@@ -91,12 +93,12 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
 
 
 def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
-    fine = finish(trying.prepare(tiny, "", "cpu", str(story)))
-    whole = finish(tasks.trials_of(tiny, str(story)))
+    fine = trying.prepare(tiny, "", "cpu", str(story))
+    whole = tasks.trials_of(tiny, str(story))
     assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
         range(len(whole.examples))
     )
-    one, other = (finish(tasks.try_heads(trials, OFF))[0] for trials in (fine, whole))
+    one, other = (tasks.try_heads(trials, OFF)[0] for trials in (fine, whole))
     assert one.score.value == pytest.approx(other.score.value, abs=2e-3)
 
 
@@ -168,18 +170,24 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
 
 
 def test_a_score_that_ends_during_a_measurement_is_reported_until_it_is_read(tiny, story):
-    trials, urgent = finish(trying.prepare(tiny, "", "cpu", str(story))), trying.Urgent()
-    task = trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
-    next(task)
-    urgent.put(trying.trying(trials, OFF))
-    told = [step.value for step in task if step.value is not None]
+    trials, urgent = trying.prepare(tiny, "", "cpu", str(story)), trying.Urgent()
+    told = []
+
+    def listener(step):
+        if not told:
+            urgent.put(partial(trying.trying, trials, OFF))
+        told.append(step.value)
+
+    with listening(listener):
+        trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
+    told = [one for one in told if one is not None]
     done = [at for at, one in enumerate(told) if isinstance(one, Trial) and one.done]
     assert len(done) > 1 and told[done[-1]] is told[done[0]]
 
 
 def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until):
     session, heads = scored.session, scored.prune.heads
-    partial = finish(tasks.importance(scored.commands.pruning.trials, frozenset({"gradient"})))
+    partial = tasks.importance(scored.commands.pruning.trials, frozenset({"gradient"}))
     gradient = np.full((len(partial), len(partial.heads)), np.nan, np.float32)
     gradient[:2] = 0.5
     session.put(study=replace(partial, gradient=gradient), score="signed")
@@ -315,7 +323,7 @@ def test_a_classifier_lists_texts_with_their_labels(classifier, until, tmp_path)
     session = program.session
     program.commands.pruning.switch(frozenset(session.spec.heads[:12]))
     settled(program, until)
-    found = finish(changes(session.trial, "lost", session.model))
+    found = changes(session.trial, "lost", session.model)
     assert found.columns[:2] == ("Text", "Label") and found.rows
     assert {row.wanted for row in found.rows} <= set(session.spec.labels)
     assert all(row.was_right and not row.is_right for row in found.rows)
@@ -399,7 +407,7 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     until(lambda: session.beside is not None and session.beside.complete)
     pruning.settle()
     assert sides_of(session).a == f"{short_checkpoint.name} without 1 head"
-    pruned = finish(tasks.capture(tiny, tiny.tokenize(text), off={head}))
+    pruned = tasks.capture(tiny, tiny.tokenize(text), off={head})
     for one, off in ((HeadId(2, 1), False), (head, True)):
         session.put(selection=Selection(*one))
         pruning.settle()
@@ -432,8 +440,8 @@ def test_a_model_of_hidden_states_is_measured_by_what_works_for_it(program, tmp_
 
 def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
     session, pruning = scored.session, scored.commands.pruning
-    study = finish(tasks.importance(pruning.trials, frozenset({"gradient"})))
-    steps = tasks.curve(pruning.trials, study, "signed", random=0)
+    study = tasks.importance(pruning.trials, frozenset({"gradient"}))
+    steps = steps_of(tasks.curve, pruning.trials, study, "signed", random=0)
     part = next(step.value for step in steps if step.value is not None)
     session.put(study=part, score="signed")
     count = int(part.curves[0].removed[-1])

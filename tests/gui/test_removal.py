@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import cli, settings, tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
 from hgviz.models.formats import checkpoint as own
@@ -98,7 +98,7 @@ def test_return_removes_the_heads_and_shows_the_proof_of_the_task(
     QTest.keyClick(asking.folder, Qt.Key.Key_Return)
     assert asking.running and asking.stop.isVisible() and not asking.asking.isEnabled()
     until(lambda: not asking.running)
-    again = finish(tasks.prune(short_checkpoint, OFF, tmp_path / "again", data=story))
+    again = tasks.prune(short_checkpoint, OFF, tmp_path / "again", data=story)
     said = shown(asking)
     assert asking.title.text() == "3 heads are removed"
     for before, after in (again.parameters, again.size):

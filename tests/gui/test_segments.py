@@ -8,7 +8,7 @@ import torch
 from PySide6.QtCore import QPointF
 
 from hgviz import tasks
-from hgviz.core import HeadId, Selection, finish
+from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.gui import follow as trace
@@ -68,14 +68,14 @@ def model(folder):
 @pytest.fixture(scope="module")
 def own(model):
     """A capture between the segments that the model finds."""
-    return finish(tasks.capture(model, model.tokenize(TEXT)))
+    return tasks.capture(model, model.tokenize(TEXT))
 
 
 @pytest.fixture(scope="module")
 def given(model):
     """One between words, whose last is in no segment."""
     ends = [at in SPACES for at in range(len(TEXT))]
-    return finish(tasks.capture(model, model.cut(model.tokenize(TEXT), ends)))
+    return tasks.capture(model, model.cut(model.tokenize(TEXT), ends))
 
 
 # --- what is shown --------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_heads_that_are_switched_off_do_not_move_ends_that_were_given(app, own, 
 def test_every_segmentation_is_drawn_in_every_look(app, model, dark, ends):
     theme.apply(app, dark)
     bits = [at in ends for at in range(len(TEXT))]
-    capture = finish(tasks.capture(model, model.cut(model.tokenize(TEXT), bits)))
+    capture = tasks.capture(model, model.cut(model.tokenize(TEXT), bits))
     views = [view_of(name) for name in VIEWS] if ends == (0,) else [TextStrip]
     for kind in views:
         for layer, query in ((1, 0), (3, 34)):
@@ -180,7 +180,7 @@ def test_the_null_group_is_named_in_every_pane(app, given):
 @pytest.mark.parametrize("kind", ["map", "links"])
 def test_the_null_group_is_named_in_figures(given, tmp_path, kind):
     out = tmp_path / "figure.svg"
-    finish(tasks.figure(Spec(kind, Selection(1, 0, 20)), given, out))
+    tasks.figure(Spec(kind, Selection(1, 0, 20)), given, out)
     assert ">∅<" in out.read_text()
 
 
@@ -188,7 +188,7 @@ def test_the_null_group_is_named_in_figures(given, tmp_path, kind):
 def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, token, said):
     wish = trace.Wish(Selection(3, 0, token), {}, {})
     way = stages(given.spec)
-    assert said in finish(trace.follow(given, way, token, wish, str)).chips[0]
+    assert said in trace.follow(given, way, token, wish, str).chips[0]
 
 
 # --- segments of unequal length in the window, and on paper ---------------------------------------
@@ -308,7 +308,7 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
     assert N == 31 and funnel().spans[2][-1].tolist() == [25, 29]
     for token, back in ((0, True), (28, True), (29, False), (30, False)):
         wish = Wish(Selection(0, 0, token), {}, {})
-        said = finish(follow(funnel(), stages(funnel().spec), token, wish, str)).chips[-1]
+        said = follow(funnel(), stages(funnel().spec), token, wish, str).chips[-1]
         assert (course(token).crossings[-1].thread is not None) is back
         assert ("gets nothing back" not in said) is back
 
@@ -351,7 +351,7 @@ def blt_capture(tmp_path_factory):
             tmp_path_factory.mktemp("blt") / "m", "BltForCausalLM", **blt.MODES[mode]
         )
         model = open_model(folder)
-        return finish(tasks.capture(model, model.tokenize(text)))
+        return tasks.capture(model, model.tokenize(text))
 
     return find
 
@@ -386,7 +386,7 @@ def test_a_letter_is_followed_past_what_cuts_the_text(blt_capture):
     way = stages(capture.spec)
     assert [(one.level, one.layers) for one in way] == [(0, (2, 3)), (2, (5, 6)), (0, (8, 10))]
     last = len(capture.prompt) - 1
-    told = finish(follow(capture, way, last, Wish(Selection(5, 0, last), {}, {}), str))
+    told = follow(capture, way, last, Wish(Selection(5, 0, last), {}, {}), str)
     closed = int(capture.spans[2][-1, 1])
     assert ("in no segment yet" in told.chips[0]) is (closed <= last)
     assert "takes most from" in told.chips[1]

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.core import HeadId, Selection, Step
+from hgviz.core import HeadId, Selection, progress
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import Finder
@@ -315,12 +315,12 @@ CTRL = Qt.KeyboardModifier.ControlModifier
 
 def forever():
     for at in range(10**9):
-        yield Step(min(at * 0.001, 5), 10, "on the way")
+        progress(min(at * 0.001, 5), 10, "on the way")
 
 
 def start(program, key="report", title="Report on A and B"):
     lane = program.lanes.facts
-    program.commands.working.start(lane, key, title, forever(), print, keeps="keeps nothing")
+    program.commands.working.start(lane, key, title, forever, print, keeps="keeps nothing")
 
 
 @pytest.fixture

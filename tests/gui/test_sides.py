@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import tasks
-from hgviz.core import HeadId, Selection, finish
+from hgviz.core import HeadId, Selection
 from hgviz.gui import sides as comparing
 from hgviz.gui.actions import by_name
 from hgviz.gui.commands import report_command
@@ -35,7 +35,7 @@ def model(checkpoint):
 
 def captured(model, text=TEXT):
     """A text captured in memory."""
-    return finish(tasks.capture(model, model.tokenize(text)))
+    return tasks.capture(model, model.tokenize(text))
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench,
     assert b.prompt is a.prompt and b.spec.layers[0].activations[0] == "ymish"
     assert bench.session.capture is a and bench.session.activation == ""
     alone = open_model(bench.session.checkpoint, activation="ymish")
-    wanted = finish(tasks.capture(alone, a.prompt))
+    wanted = tasks.capture(alone, a.prompt)
     assert np.array_equal(wanted.logits, b.logits)
     said = []
     sides.explained.connect(said.append)

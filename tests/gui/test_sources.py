@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from hgviz.core import Step, finish
+from hgviz.core import progress
 from hgviz.gui import sources
 from hgviz.gui.dialogs import (
     ErrorDialog,
@@ -59,7 +59,7 @@ def tokenizer(file):
 def model(folders):
     def opened(name, activation=""):
         wish = sources.Wish(str(folders / name), device="cpu", activation=activation)
-        return finish(sources.load(wish))
+        return sources.load(wish)
 
     return opened
 
@@ -125,7 +125,7 @@ def test_the_dialogs_fit_the_window(program, model, size):
 def test_a_pair_a_target_and_an_empty_text_are_captured(model):
     def captured(name, text, second=""):
         one = model(name)
-        _, _, found = finish(sources.capture_text(sources.Wish("", text, second), one))
+        _, _, found = sources.capture_text(sources.Wish("", text, second), one)
         return found
 
     pair = captured("bert", "the film", "is good")
@@ -179,12 +179,12 @@ def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tm
 def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
     listener = model("listener")
     with pytest.raises(sources.UnreadError) as raised:
-        finish(sources.capture_text(sources.Wish("", "the film"), listener))
+        sources.capture_text(sources.Wish("", "the film"), listener)
     assert "encoder_hidden_states" in raised.value.do and "--" not in raised.value.do
     file = tmp_path / "ids.json"
     states = [[0.1] * listener.spec.width] * 4
     file.write_text(json.dumps({"input_ids": [1, 2], "encoder_hidden_states": states}))
-    _, _, found = finish(sources.capture_text(sources.Wish("", ids=str(file)), listener))
+    _, _, found = sources.capture_text(sources.Wish("", ids=str(file)), listener)
     assert (len(found.prompt), len(found.target)) == (4, 2)
 
 
@@ -260,11 +260,11 @@ def test_a_long_text_is_held_and_its_beginning_shown(program):
 def test_a_capture_that_takes_long_is_asked_about_first(
     program, checkpoint, monkeypatch, until, agreed
 ):
-    asked, model = [], finish(sources.load(sources.Wish(str(checkpoint), device="cpu")))
+    asked, model = [], sources.load(sources.Wish(str(checkpoint), device="cpu"))
 
     def estimate(one, text):
         asked.append(text)
-        yield Step(0, 1)
+        progress(0, 1)
         return Estimate(len(text), 61.0, 3_100_000_000)
 
     monkeypatch.setattr(sources.tasks, "estimate", estimate)

@@ -12,7 +12,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import finish
 from hgviz.gui import sources, studyruns
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
@@ -260,7 +259,7 @@ def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(progr
         '[tokenizer]\nkind = "wordpiece"\nsize = 300\n[recipe]\nsteps = 1\n[[data]]\n'
         'train = ["sample/reviews.tsv"]\nvalid = "sample/reviews.tsv"\n'
     )
-    found = finish(sources.look(str(path)))
+    found = sources.look(str(path))
     program.commands.show_sweep(found.sweep, found.path)
     program.settle()
     assert program.sweep.summary.counts.full == "4 waiting"

@@ -1,8 +1,8 @@
 """Captures of many texts in a window: listed, searched, opened one after the other."""
 
 import time
-from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from threading import Event
 
 import pytest
@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.texts import place
-from hgviz.core import HgvizError, Item, Selection, Step, finish
+from hgviz.core import HgvizError, Item, Selection, progress, progress_as, raise_if_cancelled
 from hgviz.gui import sources
 from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
 from tests.gui.screen import busy, errors, shown
@@ -45,7 +45,7 @@ def corpus(program, many, monkeypatch):
 
     def look(path, item=0):
         asked.append((path, item))
-        yield Step(0, 1)
+        progress(0, 1)
         length = 5 + item % 7
         other = make_capture("Every text is another text"[:length], seed=item)
         return sources.Found(path, replace(other, items=many.items, item=item, path=path))
@@ -229,7 +229,7 @@ def test_the_newest_of_several_requested_texts_is_shown(corpus, until):
 
 def test_a_text_that_cannot_be_read_leaves_the_old_one(corpus, monkeypatch, until):
     def broken(path, item=0):
-        yield Step(0, 1)
+        progress(0, 1)
         raise HgvizError("text 7 is damaged", "its bytes changed", "Capture it again")
 
     monkeypatch.setattr(sources, "look", broken)
@@ -274,11 +274,11 @@ def slow(go, count=40):
         asked.append((corpus, out, force))
         for number in range(1, count):
             time.sleep(0.005)
-            step = Step(number, count, f"text {number} of {count}")
-            yield step
+            step = number, count, f"text {number} of {count}"
+            progress(*step)
             while number > count // 2 and not go.is_set():
                 time.sleep(0.005)
-                yield step
+                progress(*step)
         return replace(make_capture("It was late"), items=texts(count), path=out)
 
     return capture_corpus, asked
@@ -290,7 +290,7 @@ def ready(opened, monkeypatch, checkpoint):
     opened.go = Event()
     stand_in, asked = slow(opened.go)
     monkeypatch.setattr(tasks, "capture_corpus", stand_in, raising=False)
-    opened.session.put(checkpoint=str(checkpoint), model=finish(tasks.load(checkpoint, "cpu")))
+    opened.session.put(checkpoint=str(checkpoint), model=tasks.load(checkpoint, "cpu"))
     opened.paths = []
     opened.commands.capturing._open_path = opened.paths.append
     opened.asked = asked
@@ -363,18 +363,17 @@ def test_a_file_is_captured_listed_searched_and_walked_through(
     assert not errors(with_model)
 
 
-def held(task, after, go):
-    """The same task, which waits for `go` after so many steps."""
-    with closing(task):
-        while True:
-            try:
-                step = next(task)
-            except StopIteration as end:
-                return end.value
-            yield step
-            while step.done > after and not go.is_set():
-                time.sleep(0.005)
-                yield step
+def held(work, after, go):
+    """Make a call that waits for `go` after so many steps."""
+
+    def wait(step):
+        while step.done > after and not go.is_set():
+            time.sleep(0.005)
+            raise_if_cancelled()
+        return step
+
+    with progress_as(wait):
+        return work()
 
 
 def test_a_stopped_capture_of_texts_opens_and_can_be_resumed(
@@ -383,7 +382,9 @@ def test_a_stopped_capture_of_texts_opens_and_can_be_resumed(
     session, out = with_model.session, tmp_path / "out.h5"
     capture, go = tasks.capture_corpus, Event()
     monkeypatch.setattr(
-        tasks, "capture_corpus", lambda *given, **more: held(capture(*given, **more), 4, go)
+        tasks,
+        "capture_corpus",
+        lambda *given, **more: held(partial(capture, *given, **more), 4, go),
     )
     with_model.commands.prompting.capture_corpus(str(reviews), str(out))
     until(lambda: session.work[-1].note.startswith("text ") and session.work[-1].done > 3)
@@ -415,7 +416,7 @@ def test_a_file_without_texts_is_refused_in_words(with_model, until, tmp_path, c
 
 def test_markup_and_controls_in_a_text_are_shown_as_plain_short_text(program):
     capture = stranger(make_capture("abcdefghij" * 4, (1, 2), 2))
-    found = finish(sources.measure(capture))
+    found = sources.measure(capture)
     program.session.put(capture=capture, facts=found.facts)
     program.settle()
     for token in range(8):

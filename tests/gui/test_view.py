@@ -2,12 +2,13 @@
 
 import threading
 import time
+from functools import partial
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from hgviz.core import Step
+from hgviz.core import progress
 from hgviz.gui.view import View
 from hgviz.gui.widgets import label
 from hgviz.session import Session, Work
@@ -28,14 +29,14 @@ class Slow(View):
 
     def request(self, session):
         self.asked_for += 1
-        return self._task()
+        return self._letters
 
-    def _task(self):
+    def _letters(self):
         for at in range(4):
             while at >= self.go:
-                yield Step(at, 4, "", "abcd"[:at] or None)
+                progress(at, 4, "", "abcd"[:at] or None)
                 time.sleep(0.005)
-            yield Step(at + 1, 4, "letters", "abcd"[: at + 1])
+            progress(at + 1, 4, "letters", "abcd"[: at + 1])
         return "abcd"
 
     def draw(self, result):
@@ -88,10 +89,10 @@ class Late(View):
         self.reading, self.pairs = threading.Event(), []
 
     def request(self, session):
-        return self._task(session.beside)
+        return partial(self._read, session.beside)
 
-    def _task(self, beside):
-        yield Step(0, 1)
+    def _read(self, beside):
+        progress(0, 1)
         self.reading.set()
         return beside
 
@@ -121,10 +122,7 @@ class Patient(View):
     empty = ("Not measured yet", "")
 
     def request(self, session):
-        return self._task() if session.facts else None
-
-    def _task(self):
-        yield Step(0, 1)
+        return (lambda: None) if session.facts else None
 
     def draw(self, result):
         pass
@@ -153,9 +151,12 @@ class Endless(View):
     lane = "facts"
 
     def request(self, session):
+        return self._work
+
+    def _work(self):
         while True:
             time.sleep(0.001)
-            yield Step(0, 1)
+            progress(0, 1)
 
     def draw(self, result):
         raise AssertionError("it never comes to an end")

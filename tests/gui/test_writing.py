@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, Selection, Step, finish
+from hgviz.core import HeadId, HgvizError, Selection, progress
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import WriteDialog, Writing
@@ -35,11 +35,11 @@ def stand_in(pause=0.02, letters=24, shown=None):
     def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
         for number in range(letters):
             time.sleep(pause)
-            step = Step(number, letters, f"token {number} of {letters}", grown(number))
-            yield step
+            step = number, letters, f"token {number} of {letters}", grown(number)
+            progress(*step)
             while shown is not None and number > shown() + 5:
                 time.sleep(pause)
-                yield step
+                progress(*step)
         return grown(letters)
 
     return generate
@@ -50,7 +50,7 @@ def ready(program, checkpoint, monkeypatch):
     """A program with a model and a text, everything drawn; what it writes is a stand-in."""
     shown = lambda: len(program.session.capture.main) - len(GIVEN)  # noqa: E731
     monkeypatch.setattr(tasks, "generate", stand_in(shown=shown), raising=False)
-    model = finish(tasks.load(checkpoint, "cpu"))
+    model = tasks.load(checkpoint, "cpu")
     capture = make_capture(GIVEN)
     model.spec = replace(model.spec, digest=capture.spec.digest)  # what it writes is of this model
     program.session.put(capture=capture)
@@ -133,7 +133,7 @@ def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
     until(lambda: not busy(ready))
 
     def more(model, prompt, count, **_):
-        yield Step(0, count)
+        progress(0, count)
         assert prompt.text == GIVEN + ADDED[:24]
         return grown(40)
 
@@ -147,7 +147,7 @@ def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
 
 def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
     def broken(model, prompt, count, **_):
-        yield Step(1, 9, "token 1 of 9", grown(1))
+        progress(1, 9, "token 1 of 9", grown(1))
         raise HgvizError("the memory is full", "the text is long", "Write less")
 
     monkeypatch.setattr(tasks, "generate", broken)
@@ -161,7 +161,7 @@ def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with
     program, session = with_model, with_model.session
     given = len(session.capture.main)
     prompt = session.model.tokenize(session.text)
-    again = finish(tasks.generate(session.model, prompt, 12, seed=3, temperature=2.0))
+    again = tasks.generate(session.model, prompt, 12, seed=3, temperature=2.0)
     program.commands.prompting.write_so(Writing(12, seed=3, temperature=2.0))
     until(lambda: not busy(program))
     assert session.capture.prompt.digest == again.prompt.digest

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.maps import LazyMap, Quadratic, Relative, Rule
 from hgviz.maps.anatomy import BLOCK, dissect
 from tests.maps.reference import length, scores, visible
@@ -15,7 +15,7 @@ from tests.maps.test_lazy import layers, make, numbers, slow
 
 def row_of(factors, place, row):
     heads = tuple(range(len(factors.q)))
-    return finish(dissect(LazyMap(factors, heads), heads[place], row))
+    return dissect(LazyMap(factors, heads), heads[place], row)
 
 
 def close(found, wanted, exact=1e-6):
@@ -30,7 +30,7 @@ def test_the_last_column_is_the_row_of_the_map(factors):
     _, queries, _ = one.shape
     for place in one.heads:
         for row in {0, queries // 2, queries - 1}:
-            found = finish(dissect(one, place, row))
+            found = dissect(one, place, row)
             map_row = one.read(place, (row, row + 1))[0]
             assert close(found.weights, map_row)
 
@@ -136,6 +136,6 @@ def test_a_row_without_keys_is_filled_as_the_map_fills_it():
 def test_heads_and_rows_that_are_not_there():
     one = LazyMap(make(Rule(1.0, ("tanh",), (None,)), 3, 3), (7,))
     with pytest.raises(HgvizError, match="no head 0"):
-        finish(dissect(one, 0, 0))
+        dissect(one, 0, 0)
     with pytest.raises(IndexError):
-        finish(dissect(one, 7, 3))
+        dissect(one, 7, 3)

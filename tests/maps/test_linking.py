@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.core import HeadId, HgvizError, Selection, finish
+from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.maps.links import Linking, alike, linked, side_of, sides_of, words_of
 from tests.figures.texts import plain
@@ -23,7 +23,7 @@ def capture():
 
 
 def links_of(capture, chosen, linking):
-    return finish(linked(capture, chosen, linking))
+    return linked(capture, chosen, linking)
 
 
 def pieces():
@@ -310,5 +310,5 @@ def test_a_head_of_a_mixed_layer_is_signed_as_its_own_activation_is():
     rule = replace(one.factors.rule, activations=names)
     mixed = LazyMap(replace(one.factors, rule=rule), one.heads)
     capture = replace(capture, maps=(mixed, *capture.maps[1:]))
-    found = [finish(linked(capture, Selection(0, head, 9), Linking())) for head in (0, 1)]
+    found = [linked(capture, Selection(0, head, 9), Linking()) for head in (0, 1)]
     assert [one.signed for one in found] == [True, False]

@@ -13,7 +13,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hgviz.core import Capture, finish
+from hgviz.core import Capture
 from hgviz.maps import Diagonals, Factors, Grouped, LazyMap, Rule, measured, settled
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import proof_rows
@@ -192,7 +192,7 @@ def test_what_a_file_keeps_of_whole_maps_is_theirs(layer):
 def test_one_row_taken_apart_gives_the_row(layer, row, head):
     q, k, rule = layer
     row = min(row, q.shape[1] - 1)
-    found = finish(dissect(LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), head, row))
+    found = dissect(LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), head, row)
     assert scaled_error(found.weights, reference(q, k, rule)[head, row]) < 2e-6
 
 

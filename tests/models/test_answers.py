@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.cli import app
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.texts.labelled import Question, Tagged, ends_of, tags_of
 from hgviz.store import open_study
@@ -84,7 +84,7 @@ def test_classes_of_tokens_are_scored_by_the_first_token_of_each_word(folder, tm
     ))  # fmt: skip
     model = open_model(path)
     for off in (frozenset(), OFF):
-        found = finish(tasks.evaluate(model, data, off=off))
+        found = tasks.evaluate(model, data, off=off)
         other, right, loss = theirs(path, "RobertaForTokenClassification", off), [], []
         for row, each in zip(rows, tags, strict=True):
             ids = torch.tensor([tokenizer().encode(" ".join(row)).ids])
@@ -126,7 +126,7 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
             wanted.append((6 + 2, 6 + 3))  # after [CLS], four words, [SEP] and two words
     model = open_model(path)
     for off in (frozenset(), OFF):
-        found = finish(tasks.evaluate(model, data, off=off))
+        found = tasks.evaluate(model, data, off=off)
         other, right = theirs(path, "ElectraForQuestionAnswering", off), []
         for row, ends in zip(rows, wanted, strict=True):
             read = tokenizer().encode("who did it ?", " ".join(row))
@@ -164,8 +164,8 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     rows, data = texts(40), tmp_path / "a.txt"
     data.write_text("\n".join(map(" ".join, rows)))
     model = open_model(path)
-    assert finish(tasks.evaluate(model, data)).score.value == pytest.approx(0, abs=1e-6)
-    found = finish(tasks.evaluate(model, data, off=OFF)).score
+    assert tasks.evaluate(model, data).score.value == pytest.approx(0, abs=1e-6)
+    found = tasks.evaluate(model, data, off=OFF).score
     states = []
     for off in ((), OFF):
         other = theirs(path, "DistilBertModel", off)
@@ -179,8 +179,8 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     assert found.value == pytest.approx(float(moved.mean()), rel=1e-4)
     assert found.low < found.value < found.high
 
-    trials = finish(tasks.trials_of(model, data))
-    study = finish(tasks.importance(trials, {"loss_change", "change"}))
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, {"loss_change", "change"})
     one = importance(study, "loo")
     assert one.method.unit == "1 - cosine" and (one.score > 0).all()
     near = (
@@ -191,14 +191,14 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     batch = next(iter(trials.blocks[0]))
     expected = near.argmax(1)[torch.tensor(batch.rows)]
     assert (given == expected.numpy()).mean() > 0.95
-    curved = finish(tasks.curve(trials, study, "loo", random=20))
+    curved = tasks.curve(trials, study, "loo", random=20)
     assert curved.curves[0].values[0] == 1.0 and curved.curves[0].unit == "retrieval_accuracy"
-    some = finish(tasks.trials_of(model, data, limit=10))
-    kept = finish(tasks.study(some, {"loss_change", "change"}, tmp_path / "s.h5"))
+    some = tasks.trials_of(model, data, limit=10)
+    kept = tasks.study(some, {"loss_change", "change"}, tmp_path / "s.h5")
     assert np.array_equal(open_study(tmp_path / "s.h5").wanted, kept.wanted) and len(kept) == 10
     assert np.array_equal(kept.given, kept.wanted)  # each is nearest to itself
     with pytest.raises(HgvizError, match="Choose --method loo"):
-        finish(tasks.importance(trials, {"gradient"}))
+        tasks.importance(trials, {"gradient"})
 
 
 def test_texts_whose_padding_would_be_read_are_scored_by_themselves(folder, tmp_path):
@@ -211,7 +211,7 @@ def test_texts_whose_padding_would_be_read_are_scored_by_themselves(folder, tmp_
         with torch.no_grad():
             logits = other(torch.tensor([tokenizer().encode(" ".join(row)).ids])).logits
         losses.append(torch.nn.functional.cross_entropy(logits.double(), torch.tensor([at % 2])))
-    found = finish(tasks.evaluate(open_model(path), tmp_path / "a.tsv"))
+    found = tasks.evaluate(open_model(path), tmp_path / "a.tsv")
     assert found.loss == pytest.approx(float(np.mean(losses)), rel=1e-5)
 
 
@@ -235,16 +235,16 @@ def test_images_are_scored_by_a_table_of_their_files(tmp_path):
     data = tmp_path / "a.csv"
     data.write_text("\n".join(lines))
     model, names = open_model(path), {"cat": "LABEL_1", "dog": "LABEL_0"}
-    found = finish(tasks.evaluate(model, data, labels=names))
+    found = tasks.evaluate(model, data, labels=names)
     assert found.score.value == pytest.approx(np.mean(right)) and found.score.total == 12
-    trials = finish(tasks.trials_of(model, data, labels=names))
-    study = finish(tasks.importance(trials, {"gradient", "loss_change", "change"}))
+    trials = tasks.trials_of(model, data, labels=names)
+    study = tasks.importance(trials, {"gradient", "loss_change", "change"})
     assert (importance(study, "michel").score > 0).all()
     with pytest.raises(HgvizError, match="--labels cat=CLASS,dog=CLASS"):
-        finish(tasks.evaluate(model, data))
+        tasks.evaluate(model, data)
     with pytest.raises(HgvizError, match="the model has no label 'LABEL_7'"):
-        finish(tasks.evaluate(model, data, labels={"dog": "LABEL_7"}))
-    proof = finish(tasks.prune(path, OFF, tmp_path / "out", form="zeroed"))
+        tasks.evaluate(model, data, labels={"dog": "LABEL_7"})
+    proof = tasks.prune(path, OFF, tmp_path / "out", form="zeroed")
     assert proof.difference < 1e-5 and proof.source == "random images"
 
 
@@ -259,7 +259,7 @@ def test_rows_that_say_no_tags_are_one_clear_line(folder, tmp_path, row, words):
     data = tmp_path / "a.jsonl"
     data.write_text(json.dumps(row))
     with pytest.raises(HgvizError, match=words) as error:
-        finish(tasks.evaluate(model, data))
+        tasks.evaluate(model, data)
     assert "line 1" in str(error.value) and "\n" not in str(error.value)
 
 
@@ -274,10 +274,10 @@ def test_rows_that_are_no_questions_are_one_clear_line(folder, tmp_path, row):
     data = tmp_path / "a.jsonl"
     data.write_text(json.dumps(row))
     with pytest.raises(HgvizError, match="line 1 is no question"):
-        finish(tasks.evaluate(model, data))
+        tasks.evaluate(model, data)
     (tmp_path / "a.txt").write_text("she did\n")
     with pytest.raises(HgvizError, match="it needs a .jsonl"):
-        finish(tasks.evaluate(model, tmp_path / "a.txt"))
+        tasks.evaluate(model, tmp_path / "a.txt")
 
 
 def test_labels_are_named_on_the_command_line(folder, tmp_path):

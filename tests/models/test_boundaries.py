@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.generation import Writing, chosen
 from hgviz.models.texts import boundaries
@@ -85,11 +85,11 @@ def test_ids_without_a_text_have_no_white_space(model):
 
 def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(model, tmp_path):
     prompt = model.tokenize(TEXT)
-    own = finish(capture(model, prompt, tmp_path / "own.h5"))
+    own = capture(model, prompt, tmp_path / "own.h5")
     found = model.segmented(prompt).boundaries
     assert own.prompt.boundaries is None and len(own.spans[1]) == 1 + found.sum()
     assert own.maps[2].shape[1:] == (1 + found.sum(),) * 2
-    given = finish(capture(model, boundaries.cut(model, prompt, "fixed:5"), tmp_path / "given.h5"))
+    given = capture(model, boundaries.cut(model, prompt, "fixed:5"), tmp_path / "given.h5")
     assert given.spans[1][:4].tolist() == [[-1, -1], [0, 1], [1, 6], [6, 11]]
     again = open_capture(tmp_path / "given.h5")
     said = [describe(tmp_path / f"{one}.h5")["boundaries"] for one in ("own", "given")]
@@ -111,11 +111,11 @@ def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(model, tm
 def test_a_head_that_is_off_moves_the_boundaries_that_the_model_finds(model):
     prompt = model.tokenize(TEXT)
     off = frozenset({HeadId(0, 0), HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
-    other = finish(capture(model, prompt, off=off))
+    other = capture(model, prompt, off=off)
     np.testing.assert_array_equal(other.spans[1], model.spans(model.segmented(prompt, off))[1])
     assert other.maps[2].shape[1] == len(other.spans[1])
     given = model.cut(prompt, model.segmented(prompt).boundaries)
-    same = finish(capture(model, given, off=off))
+    same = capture(model, given, off=off)
     np.testing.assert_array_equal(same.spans[1], model.spans(prompt)[1])
 
 
@@ -136,7 +136,7 @@ def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kin
     text = writing.text
     ends = model.segmented(model.from_ids(text.ids)).boundaries
     np.testing.assert_array_equal(writing.segmented(text).boundaries, ends)
-    wanted = finish(capture(model, model.from_ids(text.ids)))
+    wanted = capture(model, model.from_ids(text.ids))
     for layer in model.spec.layers:
         factors = writing.factors(layer.index)
         one = wanted.maps[layer.index].factors
@@ -147,10 +147,10 @@ def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kin
 
 def test_what_was_given_stays_given_when_a_text_goes_on(model):
     prompt = boundaries.cut(model, model.tokenize("two words"), "fixed:4")
-    made = finish(generate(model, prompt, 8))
+    made = generate(model, prompt, 8)
     assert made.prompt.boundaries[:9].tolist() == [True, False, False, False] * 2 + [True]
     own = model.segmented(model.from_ids(made.prompt.ids)).boundaries
     assert len(made.prompt) == 17 and made.spans[1].shape[0] == 1 + made.prompt.boundaries.sum()
     assert own.shape == made.prompt.boundaries.shape
-    plain = finish(generate(model, model.tokenize("two words"), 8))
+    plain = generate(model, model.tokenize("two words"), 8)
     assert plain.prompt.boundaries is None and len(plain.spans[0]) == 17

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.formats import cache
 from tests.models.folders import write_bert, write_gpt2
@@ -53,7 +53,7 @@ def test_a_model_is_opened_by_its_name(hub, name):
     assert (spec.name, spec.family) == (name, "gpt2")
     assert tasks.kind_of(name) == "checkpoint"
     assert tasks.info(name)["name"] == name
-    model = finish(tasks.load(Path(name), "cpu"))
+    model = tasks.load(Path(name), "cpu")
     assert model.tokenize("the").pieces == ("t", "he")
 
 

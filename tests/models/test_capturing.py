@@ -9,7 +9,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, Rule, pool
 from hgviz.models import attention, blocks, open_model
 from hgviz.models import dense as dense_maps
@@ -25,6 +25,7 @@ from tests.closeness import scaled_error
 from tests.making import make_capture
 from tests.maps.reference import choose, length, scores, visible, whole_map
 from tests.models.building import make_config, make_hourglass, make_transformer
+from tests.progress import cancelled
 
 SIX = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]
 MIXTURES = {
@@ -160,7 +161,7 @@ def close(found, expected, open_):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tiles_are_the_weights_of_the_model(tmp_path, attended, family, activation):
     model = opened(tmp_path, build(family, activation))
-    capture = finish(tasks.capture(model, *prompts(model)[:1], target=prompts(model)[1]))
+    capture = tasks.capture(model, *prompts(model)[:1], target=prompts(model)[1])
     assert len(attended) == len(capture.maps)
     for call, maps, layer in zip(attended, capture.maps, model.spec.layers, strict=True):
         assert isinstance(maps, LazyMap)
@@ -180,7 +181,7 @@ def test_tiles_are_the_weights_of_the_model(tmp_path, attended, family, activati
 def captured(model, out=None, **options):
     """A capture of the prompts."""
     prompt, target = prompts(model)
-    return finish(tasks.capture(model, prompt, out, target=target, **options))
+    return tasks.capture(model, prompt, out, target=target, **options)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -217,7 +218,7 @@ def test_heads_off_leave_the_maps_of_their_layer(tmp_path, family):
 def test_many_tiles_at_every_zoom_are_one_map(tmp_path, name):
     model = opened(tmp_path, build("decoder", name))
     random = np.random.default_rng(1)
-    capture = finish(tasks.capture(model, model.from_ids(random.integers(0, 23, 600))))
+    capture = tasks.capture(model, model.from_ids(random.integers(0, 23, 600)))
     maps = capture.maps[1]
     whole = maps.read(2)
     assert maps.verify_max_abs < 1e-5
@@ -278,8 +279,8 @@ def both(model, folder=None):
     prompt, target = prompts(model)
     out = None if folder is None else folder / "a.h5"
     return (
-        finish(tasks.capture(model, prompt, out, target=target, dense=True)),
-        finish(tasks.capture(model, prompt, target=target)),
+        tasks.capture(model, prompt, out, target=target, dense=True),
+        tasks.capture(model, prompt, target=target),
     )
 
 
@@ -316,7 +317,7 @@ def test_weights_are_kept_in_the_precision_of_the_model(tmp_path, dtype):
 def test_a_causal_map_stores_nothing_above_its_diagonal(tmp_path):
     model = opened(tmp_path / "model", build("decoder", "softmax"))
     prompt = model.from_ids(np.random.default_rng(0).integers(0, 23, 600))
-    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5", dense=True))
+    capture = tasks.capture(model, prompt, tmp_path / "a.h5", dense=True)
     assert all(one.causal for one in capture.maps) and capture.made.dense
     again = open_capture(tmp_path / "a.h5")
     assert np.array_equal(again.maps[1].read(2), capture.maps[1].read(2))
@@ -326,11 +327,9 @@ def test_a_causal_map_stores_nothing_above_its_diagonal(tmp_path):
 def test_an_unfinished_capture_of_factors_is_not_gone_on_with(tmp_path):
     model = opened(tmp_path / "model", build("decoder", "softmax"))
     prompt, _ = prompts(model)
-    begun = tasks.capture(model, prompt, tmp_path / "a.h5")
-    next(begun)
-    begun.close()
+    cancelled(tasks.capture, model, prompt, tmp_path / "a.h5")
     with pytest.raises(HgvizError, match="kind of maps"):
-        finish(tasks.capture(model, prompt, tmp_path / "a.h5", dense=True))
+        tasks.capture(model, prompt, tmp_path / "a.h5", dense=True)
 
 
 def test_maps_that_would_not_fit_are_refused_in_one_line(monkeypatch):
@@ -362,7 +361,7 @@ def test_tiles_from_a_file_are_as_exact_as_float32_whatever_the_model_computes_i
 ):
     model = opened(tmp_path / "model", build(family, activation), dtype)
     prompt, _ = prompts(model, 300)
-    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5"))
+    capture = tasks.capture(model, prompt, tmp_path / "a.h5")
     for call, maps in zip(attended, capture.maps, strict=True):
         q, k, _, rule, options, _ = call
         terms = options["relative"]
@@ -397,7 +396,7 @@ def plainly(model, prompt, target):
                 seen[part.layer.index] = (part, out[0].double().numpy())
 
             hooks.append(part.v.register_forward_hook(note))
-    finish(tasks.capture(model, prompt, target=target))
+    tasks.capture(model, prompt, target=target)
     for one in hooks:
         one.remove()
     found = {}
@@ -425,7 +424,7 @@ def plainly(model, prompt, target):
 def test_every_layer_of_every_family_says_what_its_keys_give(family, tmp_path):
     model = opened(tmp_path, build(family, "softmax"))
     prompt, target = prompts(model)
-    found = finish(tasks.capture(model, prompt, target=target))
+    found = tasks.capture(model, prompt, target=target)
     expected = plainly(model, prompt, target)
     assert sorted(expected) == [layer.index for layer in model.spec.layers]
     for index, one in enumerate(found.maps):
@@ -437,7 +436,7 @@ def test_every_layer_of_every_family_says_what_its_keys_give(family, tmp_path):
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16"])
 def test_they_are_numbers_of_float32_whatever_the_model_computes_in(dtype, tmp_path):
     model = opened(tmp_path, build("encoder", "softmax"), dtype)
-    found = finish(tasks.capture(model, prompts(model)[0]))
+    found = tasks.capture(model, prompts(model)[0])
     for one in found.maps:
         assert one.value_norms.dtype == np.float32 and (one.value_norms > 0).all()
 
@@ -458,8 +457,8 @@ def test_wide_and_narrow_heads_and_layers_without_any():
 def test_weights_kept_themselves_bring_them_too(tmp_path):
     model = opened(tmp_path / "m", build("decoder", "tanh"))
     prompt, _ = prompts(model)
-    lazy = finish(tasks.capture(model, prompt))
-    dense = finish(tasks.capture(model, prompt, tmp_path / "dense.h5", dense=True))
+    lazy = tasks.capture(model, prompt)
+    dense = tasks.capture(model, prompt, tmp_path / "dense.h5", dense=True)
     for one, two in zip(lazy.maps, dense.maps, strict=True):
         assert isinstance(two, DenseMap)
         np.testing.assert_allclose(two.value_norms[...], one.value_norms, rtol=1e-5)
@@ -468,11 +467,11 @@ def test_weights_kept_themselves_bring_them_too(tmp_path):
 def test_a_pruned_layer_has_those_of_the_heads_it_kept(tmp_path):
     model = opened(tmp_path / "m", build("encoder", "softmax"))
     off = frozenset({HeadId(0, 1), HeadId(0, 4)})
-    finish(tasks.prune(tmp_path / "m", off, tmp_path / "small"))
+    tasks.prune(tmp_path / "m", off, tmp_path / "small")
     small = open_model(tmp_path / "small")
     prompt, _ = prompts(model)
-    whole = finish(tasks.capture(model, prompt)).maps[0]
-    left = finish(tasks.capture(small, prompt)).maps[0]
+    whole = tasks.capture(model, prompt).maps[0]
+    left = tasks.capture(small, prompt).maps[0]
     kept = [head for head in whole.heads if head not in (1, 4)]
     assert left.heads == tuple(kept)
     np.testing.assert_allclose(left.value_norms, whole.value_norms[kept], rtol=1e-5)
@@ -491,9 +490,7 @@ def test_a_text_that_grows_has_those_of_the_whole_text(family, tmp_path):
     for one in ids[6:]:
         writing.add(int(one))
     whole = model.from_ids(ids)
-    finished = finish(
-        tasks.capture(model, source or whole, target=None if source is None else whole)
-    )
+    finished = tasks.capture(model, source or whole, target=None if source is None else whole)
     for index, one in enumerate(finished.maps):
         found = writing.factors(index).value_norms
         np.testing.assert_allclose(found, one.value_norms, rtol=1e-4, atol=1e-6)

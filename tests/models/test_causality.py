@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.attention import rotate
 from hgviz.models.blocks import Pass, Tokens, finish_steps
@@ -200,7 +200,7 @@ def measured(folder, write=write_unattending, ids=IDS, target=None, **keys):
     """The reach of a model with random weights."""
     model = open_model(write(folder, **keys), dtype="float64")
     second = None if target is None else model.from_ids(target)
-    return finish(reach(model, model.from_ids(ids), second))
+    return reach(model, model.from_ids(ids), second)
 
 
 @pytest.mark.parametrize("name", CAUSAL)
@@ -252,7 +252,7 @@ def test_an_hourglass_without_layers_around_its_waist_lags(tmp_path, factor):
 def test_a_shift_too_short_is_found(tmp_path):
     model = open_model(write_checkpoint(tmp_path, hierarchy="1@1 1@3 1@1"), dtype="float64")
     model.module.config = replace(model.module.config, shift_offset=-1)
-    found = finish(reach(model, model.from_ids(IDS)))
+    found = reach(model, model.from_ids(IDS))
     assert not found.causal and found.later > 1e-3
 
 
@@ -267,7 +267,7 @@ def test_a_decoder_over_states_reaches_them(tmp_path):
     write_transformer(tmp_path, form="decoder", cross=True)
     model = open_model(tmp_path, dtype="float64")
     states = model.from_states(np.random.default_rng(0).normal(size=(6, 12)))
-    found = finish(reach(model, states, model.from_ids(IDS[:4])))
+    found = reach(model, states, model.from_ids(IDS[:4]))
     assert found.causal and found.own.shape == (4, 4) and (found.source > 0).all()
 
 
@@ -283,18 +283,18 @@ def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch
     wanted = torch.autograd.functional.jacobian(spoken, embedded)[:, 0].norm(dim=-1)
     for room in (reaching.ROOM, 1, 40_000):  # all at once, one by one, and some
         monkeypatch.setattr(reaching, "ROOM", room)
-        found = finish(reach(model, model.from_ids(IDS)))
+        found = reach(model, model.from_ids(IDS))
         assert np.abs(found.own - wanted.numpy()).max() < 1e-9
 
 
 def test_padding_reaches_nothing(tmp_path):
     model = open_model(write_unattending(tmp_path, family="window", window=3), dtype="float64")
     prompt = model.from_ids(IDS, attention_mask=[1] * 6 + [0] + [1] * 6)
-    own = finish(reach(model, prompt)).own
+    own = reach(model, prompt).own
     assert not own[np.arange(13) != 6, 6].any()
 
 
 def test_texts_too_long_are_refused_before_any_work(tmp_path):
     model = open_model(write_unattending(tmp_path, family="lstm"))
     with pytest.raises(HgvizError, match="1,025 tokens"):
-        finish(reach(model, model.from_ids(np.zeros(1025, int))))
+        reach(model, model.from_ids(np.zeros(1025, int)))

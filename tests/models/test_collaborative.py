@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.blocks import Attention
 from hgviz.models.formats import readers
@@ -87,7 +87,7 @@ def maps(model):
         prompt = model.from_ids(ids["ids"])
         both = model.spec.form == "encoder-decoder"
         target = model.from_ids(ids["decoder_ids"]) if both else None
-    logits = finish(model.trace(prompt, target, tap=found.__setitem__, dense=True))
+    logits = model.trace(prompt, target, tap=found.__setitem__, dense=True)
     return [found[at].values for at in sorted(found)], logits
 
 
@@ -177,9 +177,9 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
         write_shared(own_bert(tmp_path / "own"), tmp_path / "shared"), dtype="float64"
     )
     prompt = model.from_ids(np.arange(11))
-    captured = finish(capture(model, prompt))
+    captured = capture(model, prompt)
     dense = {}
-    finish(model.trace(prompt, tap=dense.__setitem__, dense=True))
+    model.trace(prompt, tap=dense.__setitem__, dense=True)
     for at, known in enumerate(captured.maps):
         for head in range(3):
             assert scaled_error(known.read(head), dense[at].values[head]) < 1e-6

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from tests.models import package, reference
 from tests.models.building import write_checkpoint, write_transformer
@@ -48,7 +48,7 @@ def bits(model, **rest):
 @pytest.mark.parametrize("kind", KINDS)
 def test_logits_stay_the_same_bit_for_bit(tmp_path, kind, dtype):
     source = KINDS[kind](tmp_path / "source")
-    spec = finish(tasks.convert(source, tmp_path / "out"))
+    spec = tasks.convert(source, tmp_path / "out")
     before, after = open_model(source, dtype=dtype), open_model(tmp_path / "out", dtype=dtype)
     assert np.array_equal(bits(before), bits(after))
     assert after.spec == spec
@@ -60,7 +60,7 @@ def test_logits_stay_the_same_bit_for_bit(tmp_path, kind, dtype):
 def test_the_tokenizer_goes_along(tmp_path):
     written(tmp_path / "source")
     write_bert(tmp_path / "source", tokenizer=False)
-    finish(tasks.convert(tmp_path / "source", tmp_path / "out"))
+    tasks.convert(tmp_path / "source", tmp_path / "out")
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == [
         "config.json", "model.safetensors", "tokenizer.json", "vocab.txt",
     ]  # fmt: skip
@@ -71,7 +71,7 @@ def test_the_tokenizer_goes_along(tmp_path):
 
 def test_shards_become_one_file(tmp_path):
     split(write_gpt2(tmp_path / "source"))
-    finish(tasks.convert(tmp_path / "source", tmp_path / "out"))
+    tasks.convert(tmp_path / "source", tmp_path / "out")
     found = load_file(tmp_path / "out" / "model.safetensors")
     assert found["transformer.h.0.attn.c_attn.weight"].shape == (24, 72)
     assert {one.name for one in (tmp_path / "out").glob("*.safetensors*")} == {"model.safetensors"}
@@ -81,11 +81,11 @@ def test_nothing_is_replaced_unasked(tmp_path):
     bert, gpt2 = write_bert(tmp_path / "bert"), write_gpt2(tmp_path / "gpt2", tokenizer=False)
     out = tmp_path / "out"
     out.mkdir()
-    finish(tasks.convert(bert, out))
+    tasks.convert(bert, out)
     with pytest.raises(HgvizError, match="out is there and not empty"):
-        finish(tasks.convert(gpt2, out))
+        tasks.convert(gpt2, out)
     assert open_model(out).spec.family == "bert"
-    finish(tasks.convert(gpt2, out, force=True))
+    tasks.convert(gpt2, out, force=True)
     assert open_model(out).spec.family == "gpt2"
     assert not (out / "tokenizer.json").exists()
 
@@ -95,7 +95,7 @@ def test_a_model_is_not_written_over_itself(tmp_path):
     (tmp_path / "link").symlink_to(bert)
     for out in (bert, tmp_path / "link"):
         with pytest.raises(HgvizError, match="is the model itself"):
-            finish(tasks.convert(bert, out, force=True))
+            tasks.convert(bert, out, force=True)
     assert open_model(bert).spec.family == "bert"
 
 
@@ -104,16 +104,16 @@ def test_what_cannot_be_converted_leaves_nothing_behind(tmp_path):
     out = tmp_path / "out"
     (bert / "tokenizer.json").write_text("{}")
     with pytest.raises(HgvizError, match=r"tokenizer\.json could not be read"):
-        finish(tasks.convert(bert, out))
+        tasks.convert(bert, out)
     tensors = load_file(bert / "model.safetensors")
     del tensors["classifier.bias"]
     save_file(tensors, bert / "model.safetensors")
     with pytest.raises(HgvizError, match="does not fit"):
-        finish(tasks.convert(bert, out))
+        tasks.convert(bert, out)
     assert not out.exists()
     out.write_text("")
     with pytest.raises(HgvizError, match="out is no folder"):
-        finish(tasks.convert(bert, out, force=True))
+        tasks.convert(bert, out, force=True)
 
 
 # --- models of transformers -----------------------------------------------------------------------
@@ -185,7 +185,7 @@ def foreign(request, tmp_path):
 def test_a_model_of_transformers_becomes_one_folder_of_it(foreign, tmp_path, dtype):
     source, tensors = foreign
     out = tmp_path / "out"
-    spec = finish(tasks.convert(source, out))
+    spec = tasks.convert(source, out)
     found = load_file(out / "model.safetensors")
     assert found.keys() == tensors.keys()  # the names that save_pretrained gives
     for name, tensor in tensors.items():
@@ -200,7 +200,7 @@ def test_a_model_of_transformers_becomes_one_folder_of_it(foreign, tmp_path, dty
 
 def test_transformers_opens_what_was_written(foreign, tmp_path):
     source, _ = foreign
-    finish(tasks.convert(source, tmp_path / "out"))
+    tasks.convert(source, tmp_path / "out")
     made = getattr(reference.library(), json.loads(
         (source / "config.json").read_bytes())["architectures"][0])  # fmt: skip
     ids = torch.arange(3, 12)[None]
@@ -219,7 +219,7 @@ def test_transformers_opens_what_was_written(foreign, tmp_path):
 def test_the_digest_stays_where_no_name_changes(tmp_path):
     source = write(tmp_path / "source", "llama", "LlamaForCausalLM")
     split(source)
-    spec = finish(tasks.convert(source, tmp_path / "out"))
+    spec = tasks.convert(source, tmp_path / "out")
     assert spec.digest == open_model(source).spec.digest
 
 
@@ -231,7 +231,7 @@ def test_the_digest_stays_where_no_name_changes(tmp_path):
 def test_vocabulary_files_become_a_tokenizer_json_for_both(tmp_path, kind, name, files, more):
     source = files(write(tmp_path / "source", kind, name, vocab_size=300), **more)
     out = tmp_path / "out"
-    finish(tasks.convert(source, out))
+    tasks.convert(source, out)
     auto, text = reference.library().AutoTokenizer, "The cat, 나는 <mask> [MASK]é"
     wanted = auto.from_pretrained(source)(text)["input_ids"]
     assert auto.from_pretrained(out)(text)["input_ids"] == wanted
@@ -245,7 +245,7 @@ def test_vocabulary_files_become_a_tokenizer_json_for_both(tmp_path, kind, name,
 def test_vocabulary_files_that_make_no_tokenizer_are_copied(tmp_path):
     source = write(tmp_path / "source", "distilbert", "DistilBertForMaskedLM")
     written(source, tokenizer_class="BertJapaneseTokenizer")
-    finish(tasks.convert(source, tmp_path / "out"))
+    tasks.convert(source, tmp_path / "out")
     assert (tmp_path / "out" / "vocab.txt").read_bytes() == (source / "vocab.txt").read_bytes()
     assert not (tmp_path / "out" / "tokenizer.json").exists()
 
@@ -254,11 +254,11 @@ def test_a_pruned_model_is_converted_where_transformers_opens_it(tmp_path):
     source = write(tmp_path / "source", "llama", "LlamaForCausalLM")
     for off, even in (("0.0,0.1,1.0,1.1", True), ("0.1", False)):
         pruned, out = tmp_path / f"pruned-{even}", tmp_path / f"out-{even}"
-        finish(tasks.prune(source, off, pruned))
+        tasks.prune(source, off, pruned)
         if even:
-            finish(tasks.convert(pruned, out))
+            tasks.convert(pruned, out)
             assert np.array_equal(bits(open_model(pruned)), bits(open_model(out)))
             continue
         with pytest.raises(HgvizError, match="opens in hgviz alone, since some") as caught:
-            finish(tasks.convert(pruned, out))
+            tasks.convert(pruned, out)
         assert "\n" not in str(caught.value) and not out.exists()

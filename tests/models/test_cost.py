@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.maps import TILE, LazyMap
 from hgviz.maps.rule import Rule
 from hgviz.models import open_model
@@ -78,7 +78,7 @@ def captured(tmp_path, watch, kind, name, **changes):
     watch.largest = watch.cells = 0
     tracemalloc.start()
     try:
-        found = finish(tasks.capture(model, model.from_ids(ids), tmp_path / "a.h5"))
+        found = tasks.capture(model, model.from_ids(ids), tmp_path / "a.h5")
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -203,7 +203,7 @@ def test_what_depends_on_the_text_is_not_counted():
 
 def test_models_take_turns_at_every_length(tmp_path):
     model = open_model(write_unattending(tmp_path, family="lstm", max_positions=8))
-    found = finish(timed([model, model], [4, 8], turns=1))
+    found = timed([model, model], [4, 8], turns=1)
     assert [len(row) for row in found] == [2, 2] and min(map(min, found)) > 0
     with pytest.raises(HgvizError, match="at most 8"):
-        finish(timed([model], [4, 9]))
+        timed([model], [4, 9])

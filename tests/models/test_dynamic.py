@@ -6,7 +6,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.formats.checkpoint import save
@@ -94,7 +94,7 @@ def test_maps_of_the_formulas_composed_are_the_rollout_of_a_capture(opened, kind
     before = layers(maps[:2], N)
     below = layers(maps[2:4], len(shares)) @ shares @ before
     wanted = layers(maps[4:], N) @ even(before / 2 + even(read @ below) / 2)
-    found = rollout(finish(tasks.capture(model, model.from_ids(IDS[0]))))
+    found = rollout(tasks.capture(model, model.from_ids(IDS[0])))
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 

@@ -11,7 +11,7 @@ from captum.attr import (
     Saliency,
 )
 
-from hgviz.core import HeadId, HgvizError, Prompt, finish
+from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.families.hourglass import Hourglass
@@ -89,7 +89,7 @@ def near(found, wanted, exact=2e-6):
 
 def test_tokens_are_those_of_captum_used_plainly(case):
     model, text, target, answer = case
-    found = finish(Path(model, text, answer, target).walk(steps=9))
+    found = Path(model, text, answer, target).walk(steps=9)
     forward, ends, starts = plainly(*case)
     wanted = IntegratedGradients(forward).attribute(ends, starts, n_steps=9)
     for mine, one in zip((found.tokens, found.source), wanted, strict=False):
@@ -102,7 +102,7 @@ def test_tokens_are_those_of_captum_used_plainly(case):
 def test_heads_have_the_conductance_of_captum_used_plainly(case, monkeypatch):
     model, text, target, answer = case
     monkeypatch.setattr(explaining, "MOST_TOKENS", 40)  # a few points at a time
-    found = finish(Path(model, text, answer, target).walk(steps=9))
+    found = Path(model, text, answer, target).walk(steps=9)
     forward, ends, starts = plainly(*case)
     wanted = []
     for layer in (one for one in attentions(model.module) if one.layer.heads):
@@ -116,7 +116,7 @@ def test_heads_have_the_conductance_of_captum_used_plainly(case, monkeypatch):
 def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
     model, text, target, answer = case
     path = Path(model, text, answer, target)
-    found = finish(path.each_layer(steps=60))
+    found = path.each_layer(steps=60)
     forward, ends, starts = plainly(*case)
     for mine, layer in zip(found, path.layers, strict=True):
         one = LayerIntegratedGradients(forward, layer).attribute(ends, starts, n_steps=60)
@@ -145,7 +145,7 @@ def test_integrated_gradients_of_the_samples_are_complete(name, text, position):
     logits = model.run(prompt.ids).logits
     row = logits if position is None else logits[position]
     answer = Answer(int(row.argmax()), position)
-    found = finish(Path(model, prompt, answer, baseline="blank").walk(steps=256))
+    found = Path(model, prompt, answer, baseline="blank").walk(steps=256)
     change = found.value - found.baseline
     assert found.value == pytest.approx(float(row.max()), abs=1e-4)
     assert abs(found.tokens.sum() - change) <= 1e-3 * abs(change)
@@ -154,7 +154,7 @@ def test_integrated_gradients_of_the_samples_are_complete(name, text, position):
 def test_what_comes_after_the_answer_is_not_read_and_counts_nothing():
     model = model_of(dict(MODELS)["gpt2"])
     whole, cut = prompt_of(11), prompt_of(11)
-    found = finish(Path(model, whole, Answer(3, 4)).walk(steps=6))
+    found = Path(model, whole, Answer(3, 4)).walk(steps=6)
     assert found.tokens.shape == (11,) and not found.tokens[5:].any() and found.tokens[:5].all()
     forward, ends, starts = plainly(model, cut, None, Answer(3, 4))
     wanted = IntegratedGradients(forward).attribute(ends, starts, n_steps=6)[0]
@@ -164,7 +164,7 @@ def test_what_comes_after_the_answer_is_not_read_and_counts_nothing():
 def test_heads_that_are_off_conduct_nothing():
     model = model_of(dict(MODELS)["bert"])
     off = frozenset({HeadId(0, 1), HeadId(1, 0)})
-    found = finish(Path(model, prompt_of(9), Answer(0), off=off).walk(steps=6))
+    found = Path(model, prompt_of(9), Answer(0), off=off).walk(steps=6)
     heads = dict(zip(model.spec.heads, found.heads, strict=True))
     assert all(heads[one] == 0 for one in off)
     assert all(heads[one] != 0 for one in heads if one not in off)

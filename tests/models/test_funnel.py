@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens, finish_steps
 from hgviz.models.formats import rewriting
@@ -92,7 +92,7 @@ def test_outputs_and_maps_are_those_of_transformers(models, name):
         found = ours.run(ids, mask, types).logits
         assert found.shape == wanted.shape
         assert np.abs(found - wanted).max() < 1e-9
-        made = finish(tasks.capture(ours, ours.from_ids(ids[1], mask[1], types[1])))
+        made = tasks.capture(ours, ours.from_ids(ids[1], mask[1], types[1]))
         assert len(made.maps) == len(maps) == len(made.spec.layers)
         sizes = [len(one) for one in made.spans]
         for layer, one, other in zip(made.spec.layers, made.maps, maps, strict=True):
@@ -129,7 +129,7 @@ def test_spans_are_the_tokens_that_a_position_is_pooled_of(models, name):
 
 def test_the_levels_keep_cls_apart_and_tokens_find_their_positions(models, tmp_path):
     ours = open_model(models("full")[1])
-    made = finish(tasks.capture(ours, ours.from_ids(np.arange(12)), out=tmp_path / "c.h5"))
+    made = tasks.capture(ours, ours.from_ids(np.arange(12)), out=tmp_path / "c.h5")
     assert [one.label for one in made.spec.levels] == ["1:1", "1:2", "1:4"]
     assert [one.role for one in made.spec.layers] == [
         "self", "self", "down", "down", "self", "self", "self",
@@ -220,7 +220,7 @@ def test_a_config_that_cannot_be_read_is_refused(models, changes, said, tmp_path
 def test_what_needs_tokens_at_the_end_says_that_there_are_none(models):
     ours = open_model(models("base")[1])
     with pytest.raises(HgvizError, match="no tokens"):
-        finish(measure(ours, ours.from_ids(asked(9)[0][0])))
+        measure(ours, ours.from_ids(asked(9)[0][0]))
     ours = open_model(models("full")[1])
-    found = finish(measure(ours, ours.from_ids(asked(9)[0][0])))
+    found = measure(ours, ours.from_ids(asked(9)[0][0]))
     assert found.own.shape == (9, 9) and (found.own[1:, 1:] > 0).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hgviz import tasks
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from tests.closeness import scaled_error
 from tests.models import reference
@@ -86,7 +86,7 @@ def test_maps_are_those_of_transformers(models, name, side):
     prompt, target = ours.from_ids(ids[0], mask[0], types), None
     if reference.crossed(theirs):
         target, prompt = prompt, ours.from_states(rest["states"][0], rest["states_mask"][0])
-    made = finish(tasks.capture(ours, prompt, target=target))
+    made = tasks.capture(ours, prompt, target=target)
     assert len(made.maps) == len(wanted) == len(made.spec.layers)
     for found, one in zip(made.maps, wanted, strict=True):
         for head in range(3):
@@ -111,7 +111,7 @@ def test_texts_and_pairs_are_read_as_transformers_reads_them(models, name, text,
     assert prompt.ids.tolist() == found["input_ids"]
     types = np.array([found["token_type_ids"]])
     wanted = reference.answer(theirs, [found["input_ids"]], types=types)[0]
-    logits = finish(tasks.capture(ours, prompt)).logits
+    logits = tasks.capture(ours, prompt).logits
     assert scaled_error(logits, wanted) < 1e-6
 
 
@@ -136,7 +136,7 @@ def test_bytes_of_texts_are_read_as_transformers_reads_them(models, text):
     assert prompt.ids.tolist() == found
     assert prompt.words(0, len(prompt)) == text
     wanted = reference.answer(theirs, [found])[0]
-    assert scaled_error(finish(tasks.capture(ours, prompt)).logits, wanted) < 1e-6
+    assert scaled_error(tasks.capture(ours, prompt).logits, wanted) < 1e-6
 
 
 def test_parts_of_characters_are_shown_by_their_bytes(models):

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.formats.files import read_tensors
 from hgviz.models.formats.readers import recognises
@@ -145,7 +145,7 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write,
     repeated = replaced(write(tmp_path / "a", **more), lambda t: {**t, head: t[inner].clone()})
     assert same(repeated, plain)
     other = replaced(write(tmp_path / "b", **more), lambda t: {**t, head: t[inner] + 1})
-    states = finish(tasks.capture(open_model(other), open_model(other).from_ids(IDS)))
+    states = tasks.capture(open_model(other), open_model(other).from_ids(IDS))
     assert not np.allclose(logits_of(other), plain)
     assert states.spec.parameters > open_model(write(tmp_path / "d", **more)).spec.parameters
     untied = configured(write(tmp_path / "c", **more), tie_word_embeddings=False)
@@ -245,7 +245,7 @@ def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name,
     assert scaled_error(ours, wanted) < 1e-6
     assert HeadId(0, 1) not in model.spec.heads
     if name != "crossed":
-        made = finish(tasks.capture(model, model.from_ids(IDS)))
+        made = tasks.capture(model, model.from_ids(IDS))
         assert [one.shape for one in made.maps] == [(len(heads), 5, 5) for heads in left]
 
 
@@ -522,7 +522,7 @@ def test_what_no_output_depends_on_may_be_missing(tmp_path):
     replaced(folder, lambda held: {name: one for name, one in held.items() if "pooler" not in name})
     assert same(folder, whole)
     model = open_model(folder)
-    assert finish(tasks.capture(model, model.from_ids(IDS))).maps
+    assert tasks.capture(model, model.from_ids(IDS)).maps
     replaced(
         folder,
         lambda held: {

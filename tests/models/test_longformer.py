@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
@@ -81,7 +81,7 @@ def theirs(path, name, ids, keep=None, dtype=torch.float32):
 
 
 def captured(model, ids, **more):
-    return finish(tasks.capture(model, model.from_ids(ids, **more)))
+    return tasks.capture(model, model.from_ids(ids, **more))
 
 
 def whole(one):
@@ -115,7 +115,7 @@ def test_in_float64_outputs_are_the_same(folder, name):
 
 def test_the_band_is_a_rule_and_nothing_is_kept_beside_it(folder, tmp_path):
     model = open_model(folder(BANDS[1]))
-    finish(tasks.capture(model, model.from_ids(ids_of()), out=tmp_path / "a.h5"))
+    tasks.capture(model, model.from_ids(ids_of()), out=tmp_path / "a.h5")
     found = [one.factors.rule for one in open_capture(tmp_path / "a.h5").maps]
     assert [one.band for one in found] == [(2, 2), (4, 4)] and not any(one.causal for one in found)
     other = captured(open_model(folder(BANDS[1]), activation="ymish"), ids_of())
@@ -169,14 +169,14 @@ def test_a_text_without_three_separators_has_no_question(folder):
 def test_a_pruned_one_opens_with_the_outputs_of_the_masked_one(folder, tmp_path, name, form):
     model, off = open_model(folder(name)), frozenset({HeadId(0, 1), HeadId(1, 2)})
     wanted = model.run(ids_of(), off=off).logits
-    finish(tasks.prune(folder(name), off, tmp_path / "out", form=form))
+    tasks.prune(folder(name), off, tmp_path / "out", form=form)
     assert scaled_error(open_model(tmp_path / "out").run(ids_of()).logits, wanted) < 1e-5
 
 
 @pytest.mark.parametrize("name", [BANDS[1], GLOBALS[0]])
 def test_a_layer_that_has_lost_all_heads_is_written_and_opens(folder, tmp_path, name):
     off = frozenset(HeadId(0, head) for head in range(4))
-    finish(tasks.prune(folder(name), off, tmp_path / "out"))
+    tasks.prune(folder(name), off, tmp_path / "out")
     left = open_model(tmp_path / "out")
     wanted = open_model(folder(name)).run(ids_of(), off=off).logits
     assert scaled_error(left.run(ids_of()).logits, wanted) < 1e-5
@@ -189,7 +189,7 @@ def test_the_reach_of_tokens_is_the_gradient_that_transformers_has(folder, name)
 
     model = open_model(folder(name), dtype="float64")
     ids = ids_of(11, question=False)
-    found = finish(tasks.reach(model, model.from_ids(ids)))
+    found = tasks.reach(model, model.from_ids(ids))
     net = getattr(transformers, name).from_pretrained(folder(name), dtype=torch.float64).eval()
     leaf = net.longformer.embeddings.word_embeddings(torch.as_tensor(ids)[None]).detach()
     leaf.requires_grad_()

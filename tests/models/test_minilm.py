@@ -12,7 +12,7 @@ import torch
 from tqdm import tqdm
 
 from hgviz import tasks
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models import open_model
 from tests.closeness import scaled_error
 
@@ -67,7 +67,7 @@ def theirs(folder, text, off=()):
 
 def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
     prompt, _ = tasks.prompt_from(model, SENTENCES[2])
-    capture = finish(tasks.capture(model, prompt))
+    capture = tasks.capture(model, prompt)
     states, maps = theirs(folder, SENTENCES[2])
     assert scaled_error(capture.logits, states) < 2e-5
     assert len(capture.maps) == len(maps) == 6
@@ -77,7 +77,7 @@ def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
 
 
 def test_one_of_its_heads_looks_at_the_token_before(model, data):
-    found = finish(tasks.habits_of_model(model, data))
+    found = tasks.habits_of_model(model, data)
     heads = {one["head"]: one for one in found.told()["heads"]}
     before = heads["0.2"]
     assert before["role"] == "previous token" and before["score"] > 0.99
@@ -89,7 +89,7 @@ def test_one_of_its_heads_looks_at_the_token_before(model, data):
 
 def test_heads_are_scored_by_how_far_they_move_its_sentences(folder, model, data):
     off = frozenset({HeadId(0, 2), HeadId(3, 1)})
-    found = finish(tasks.evaluate(model, data, off=off)).score
+    found = tasks.evaluate(model, data, off=off).score
     moved = []
     for text in SENTENCES:
         whole, masked = (
@@ -105,7 +105,7 @@ def test_heads_are_scored_by_how_far_they_move_its_sentences(folder, model, data
 
 def test_pruned_it_stays_a_sentence_encoder_for_any_program(folder, data, tmp_path):
     off = frozenset({HeadId(1, 9), HeadId(2, 11), HeadId(3, 5)})
-    proof = finish(tasks.prune(folder, off, tmp_path / "out", form="zeroed", data=data))
+    proof = tasks.prune(folder, off, tmp_path / "out", form="zeroed", data=data)
     assert proof.difference < 1e-5
     assert (tmp_path / "out" / "modules.json").exists()
     assert (tmp_path / "out" / "1_Pooling" / "config.json").exists()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens
@@ -22,6 +22,7 @@ from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models import patches as blt
 from tests.models.patches import MODES, ids_of
+from tests.progress import with_steps
 
 LENGTHS = (1, 2, 3, 8, 33)
 
@@ -39,7 +40,7 @@ def models(tmp_path_factory):
 
 
 def captured(model, prompt, **more):
-    return finish(tasks.capture(model, prompt, **more))
+    return tasks.capture(model, prompt, **more)
 
 
 # --- outputs and maps -----------------------------------------------------------------------------
@@ -296,14 +297,9 @@ def test_of_a_patcher_without_layers_patches_are_its_own(tmp_path):
 def test_a_text_goes_on_between_the_ends_that_the_model_finds(models, given):
     ours = open_model(models("two parts", "BltForCausalLM")[1], dtype="float64")
     prompt = ours.from_ids(ids_of(12), boundaries=given)
-    off, shown = frozenset({HeadId(0, 1), HeadId(7, 0)}), []
-    task = tasks.generate(ours, prompt, 9, off=off)
-    while True:
-        try:
-            shown.append(next(task).value)
-        except StopIteration as end:
-            found = end.value
-            break
+    off = frozenset({HeadId(0, 1), HeadId(7, 0)})
+    found, steps = with_steps(tasks.generate, ours, prompt, 9, off=off)
+    shown = [step.value for step in steps]
     ids = found.prompt.ids
     own = ours.segmented(ours.from_ids(ids), off).boundaries
     wanted = own if given is None else np.concatenate([given, own[12:]])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from hgviz import tasks
 from hgviz.analysis import habits
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, Quadratic, Rule
 from hgviz.models.attention import weights
 from hgviz.models.blocks import Pass
@@ -127,7 +127,7 @@ def test_tiles_are_the_weights_of_the_model(tmp_path, attended, form, activation
     prompt, target = model.from_ids(random.integers(0, 23, 22), mask), None
     if form == "both":
         target = model.from_ids(random.integers(0, 23, 13), np.arange(13) < 11)
-    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5", target=target))
+    capture = tasks.capture(model, prompt, tmp_path / "a.h5", target=target)
     again = open_capture(tmp_path / "a.h5")
     for call, one, maps in zip(attended, capture.maps, again.maps, strict=True):
         assert isinstance(maps, LazyMap) and maps.verify_max_abs < 1e-4
@@ -158,10 +158,8 @@ def test_heads_of_places_alone_are_convolutions_around_their_centres(tmp_path):
             layer.attn.places.centre.copy_(torch.tensor(centres))
     model = opened(tmp_path, module)
     random = np.random.default_rng(0)
-    texts = [
-        finish(tasks.capture(model, model.from_ids(random.integers(0, 23, n)))) for n in (150, 90)
-    ]
-    found = finish(habits.measure(texts.__getitem__, range(2)))
+    texts = [tasks.capture(model, model.from_ids(random.integers(0, 23, n))) for n in (150, 90)]
+    found = habits.measure(texts.__getitem__, range(2))
     deltas = np.arange(-30, 1)
     for one in found.facts.values():
         kernel = np.exp(-(spread**2) / 2 * (deltas - centres[one.head.head]) ** 2)

@@ -8,7 +8,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps
 from hgviz.models.formats import readers
@@ -447,9 +447,9 @@ def test_heads_that_were_pruned_keep_the_activation_of_their_number(tmp_path):
 
 
 def test_captures_show_it(folder, tmp_path):
-    model = finish(tasks.load(folder, "cpu", activation="softmax,ymish"))
+    model = tasks.load(folder, "cpu", activation="softmax,ymish")
     path = tmp_path / "a.h5"
-    finish(tasks.capture(model, model.tokenize("the cat sat."), path))
+    tasks.capture(model, model.tokenize("the cat sat."), path)
     opened = open_capture(path)
     assert opened.spec.name == "bert with softmax,ymish"
     assert opened.spec.layers[0].activations == ("softmax", "softmax", "ymish", "ymish")

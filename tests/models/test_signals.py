@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from hgviz import tasks
 from hgviz.cli import app
-from hgviz.core import HeadId, HgvizError, Signal, finish, pictured
+from hgviz.core import HeadId, HgvizError, Signal, pictured
 from hgviz.models import open_model
 from hgviz.models.signals import picture_at, samples_at, values_at
 from hgviz.store import open_capture
@@ -142,7 +142,7 @@ def test_a_picture_is_seen_as_by_transformers(
     assert np.array_equal(prompt.signal.values, wanted["pixel_values"][0].numpy())
     assert prompt.signal.grid == (4, 4) and len(prompt) == 16 + before and prompt.unit == "position"
     assert prompt.pieces[before:][:5] == ("0,0", "0,1", "0,2", "0,3", "1,0")
-    made = finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
+    made = tasks.capture(model, prompt, out=tmp_path / "a.h5")
     same(made, *theirs(path, name, wanted))
     stored = open_capture(tmp_path / "a.h5")
     assert stored.spec.modality == "image" and stored.prompt.digest == prompt.digest
@@ -198,7 +198,7 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
         target = model.from_ids([0, 7, 9, 4])
         given["decoder_input_ids"] = torch.tensor([[0, 7, 9, 4]])
         assert prompt.pieces[:3] == ("0.00s", "0.02s", "0.04s") and len(prompt) == 50
-    made = finish(tasks.capture(model, prompt, target=target, out=tmp_path / "a.h5"))
+    made = tasks.capture(model, prompt, target=target, out=tmp_path / "a.h5")
     same(made, *theirs(path, name, given))
     assert open_capture(tmp_path / "a.h5").prompt.unit == "frame"
 
@@ -209,7 +209,7 @@ def test_heads_off_are_as_without_their_part_of_the_output_projection(folder, pi
     path = folder("vit", "ViTForImageClassification", SMALL)
     model = open_model(path, dtype="float64")
     prompt, off = model.from_signal(picture), frozenset({HeadId(0, 1), HeadId(1, 3)})
-    found = finish(tasks.capture(model, prompt, off=off)).logits
+    found = tasks.capture(model, prompt, off=off).logits
     other = transformers.ViTForImageClassification.from_pretrained(path, dtype=torch.float64)
     with torch.no_grad():
         for name, part in other.named_modules():
@@ -219,7 +219,7 @@ def test_heads_off_are_as_without_their_part_of_the_output_projection(folder, pi
         pixels = torch.tensor(prompt.signal.values, dtype=torch.float64)[None]
         wanted = other.eval()(pixel_values=pixels).logits[0].numpy()
     assert np.abs(found - wanted).max() < 1e-12
-    whole = finish(tasks.capture(model, prompt)).logits
+    whole = tasks.capture(model, prompt).logits
     assert np.abs(found - whole).max() > 1e-4
 
 
@@ -241,7 +241,7 @@ def test_a_decoder_writes_of_what_it_hears_as_transformers_does(folder, sound):
     path = folder("whisper", "WhisperForConditionalGeneration", HEARD)
     model = open_model(path)
     prompt, begins = tasks.prompt_from(model, signal_file=sound, writes=True)
-    made = finish(tasks.generate(model, prompt, 6, target=begins))
+    made = tasks.generate(model, prompt, 6, target=begins)
     other = transformers.WhisperForConditionalGeneration.from_pretrained(path).eval()
     ids = torch.tensor([[0]])
     with torch.no_grad():
@@ -379,7 +379,7 @@ def test_a_folder_with_two_models_opens_as_the_one_that_is_to_read(tmp_path, kin
     else:
         ids = np.random.default_rng(1).integers(5, 110, 12)
         prompt, given = model.from_ids(ids), {"input_ids": torch.as_tensor(ids)[None]}
-    found = finish(tasks.capture(model, prompt))
+    found = tasks.capture(model, prompt)
     whole = getattr(transformers, f"{name}Model").from_pretrained(path, attn_implementation="eager")
     tower = whole.eval().vision_model if reads == "image" else whole.eval().text_model
     with torch.no_grad():
@@ -389,8 +389,8 @@ def test_a_folder_with_two_models_opens_as_the_one_that_is_to_read(tmp_path, kin
         maps = np.stack([one.read(head) for head in one.heads])
         assert scaled_error(maps, theirs[0].numpy()) < 1e-5
     off = frozenset({HeadId(0, 1)})
-    masked = finish(tasks.capture(model, prompt, off=off)).logits
-    finish(tasks.prune(path, off, tmp_path / "out", form="zeroed"))
+    masked = tasks.capture(model, prompt, off=off).logits
+    tasks.prune(path, off, tmp_path / "out", form="zeroed")
     if reads == "text":  # what prune and all others without an image open
-        again = finish(tasks.capture(open_model(tmp_path / "out"), prompt)).logits
+        again = tasks.capture(open_model(tmp_path / "out"), prompt).logits
         assert scaled_error(again, masked) < 1e-5

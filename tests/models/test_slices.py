@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS, importance
 from hgviz.analysis.orders import costs, saved
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.examples import following, labelled
 from hgviz.models import open_model
 from hgviz.models.formats import readers
@@ -166,7 +166,7 @@ def test_gates_and_sinks_of_heads_go_with_them(folder, tmp_path):
 def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kind, name):
     path = folder(kind, name, vocab_size=256)
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
-    proof = finish(tasks.prune(path, off, tmp_path / "a"))
+    proof = tasks.prune(path, off, tmp_path / "a")
     assert proof.difference < 1e-5 and proof.parameters[1] < proof.parameters[0]
     assert proof.opens == "opens in hgviz alone: layers keep different numbers of heads"
     assert len(proof.latency) == 2 and proof.facts()["opens"] == proof.opens
@@ -174,8 +174,8 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
 
     # maps have the numbers and the weights of the heads of the masked model
     ids = ids_of(TOKENS)
-    seen = finish(tasks.capture(whole, whole.from_ids(ids), off=off))
-    finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "c.h5"))
+    seen = tasks.capture(whole, whole.from_ids(ids), off=off)
+    tasks.capture(model, model.from_ids(ids), out=tmp_path / "c.h5")
     kept = open_capture(tmp_path / "c.h5")
     assert kept.spec.layers == model.spec.layers
     for mine, theirs in zip(kept.maps, seen.maps, strict=True):
@@ -187,8 +187,8 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
     rows = labelled(prompts, [0, 1, 1, 0], ("a", "b"), None) if kind == "roberta" else None
     rows = rows or following(prompts, length=9)
     needs = {METHODS[name].needs for name in ("loo", "michel")}
-    study = finish(tasks.importance(Trials(model, rows), needs))
-    beside = finish(tasks.importance(Trials(whole, rows, off), needs))
+    study = tasks.importance(Trials(model, rows), needs)
+    beside = tasks.importance(Trials(whole, rows, off), needs)
     assert study.heads == model.spec.heads
     for name in ("loo", "michel"):
         mine, theirs = importance(study, name), importance(beside, name)
@@ -197,19 +197,19 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
         assert scaled_error(mine.score, wanted) < 1e-5
 
     # again: numbers are those of the whole model, and a layer can end without any
-    again = finish(tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b"))
+    again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
     if kind == "roberta":  # biases take over what heads give on the mean, beside an empty layer
-        by_mean = finish(tasks.prune(tmp_path / "b", "0.0", tmp_path / "m", compensate="mean"))
+        by_mean = tasks.prune(tmp_path / "b", "0.0", tmp_path / "m", compensate="mean")
         assert by_mean.difference < 1e-5
     last = open_model(tmp_path / "b")
     assert [one.heads for one in last.spec.layers] == [(0, 3), ()]
     every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
     assert scaled_error(run(last), run(whole, every)) < 1e-5
     assert again.empty == (1,)
-    finish(tasks.prune(tmp_path / "b", "0.3", tmp_path / "d", form="zeroed"))
+    tasks.prune(tmp_path / "b", "0.3", tmp_path / "d", form="zeroed")
     assert scaled_error(run(open_model(tmp_path / "d")), run(last, {HeadId(0, 3)})) < 1e-6
     with pytest.raises(HgvizError, match="this model has no head 1.0"):
-        finish(tasks.prune(tmp_path / "b", "1.0", tmp_path / "e"))
+        tasks.prune(tmp_path / "b", "1.0", tmp_path / "e")
 
 
 def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
@@ -262,7 +262,7 @@ def test_curves_are_timed_with_models_that_lack_their_heads(folder):
 ])  # fmt: skip
 def test_weights_that_do_not_go_by_heads_are_refused(folder, tmp_path, kind, name, words):
     with pytest.raises(HgvizError, match=words) as error:
-        finish(tasks.prune(folder(kind, name), "0.1", tmp_path / "out"))
+        tasks.prune(folder(kind, name), "0.1", tmp_path / "out")
     assert "Choose --form zeroed" in str(error.value) and not (tmp_path / "out").exists()
 
 
@@ -356,7 +356,7 @@ def test_heads_of_a_key_group_are_named_at_once(folder, tmp_path):
 
 def test_captures_keep_which_heads_share_keys(folder, tmp_path):
     model = open_model(folder("llama", "LlamaForCausalLM"))
-    finish(tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5"))
+    tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
     found = open_capture(tmp_path / "a.h5")
     assert [one.shared for one in found.spec.layers] == [2, 2]
     assert found.spec.layers[0].groups == {0: (0, 1), 1: (2, 3)}

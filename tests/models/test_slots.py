@@ -9,7 +9,7 @@ from torch import Tensor
 from hgviz import tasks
 from hgviz.analysis.mixed import of_tokens
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HgvizError, finish, replace
+from hgviz.core import HgvizError, replace
 from hgviz.maps import DenseMap, LazyMap, Mixed
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.transformer import SCORES
@@ -111,7 +111,7 @@ def captured(tmp_path_factory):
             write_transformer(folder / "m", **KEYS, slots_sharing=sharing)
             model = open_model(folder / "m", dtype="float64")
             prompt = model.from_ids([3, 1, 4, 1, 5, 9, 2, 6], [1] * 6 + [0] * 2)
-            finish(tasks.capture(model, prompt, folder / "a.h5"))
+            tasks.capture(model, prompt, folder / "a.h5")
             done[sharing] = model, open_capture(folder / "a.h5")
         return done[sharing]
 
@@ -165,7 +165,7 @@ def test_a_file_keeps_each_mixture_once(captured, sharing, kept):
 
 def test_dense_captures_and_copies_know_their_tokens_too(captured, tmp_path):
     model, capture = captured("none")
-    dense = finish(tasks.capture(model, capture.prompt, tmp_path / "d.h5", dense=True))
+    dense = tasks.capture(model, capture.prompt, tmp_path / "d.h5", dense=True)
     write_capture(tmp_path / "c.h5", capture)
     for other in (dense, open_capture(tmp_path / "d.h5"), open_capture(tmp_path / "c.h5")):
         np.testing.assert_allclose(
@@ -184,7 +184,7 @@ def test_rollout_multiplies_the_maps_of_tokens(captured, sharing):
     found = rollout(capture)
     np.testing.assert_allclose(found, whole, atol=1e-6)
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
-    rows = finish(tasks.rollout(capture, (3, 5)))
+    rows = tasks.rollout(capture, (3, 5))
     np.testing.assert_allclose(rows, found[3:5], atol=1e-6)
 
 
@@ -298,10 +298,10 @@ def opened(folder, **keys):
 def test_a_capture_is_read_again_from_its_file(tmp_path, form):
     model = opened(tmp_path / "model", **DECODER, scores=["dot", form])
     prompt = model.from_ids([1, 2, 3, 4, 5, 6])
-    capture = finish(tasks.capture(model, prompt, tmp_path / "a.h5"))
+    capture = tasks.capture(model, prompt, tmp_path / "a.h5")
     again = open_capture(tmp_path / "a.h5")
     assert [one.scores for one in again.spec.layers] == ["dot", form]
-    dense = finish(tasks.capture(model, prompt, dense=True))
+    dense = tasks.capture(model, prompt, dense=True)
     for kept, one, other in zip(again.maps, capture.maps, dense.maps, strict=True):
         assert kept.verify_max_abs < 1e-6
         assert np.array_equal(kept.read(1), one.read(1))
@@ -315,7 +315,7 @@ def test_a_capture_is_read_again_from_its_file(tmp_path, form):
 def test_maps_of_places_alone_are_the_same_for_every_text_of_one_length(tmp_path, form, same):
     model = opened(tmp_path / "model", **ENCODER, scores=form)
     one, other = (
-        finish(tasks.capture(model, model.from_ids(ids))).maps[1].read(0)
+        tasks.capture(model, model.from_ids(ids)).maps[1].read(0)
         for ids in ([1, 2, 3, 4, 5, 6], [9, 8, 7, 6, 5, 4])
     )
     assert np.array_equal(one, other) == same
@@ -326,7 +326,7 @@ def test_padding_is_never_looked_at(tmp_path):
     keep = [1, 1, 1, 0, 0]
     found = model.run([1, 2, 3, 4, 5], keep).logits[:3]
     np.testing.assert_allclose(found, model.run([1, 2, 3]).logits, atol=1e-12)
-    capture = finish(tasks.capture(model, model.from_ids([1, 2, 3, 4, 5], keep)))
+    capture = tasks.capture(model, model.from_ids([1, 2, 3, 4, 5], keep))
     assert not capture.maps[0].read(0)[:, 3:].any()
 
 
@@ -334,10 +334,10 @@ def test_padding_is_never_looked_at(tmp_path):
 def test_what_is_written_token_by_token_is_what_one_pass_says(tmp_path, form):
     model = opened(tmp_path / "model", **DECODER, scores=form)
     writing = Writing(model, model.from_ids([1, 2, 3]))
-    finish(writing.read())
+    writing.read()
     for token in (7, 8, 9):
         writing.add(token)
-    whole = finish(tasks.capture(model, model.from_ids([1, 2, 3, 7, 8, 9])))
+    whole = tasks.capture(model, model.from_ids([1, 2, 3, 7, 8, 9]))
     np.testing.assert_allclose(writing.logits, whole.logits[-1], atol=1e-12)
     for layer in range(2):
         found = writing.factors(layer)
@@ -356,7 +356,7 @@ def test_heads_may_weigh_synthesised_scores_by_any_activation(tmp_path):
     model = opened(
         tmp_path / "m", **ENCODER, scores="dense", activations=["ymish", "topk"], top_k=2
     )
-    capture = finish(tasks.capture(model, model.from_ids([1, 2, 3, 4])))
+    capture = tasks.capture(model, model.from_ids([1, 2, 3, 4]))
     assert capture.maps[0].signed
     assert ((capture.maps[0].read(1) > 0).sum(1) == 2).all()
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, Streaming, finish
+from hgviz.core import HeadId, HgvizError, Streaming
 from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
 from hgviz.maps.survey import Wanted, survey
 from hgviz.models import blocks, open_model, weighing
@@ -32,6 +32,7 @@ from tests.models.building import (
     write_checkpoint,
     write_transformer,
 )
+from tests.progress import cancelled
 
 N = 37
 
@@ -238,8 +239,8 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(tmp_path, tex
     )
     model = open_model(folder)
     streaming = Streaming(frozenset({HeadId(0, 1), HeadId(1, 0)}), 3, 9)
-    whole = finish(tasks.evaluate(model, text))
-    found = finish(tasks.evaluate(model, text, streaming=streaming))
+    whole = tasks.evaluate(model, text)
+    found = tasks.evaluate(model, text, streaming=streaming)
     assert whole.cached == 1 and "cached" not in whole.facts()
     examples = tasks.scoring.examples_from(model, text)
     trials, nats = Trials(model, examples, streaming=streaming), []
@@ -279,7 +280,7 @@ def test_heads_that_see_what_comes_later_are_refused_in_one_line(tmp_path, text,
     assert "layer 1 cannot stream" in error and "keys after them" in error
     nested = write_checkpoint(tmp_path / "both", causal=False, vocab_size=256)
     with pytest.raises(HgvizError, match="cannot stream"):
-        finish(tasks.evaluate(open_model(nested), text, streaming=Streaming({HeadId(0, 0)})))
+        tasks.evaluate(open_model(nested), text, streaming=Streaming({HeadId(0, 0)}))
 
 
 def test_what_is_only_looked_at_does_not_stream(tmp_path):
@@ -330,7 +331,7 @@ def own(tmp_path_factory):
 def captured(folder, dtype="float64", out=None, **options):
     model = open_model(folder, dtype=dtype)
     prompt = model.from_ids(np.random.default_rng(0).integers(3, 23, N))
-    return model, finish(tasks.capture(model, prompt, out, **options))
+    return model, tasks.capture(model, prompt, out, **options)
 
 
 def some(spec, places=(0, 1, 3)):
@@ -378,7 +379,7 @@ def test_keys_that_heads_share_are_kept_once_though_one_of_them_streams(llama):
 def test_what_flows_back_is_that_of_the_maps(llama):
     few = some(open_model(llama).spec)
     _, found = captured(llama, streaming=few)
-    rolled = finish(tasks.rollout(found))
+    rolled = tasks.rollout(found)
     rows = np.eye(N)
     for one in found.maps:
         mean = np.mean([one.read(head) for head in one.heads], axis=0, dtype=np.float64)
@@ -468,34 +469,28 @@ def test_a_text_that_is_short_is_seen_whole_and_said_to_be_of_heads_that_stream(
 def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llama):
     model = open_model(llama, dtype="float64")
     few, prompt = some(model.spec), model.from_ids(np.arange(3, 20))
-    task = tasks.capture(model, prompt, tmp_path / "a.h5", streaming=few)
-    next(task)
-    task.close()
+    cancelled(tasks.capture, model, prompt, tmp_path / "a.h5", streaming=few)
     with pytest.raises(HgvizError, match="another set of heads that stream"):
-        finish(tasks.capture(model, prompt, tmp_path / "a.h5"))
+        tasks.capture(model, prompt, tmp_path / "a.h5")
     other = replace(few, recent=6)
     with pytest.raises(HgvizError, match="another set of heads that stream"):
-        finish(tasks.capture(model, prompt, tmp_path / "a.h5", streaming=other))
-    assert finish(tasks.capture(model, prompt, tmp_path / "a.h5", streaming=few)).streaming == few
+        tasks.capture(model, prompt, tmp_path / "a.h5", streaming=other)
+    assert tasks.capture(model, prompt, tmp_path / "a.h5", streaming=few).streaming == few
 
 
 def test_a_folder_that_a_program_before_began_is_gone_on_with(tmp_path, llama):
     model, prompt = open_model(llama), open_model(llama).from_ids(np.arange(3, 20))
-    task = tasks.capture(model, prompt, tmp_path / "a.h5")
-    next(task)
-    task.close()
+    cancelled(tasks.capture, model, prompt, tmp_path / "a.h5")
     manifest = tmp_path / "a.h5.part" / "manifest.json"
     said = json.loads(manifest.read_text())
     del said["set of heads that stream"]
     manifest.write_text(json.dumps({**said, "format version": [1, 7]}))
-    assert finish(tasks.capture(model, prompt, tmp_path / "a.h5")).complete
-    task = tasks.capture(model, prompt, tmp_path / "b.h5")
-    next(task)
-    task.close()
+    assert tasks.capture(model, prompt, tmp_path / "a.h5").complete
+    cancelled(tasks.capture, model, prompt, tmp_path / "b.h5")
     manifest = tmp_path / "b.h5.part" / "manifest.json"
     manifest.write_text(json.dumps({**said, "format version": [1, 7]}))
     with pytest.raises(HgvizError, match="another set of heads that stream"):
-        finish(tasks.capture(model, prompt, tmp_path / "b.h5", streaming=some(model.spec)))
+        tasks.capture(model, prompt, tmp_path / "b.h5", streaming=some(model.spec))
 
 
 def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
@@ -503,7 +498,7 @@ def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
     few = some(model.spec, (0,))
     (tmp_path / "texts.txt").write_text("the cat sat on the mat.\nthe dog sat on the log.\n")
     path = tmp_path / "corpus.h5"
-    finish(tasks.capture_corpus(model, tmp_path / "texts.txt", path, streaming=few))
+    tasks.capture_corpus(model, tmp_path / "texts.txt", path, streaming=few)
     for item in (0, 1):
         found = open_capture(path, item)
         one = found.maps[1]

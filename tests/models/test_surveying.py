@@ -8,7 +8,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 
 from hgviz import tasks
-from hgviz.core import finish
 from hgviz.maps import LazyMap, Quadratic, Relative, Rule, pyramid, settled
 from hgviz.maps.lazy import settled_row
 from hgviz.maps.survey import Wanted, survey, totals
@@ -258,8 +257,8 @@ def test_a_capture_is_surveyed_on_the_device_of_its_model(
     captures = []
     for name in ("cpu", device):
         model = on(folder, name)
-        task = tasks.capture(model, model.from_ids(ids), tmp_path / f"{len(captures)}.h5")
-        captures.append(finish(task))
+        out = tmp_path / f"{len(captures)}.h5"
+        captures.append(tasks.capture(model, model.from_ids(ids), out))
     assert asked == 4 * [device]
     for one, other in zip(captures[0].maps, captures[1].maps, strict=True):
         assert other.verify_max_abs <= max(1.5 * one.verify_max_abs, 5e-7)
@@ -281,7 +280,7 @@ def test_a_capture_in_memory_is_settled_there(folder, device, asked, monkeypatch
     for name in ("cpu", device):
         model = on(folder, name)
         ids = np.random.default_rng(0).integers(0, 256, 300)
-        captures.append(finish(tasks.capture(model, model.from_ids(ids))))
+        captures.append(tasks.capture(model, model.from_ids(ids)))
     assert asked == 4 * [device]
     for one, other in zip(captures[0].maps, captures[1].maps, strict=True):
         assert other.verify_max_abs <= max(1.5 * one.verify_max_abs, 5e-7)
@@ -307,5 +306,5 @@ def test_texts_of_a_corpus_are_surveyed_there_too(tmp_path, folder, asked):
     corpus = tmp_path / "texts.txt"
     corpus.write_text("one\ntwo\n")
     model = on(folder, BY_TORCH)
-    finish(tasks.capture_corpus(model, corpus, tmp_path / "a.h5"))
+    tasks.capture_corpus(model, corpus, tmp_path / "a.h5")
     assert asked == 8 * [BY_TORCH]

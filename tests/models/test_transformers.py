@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers.masking_utils import causal_mask_function
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
@@ -26,6 +26,7 @@ from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write
+from tests.progress import cancelled
 
 LAZY = [
     ("llama", "LlamaForCausalLM"), ("qwen2", "Qwen2ForCausalLM"), ("qwen3", "Qwen3ForCausalLM"),
@@ -101,7 +102,7 @@ def ids_of(count, seed=1):
 
 def captured(model, ids, written=None, **more):
     target = None if written is None else model.from_ids(written)
-    return finish(tasks.capture(model, model.from_ids(ids, **more), target=target))
+    return tasks.capture(model, model.from_ids(ids, **more), target=target)
 
 
 @pytest.mark.parametrize(("kind", "name"), LAZY, ids=lambda one: one)
@@ -134,9 +135,9 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
     masked = model.run(ids, off=off).logits
     assert np.abs(masked - model.run(ids).logits).max() > 1e-3
     if all(model.config.outputs):
-        finish(_written(path, off, tmp_path / "out"))
+        _written(path, off, tmp_path / "out")
         assert scaled_error(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-5
-    finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
+    tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5")
     assert open_capture(tmp_path / "a.h5").complete
     with pytest.raises(HgvizError, match="cannot be exchanged"):
         open_model(path, activation="ymish")
@@ -165,7 +166,7 @@ def test_a_head_of_differential_attention_is_both_its_softmaxes(folder, tmp_path
     off = frozenset({HeadId(0, 1), HeadId(0, 2), HeadId(1, 0), HeadId(1, 3)})
     masked = model.run(ids, off=off).logits
     for heads, out in ((off, "smaller"), (off | {HeadId(0, 3)}, "uneven")):
-        proof = finish(tasks.prune(path, heads, tmp_path / out))
+        proof = tasks.prune(path, heads, tmp_path / out)
         assert ("in transformers" in proof.opens) == (out == "smaller")
     for layer, head in off:
         part = other.model.layers[layer].self_attn
@@ -175,7 +176,7 @@ def test_a_head_of_differential_attention_is_both_its_softmaxes(folder, tmp_path
         with torch.no_grad():
             found = one(torch.as_tensor(ids)[None]).logits[0].numpy()
         assert np.abs(found - masked).max() < 1e-5 * np.abs(masked).max()
-    finish(tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5"))
+    tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5")
     assert open_capture(tmp_path / "a.h5").maps[0].signed
     with pytest.raises(HgvizError, match="difference of two softmaxes"):
         open_model(path, activation="ymish").run(ids)
@@ -231,7 +232,7 @@ def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, 
     if model.spec.two_texts:
         written = ids_of(4, 2)
     prompt, target = model.from_ids(ids, keep), None if written is None else model.from_ids(written)
-    finish(tasks.capture(model, prompt, out=tmp_path / "a.h5", target=target))
+    tasks.capture(model, prompt, out=tmp_path / "a.h5", target=target)
     capture = open_capture(tmp_path / "a.h5")
     logits, maps = theirs(path, name, ids, written, keep)
     assert scaled_error(capture.logits, logits) < 1e-5
@@ -254,7 +255,7 @@ def test_positions_of_left_padded_ids_count_from_the_first_real_token(folder, ki
     assert [str(one.message)[:41] for one in said] == warns * [
         "Positions count from the first real token"
     ]
-    capture, alone = finish(tasks.capture(model, prompt)), captured(model, ids)
+    capture, alone = tasks.capture(model, prompt), captured(model, ids)
     assert scaled_error(capture.logits[3:], alone.logits) < 1e-5
     for one, other in zip(capture.maps, alone.maps, strict=True):
         assert np.abs(one.read(1)[3:, 3:] - other.read(1)).max() < 1e-5
@@ -268,7 +269,7 @@ def test_positions_that_are_given_are_those_that_the_model_reads(folder, tmp_pat
     file = tmp_path / "ids.json"
     file.write_text(json.dumps({"input_ids": ids.tolist(), "position_ids": places.tolist()}))
     prompt, _ = from_file(model, file)
-    finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
+    tasks.capture(model, prompt, out=tmp_path / "a.h5")
     capture = open_capture(tmp_path / "a.h5")
     assert capture.prompt.digest == prompt.digest != model.from_ids(ids).digest
     theirs_ = transformers.GPT2LMHeadModel.from_pretrained(path).eval()
@@ -396,7 +397,7 @@ def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_pat
     assert isinstance(capture.maps[0].factors.k, Grouped)
     model = open_model(folder("gpt_oss", "GptOssForCausalLM"))
     prompt = model.from_ids(ids_of(TOKENS))
-    again = finish(tasks.capture(model, prompt, out=tmp_path / "a.h5"))
+    again = tasks.capture(model, prompt, out=tmp_path / "a.h5")
     stored = open_capture(tmp_path / "a.h5").maps[1]
     assert stored.factors.k.stored.shape[0] == 2 and stored.factors.rule.causal
     for head in range(4):
@@ -542,7 +543,7 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
     data = tmp_path / "ids.txt"
     data.write_text("the sand ran down " * 40)
     model = open_model(path)
-    found = finish(
+    found = (
         tasks.prune(path, frozenset(off), tmp_path / "out", form="zeroed")
         if model.tokenizer.unit == "byte"
         else _written(path, off, tmp_path / "out")
@@ -558,20 +559,19 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
 
 def _written(path, off, out):
     """Without a proof."""
-    from hgviz.core import Step
     from hgviz.models.formats import readers
     from hgviz.models.surgery import export
 
-    yield Step(0, 1)
+    progress(0, 1)
     export.written(readers.read(path), frozenset(off), "zeroed", out)
 
 
 def test_what_a_model_says_is_followed_back_to_tokens_and_heads(folder):
     model = open_model(folder("llama", "LlamaForCausalLM", vocab_size=256), "cpu", "float64")
     prompt, _ = tasks.prompt_from(model, "the sand ran")
-    seen = finish(tasks.capture(model, prompt))
+    seen = tasks.capture(model, prompt)
     question = tasks.question_of(model.spec.goal, seen.logits, prompt, None)
-    found = finish(tasks.explain(model, prompt, replace(question, steps=64)))
+    found = tasks.explain(model, prompt, replace(question, steps=64))
     assert found.total == pytest.approx(found.change, rel=1e-3)
     for one in seen.maps:
         v = one.value_norms
@@ -583,7 +583,7 @@ def test_a_text_is_gone_on_with_as_transformers_does(folder):
 
     path, ids = folder("llama", "LlamaForCausalLM", vocab_size=256), ids_of(9)
     model = open_model(path)
-    capture = finish(tasks.generate(model, model.from_ids(ids), 6))
+    capture = tasks.generate(model, model.from_ids(ids), 6)
     other = transformers.LlamaForCausalLM.from_pretrained(path).eval()
     wanted = other.generate(
         torch.as_tensor(ids)[None], max_new_tokens=6, do_sample=False, eos_token_id=None,
@@ -597,12 +597,10 @@ def test_a_capture_that_is_stopped_keeps_its_layers_and_ends_its_thread(folder, 
     import threading
 
     model = open_model(folder("llama", "LlamaForCausalLM"))
-    task = tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
-    next(task)
-    task.close()
+    cancelled(tasks.capture, model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
     assert THREAD not in [one.name for one in threading.enumerate()]
     assert not (tmp_path / "a.h5").exists() and (tmp_path / "a.h5.part").exists()
-    finish(tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5"))
+    tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
     assert open_capture(tmp_path / "a.h5").complete
 
 
@@ -681,7 +679,7 @@ def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
 
     def captured_as(kind, name):
         model = open_model(folder(kind, name))
-        finish(tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / f"{kind}.h5"))
+        tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / f"{kind}.h5")
         return describe(tmp_path / f"{kind}.h5")["layers"], open_capture(tmp_path / f"{kind}.h5")
 
     layers, capture = captured_as("gpt_oss", "GptOssForCausalLM")
@@ -743,5 +741,5 @@ def test_masks_and_frequencies_that_older_files_keep_are_no_weights(tmp_path):
 
 def test_models_whose_weights_are_kept_go_on_with_a_text(folder):
     model = open_model(folder("bloom", "BloomForCausalLM"))
-    made = finish(tasks.generate(model, model.from_ids(ids_of(7)), 3))
+    made = tasks.generate(model, model.from_ids(ids_of(7)), 3)
     assert len(made.prompt) == 10 and all(isinstance(one, DenseMap) for one in made.maps)

@@ -11,7 +11,7 @@ import pytest
 
 from hgviz import tasks
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.formats.trax import BEGIN, read_trax
@@ -67,7 +67,7 @@ def refused(path, **said):
 def test_what_is_converted_computes_as_trax_does(tmp_path, made, said):
     theirs = Trax(**made)
     file = export(tmp_path / "w.npz", theirs)
-    spec = finish(tasks.convert(file, tmp_path / "out", **said))
+    spec = tasks.convert(file, tmp_path / "out", **said)
     ours = open_model(tmp_path / "out", dtype="float64")
     wanted, tapped = theirs.logits(IDS), {}
     trace = ours.trace(ours.from_ids(BEGUN), tap=tapped.__setitem__)
@@ -98,9 +98,9 @@ def test_the_documented_export_names_the_flat_weights(tmp_path, monkeypatch):
 
 def test_all_maps_composed_follow_the_rule_of_the_official_form(tmp_path):
     theirs = Trax(NESTED, (3, 2))
-    finish(tasks.convert(export(tmp_path / "w.npz", theirs), tmp_path / "out"))
+    tasks.convert(export(tmp_path / "w.npz", theirs), tmp_path / "out")
     model = open_model(tmp_path / "out", dtype="float64")
-    capture = finish(tasks.capture(model, model.from_ids(BEGUN), tmp_path / "a.h5"))
+    capture = tasks.capture(model, model.from_ids(BEGUN), tmp_path / "a.h5")
     theirs.logits(IDS)
     layers = {one.name: theirs.maps[one.index].mean(0) for one in model.spec.layers}
 
@@ -128,7 +128,7 @@ def test_all_maps_composed_follow_the_rule_of_the_official_form(tmp_path):
 
 def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     model = Trax(vocabulary=256)
-    finish(tasks.convert(export(tmp_path / "w.npz", model), tmp_path / "out"))
+    tasks.convert(export(tmp_path / "w.npz", model), tmp_path / "out")
     ours = open_model(tmp_path / "out", dtype="float64")
     text = "a\0 나\r\n" + "".join(map(chr, range(1, 128))) + "[BOS"
     prompt = ours.tokenize(text)
@@ -139,7 +139,7 @@ def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     data = list(text.encode())[:12]
     whole = ours.run(prompt.ids[:12]).logits
     assert np.abs(whole - model.logits(np.array(data))).max() < 1e-9
-    capture = finish(tasks.capture(ours, ours.tokenize("glass"), tmp_path / "a.h5"))
+    capture = tasks.capture(ours, ours.tokenize("glass"), tmp_path / "a.h5")
     assert capture.prompt.pieces == (BEGIN, *"glass")
 
 
@@ -170,7 +170,7 @@ def test_a_tokenizer_is_made_to_begin_with_its_token_0(tmp_path, where):
     beside = tmp_path / ("tokenizer.json" if where == "beside" else "other/tokenizer.json")
     words(beside)
     given = {"asked": beside, "folder": beside.parent, "beside": None}[where]
-    finish(tasks.convert(file, tmp_path / "out", tokenizer=given))
+    tasks.convert(file, tmp_path / "out", tokenizer=given)
     prompt = open_model(tmp_path / "out").tokenize("a b")
     assert prompt.ids.tolist() == [0, 2, 3]
     assert prompt.pieces == ("<pad>", "a", "b")

@@ -27,17 +27,16 @@ LONG = 100  # tokens: the third of the texts is kept layer by layer
 def capture(path: Path, model: Any, say: int | None = None, force: bool = False) -> None:
     """Capture to a file, as `hgviz capture` does; every stage is said on a pipe."""
     from hgviz import store, tasks
-    from hgviz.core import finish
 
     if not isinstance(model, tuple):
         if say is not None:
             _tell(store.Writer, say)
-        finish(tasks.capture(model, model.tokenize(TEXT), path, force=force))
+        tasks.capture(model, model.tokenize(TEXT), path, force=force)
         return
     if say is not None:
         _tell(store.CorpusWriter, say)
     store.corpus.LONG = LONG
-    finish(tasks.capture_corpus(*model, path, force=force))
+    tasks.capture_corpus(*model, path, force=force)
 
 
 def _tell(writer: Any, say: int) -> None:

@@ -4,7 +4,6 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import finish
 from tests.gui.conftest import app, new_program, program, until  # noqa: F401 - fixtures
 from tests.soak.sweeps import TINY
 
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.soak
 def test_every_kind_of_cell_is_opened(program, tmp_path, until):  # noqa: F811
     path, session, commands = tmp_path / "tiny.toml", program.session, program.commands
     path.write_text(TINY)
-    finish(tasks.run_sweep(path, tmp_path / "tiny"))
+    tasks.run_sweep(path, tmp_path / "tiny")
     commands.open_path(str(path))
     until(lambda: session.sweep is not None and session.sweep.complete)
     opened = {

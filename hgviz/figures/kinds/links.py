@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hgviz.core import Capture, finish
+from hgviz.core import Capture
 from hgviz.figures.content import Facts, Looked
 from hgviz.figures.kinds.strands import kinds_of
 from hgviz.figures.kinds.two_columns import in_two_columns
@@ -24,7 +24,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the links of the chosen queries and heads on the page."""
     capture, facts = looked.capture, looked.facts
     map_of(capture, spec.selection.layer, spec.selection.head)
-    links = finish(linked(capture, spec.selection, spec.links))
+    links = linked(capture, spec.selection, spec.links)
     top = _title(page, spec, capture, links, facts)
     kinds = kinds_of(links)
     place = in_two_rows if spec.links.across else in_two_columns

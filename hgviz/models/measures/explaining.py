@@ -10,7 +10,7 @@ path, n tokens, d width, H heads, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from captum.attr._utils.approximation_methods import approximation_parameters
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Off, Prompt, Step
+from hgviz.core import HgvizError, Off, Prompt, progress
 from hgviz.models.blocks import Attention, Network, Pass, Tokens, finish_steps
 from hgviz.models.measures.variants import Projected, projections, times_of
 from hgviz.models.model import Model
@@ -33,8 +33,6 @@ METHOD = "gausslegendre"
 MOST_TOKENS = 2048  # of all points of the path that go through the layers side by side
 
 Doubles = NDArray[np.float64]
-Walk = Generator[Step, None, "Walked"]
-Layers = Generator[Step, None, Doubles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +99,10 @@ class Path:
         """How many points of the path go through the layers side by side."""
         return max(1, MOST_TOKENS // max(1, sum(end.shape[1] for end in self.ends)))
 
-    def walk(self, steps: int = 128) -> Walk:
+    def walk(self, steps: int = 128) -> Walked:
         """Integrated gradients of the tokens and conductance of the heads, a few points at a time.
 
-        Each Step says how far it is. Errors: HgvizError for fewer than 2 steps.
+        Errors: HgvizError for fewer than 2 steps.
         """
         _require_steps(steps)
         sizes_of, points_of = approximation_parameters(METHOD)
@@ -120,7 +118,7 @@ class Path:
                 weights = torch.tensor(sizes[part], dtype=torch.float64, device=slope.device)
                 total += torch.einsum("b,bnd->nd", weights, slope.double())
             heads.add(slopes[len(sums) :], evals[len(sums) :])
-            yield Step(min(first + self.most, steps), steps, "Walking from nothing to the text")
+            progress(min(first + self.most, steps), steps, "Walking from nothing to the text")
         tokens = [
             ((end - begun).double() * total).sum((0, 2)).cpu().numpy()
             for end, begun, total in zip(self.ends, self.starts, sums, strict=True)
@@ -129,7 +127,7 @@ class Path:
         source = tokens[1] if len(tokens) > 1 else None
         return Walked(value, start, own, source, heads.found())
 
-    def each_layer(self, steps: int = 64) -> Layers:
+    def each_layer(self, steps: int = 64) -> Doubles:
         """(layers,) Integrated gradients of what each layer with heads attends, by captum: from
         what it gives where the text says nothing to what it gives in the text, all else as in the
         text. It sums to what the answer loses when the one is put in place of the other.
@@ -143,7 +141,7 @@ class Path:
                 self.ends, self.starts, n_steps=steps, method=METHOD, internal_batch_size=self.most
             )
             found[at] = float(one.double().sum())
-            yield Step(at + 1, len(self.layers), f"Walking through layer {layer.layer.index}")
+            progress(at + 1, len(self.layers), f"Walking through layer {layer.layer.index}")
         return found
 
     def _at(self, points: list[float]) -> tuple[list[Tensor], list[Tensor]]:

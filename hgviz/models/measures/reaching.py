@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hgviz.core import HgvizError, Prompt, Step, Task
+from hgviz.core import HgvizError, Prompt, progress
 from hgviz.models.blocks import Known, Pass, Tokens, finish_steps
 from hgviz.models.model import Model
 
@@ -36,7 +36,7 @@ class Measured:
     of: str
 
 
-def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[Measured]:
+def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Measured:
     """R[i, j] = |d (v . y_i) / d e_j|: y_i the logits at i, or the last states of a model that
     gives no logits of tokens; e_j the embedding of token j, before positions are added.
 
@@ -62,7 +62,7 @@ def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Task[
     own: Matrix = np.zeros((length, length))
     source: Matrix | None = None
     for start in range(0, length, copies):
-        yield Step(start, length, f"output {start:,} of {length:,}")
+        progress(start, length, f"output {start:,} of {length:,}")
         rows = torch.arange(start, min(start + copies, length), device=model.device)
         found = _rows(model, given, rows)
         own[start : start + len(rows)] = _numbers(found[0])

@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from hgviz.core import HgvizError, Step, Task
+from hgviz.core import HgvizError, progress
 from hgviz.models.model import Model
 
 SEED = 0
 LEAST = 0.02  # seconds that one turn takes at least: shorter passes are repeated
 
 
-def timed(
-    models: Sequence[Model], lengths: Sequence[int], turns: int = 5
-) -> Task[list[list[float]]]:
+def timed(models: Sequence[Model], lengths: Sequence[int], turns: int = 5) -> list[list[float]]:
     """Median seconds of a forward pass: a row for each model, a column for each length.
 
     Texts are tokens drawn at random. Models and lengths take turns, so that what else the machine
@@ -36,7 +34,7 @@ def timed(
     passes = [[0 for _ in lengths] for _ in models]
     for turn in range(-1, turns):  # the first turn warms up, and says how long a pass takes
         for at, length in enumerate(lengths):
-            yield Step(max(turn, 0) * len(lengths) + at, turns * len(lengths), f"{length:,} tokens")
+            progress(max(turn, 0) * len(lengths) + at, turns * len(lengths), f"{length:,} tokens")
             for number, model in enumerate(models):
                 one = _pass(model, length, passes[number][at])
                 if turn < 0:

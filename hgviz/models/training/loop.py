@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import torch
 
-from hgviz.core import HgvizError, Off, Step, Task
+from hgviz.core import HgvizError, Off, progress
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
@@ -61,12 +61,12 @@ def train(
     plan: Plan,
     folder: str | os.PathLike[str],
     keep: bool = False,
-) -> Task[Report]:
+) -> Report:
     """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
 
     Stopped or killed, it goes on from folder/state.pt when started again with the same plan.
     keep: state.pt stays until who asked has the report where it is safe; with it the end is done
-    again in a moment. Steps carry {"step", "loss", "held_out"}.
+    again in a moment. The progress carries {"step", "loss", "held_out"}.
     """
     out = Path(folder)
     made = [one for one in (out, *out.parents) if not one.exists()]
@@ -75,7 +75,7 @@ def train(
         if plan.recipe.threads:
             torch.set_num_threads(plan.recipe.threads)
         found = _found(out, plan)
-        yield Step(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
+        progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
         start = begin(plan, out, found["state"]["before"] if found else None)
         optimiser = _optimiser(start, plan)
     except BaseException:  # nothing is begun: no empty folder stays
@@ -91,8 +91,8 @@ def train(
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
     start.model.train()
-    yield from _loop(plan, out, start, optimiser, state)
-    yield Step(1, 1, "measuring the stored file on all held-out data")
+    _loop(plan, out, start, optimiser, state)
+    progress(1, 1, "measuring the stored file on all held-out data")
     report = _finished(plan, out, start, state)
     for left in out.glob(f"{STATE}.*.part"):  # of tries that were killed while they wrote it
         left.unlink(missing_ok=True)
@@ -107,7 +107,7 @@ def _loop(
     start: Start,
     optimiser: torch.optim.Optimizer,
     state: dict[str, Any],
-) -> Generator[Step, None, None]:
+) -> None:
     recipe, model, objective = plan.recipe, start.model, start.objective
     steps = recipe.steps or math.ceil(recipe.epochs * objective.per_epoch)
     held_out = math.nan
@@ -139,7 +139,7 @@ def _loop(
         if math.isfinite(held_out):  # nothing is measured before its first turn
             words += f", held out {held_out:.3f}"
         told = {"step": state["step"], "loss": shown, "held_out": held_out}
-        yield Step(done, 1.0, words, told)
+        progress(done, 1.0, words, told)
     _snapshot(out, plan, start, optimiser, state)
 
 

@@ -6,7 +6,7 @@ import random
 import msgspec
 import torch
 
-from hgviz.core import HeadId, finish
+from hgviz.core import HeadId
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.training import read_plan, train
 from tests.models.building import make_transformer
@@ -86,10 +86,10 @@ def train_twice(plan, folder, *steps, files=("model.safetensors",)):
 
     Returns both reports.
     """
-    whole = finish(train(plan, folder / "whole"))
+    whole = train(plan, folder / "whole")
     for step in steps:
         interrupt(train(plan, folder / "stopped"), step)
-    stopped = finish(train(plan, folder / "stopped"))
+    stopped = train(plan, folder / "stopped")
     for name in files:
         assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
     return whole, stopped

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.training import read_plan, train
 from tests.models.folders import own_bert, write_bert, write_gpt2
@@ -32,7 +32,7 @@ def first_log(folder):
 
 def test_a_bert_classifier_keeps_its_classes_and_is_measured_before(tmp_path):
     write_bert(tmp_path / "theirs")
-    report = finish(train(plan(tmp_path, activations="ymish"), tmp_path / "ours"))
+    report = train(plan(tmp_path, activations="ymish"), tmp_path / "ours")
     assert set(report.before) == {"original", "exchanged"}
     ours = open_model(tmp_path / "ours")
     assert ours.spec.labels == ("against", "for")
@@ -47,7 +47,7 @@ def test_a_bert_classifier_keeps_its_classes_and_is_measured_before(tmp_path):
 
 def test_other_classes_get_a_new_head_whose_figures_are_not_made_up(tmp_path):
     write_bert(tmp_path / "theirs")
-    report = finish(train(plan(tmp_path, labels=("a", "b")), tmp_path / "ours"))
+    report = train(plan(tmp_path, labels=("a", "b")), tmp_path / "ours")
     assert report.before == {}
     assert first_log(tmp_path / "ours")["fresh"] == ["classifier.bias", "classifier.weight"]
     assert open_model(tmp_path / "ours").spec.labels == ("a", "b")
@@ -56,7 +56,7 @@ def test_other_classes_get_a_new_head_whose_figures_are_not_made_up(tmp_path):
 def test_a_masked_language_model_becomes_a_classifier_with_several_activations(tmp_path):
     write_bert(tmp_path / "theirs", architectures=["BertForMaskedLM"])
     start = plan(tmp_path, goal="classes", activations=["softmax", "ymish", "tanh"])
-    finish(train(start, tmp_path / "ours"))
+    train(start, tmp_path / "ours")
     ours = open_model(tmp_path / "ours")
     assert ours.spec.goal == "classes"
     assert ours.spec.layers[1].activations == ("softmax", "ymish", "tanh")
@@ -65,7 +65,7 @@ def test_a_masked_language_model_becomes_a_classifier_with_several_activations(t
 def test_hgvizs_own_bert_becomes_a_classifier_with_several_cls(tmp_path):
     own_bert(tmp_path / "theirs", goal="masked")
     start = plan(tmp_path, goal="classes", cls=3, activations=["softmax", "ymish", "tanh"])
-    finish(train(start, tmp_path / "ours"))
+    train(start, tmp_path / "ours")
     ours = open_model(tmp_path / "ours")
     assert ours.tokenize("cat").pieces == ("[CLS]", "[CLS]", "[CLS]", "cat", "[SEP]")
     assert ours.spec.goal == "classes"
@@ -75,7 +75,7 @@ def test_hgvizs_own_bert_becomes_a_classifier_with_several_cls(tmp_path):
 def test_a_bert_of_transformers_has_one_cls(tmp_path):
     write_bert(tmp_path / "theirs", architectures=["BertForMaskedLM"])
     with pytest.raises(HgvizError, match="cls"):
-        finish(train(plan(tmp_path, goal="classes", cls=3), tmp_path / "ours"))
+        train(plan(tmp_path, goal="classes", cls=3), tmp_path / "ours")
 
 
 def test_a_gpt2_goes_on_as_a_language_model(tmp_path):
@@ -83,7 +83,7 @@ def test_a_gpt2_goes_on_as_a_language_model(tmp_path):
     stages = [{"start": 0.0, "length": 16, "batch": 2}]
     start = plan(tmp_path, recipe={"stages": stages, "evaluate_length": 16}, activations="topk",
                  top_k=4)  # fmt: skip
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert report.metric == "bits_per_byte"
     assert report.before["original"] != report.before["exchanged"]
     assert open_model(tmp_path / "ours").spec.layers[0].activations == ("topk",) * 3
@@ -92,10 +92,10 @@ def test_a_gpt2_goes_on_as_a_language_model(tmp_path):
 def test_a_checkpoint_without_a_tokenizer_cannot_be_trained(tmp_path):
     write_bert(tmp_path / "theirs", tokenizer=False)
     with pytest.raises(HgvizError, match=r"theirs has no tokenizer\.json"):
-        finish(train(plan(tmp_path), tmp_path / "ours"))
+        train(plan(tmp_path), tmp_path / "ours")
 
 
 def test_a_gpt2_without_a_token_for_padding_becomes_no_classifier(tmp_path):
     write_gpt2(tmp_path / "theirs")
     with pytest.raises(HgvizError, match="no padding token is defined"):
-        finish(train(plan(tmp_path, goal="classes"), tmp_path / "ours"))
+        train(plan(tmp_path, goal="classes"), tmp_path / "ours")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import torch
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import Plan, read_plan, row_batches, train
@@ -80,7 +80,7 @@ def logs(folder):
 
 
 def test_a_classifier_learns_an_order_of_words_and_opens(folder):
-    report = finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+    report = train(read_plan(folder / "plan.toml"), folder / "out")
     assert (report.metric, report.value) == ("accuracy", report.figures["accuracy"])
     assert report.value > 0.95
     assert logs(folder / "out")[-1]["stored_accuracy"] == report.value
@@ -105,7 +105,7 @@ def test_a_damaged_snapshot_is_one_clear_line(folder):
     (folder / "out").mkdir()
     (folder / "out" / "state.pt").write_bytes(b"not a snapshot")
     with pytest.raises(HgvizError, match=r"state\.pt is damaged.*Delete it") as caught:
-        finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+        train(read_plan(folder / "plan.toml"), folder / "out")
     assert "\n" not in str(caught.value)
 
 
@@ -138,7 +138,7 @@ def test_every_row_comes_once_an_epoch_among_rows_of_its_length():
 @pytest.mark.parametrize("keys", [{"activations": SIX}, {"family": "yubert", "cls": 3, "slots": 6}])
 def test_every_family_of_classifier_can_be_trained(folder, keys):
     plan = changed(folder, model=keys, recipe={"steps": 3, "evaluate_every": 2})
-    finish(train(plan, folder / "out"))
+    train(plan, folder / "out")
     model = open_model(folder / "out")
     pieces = model.tokenize("ann and bob").pieces
     assert pieces[: model.config.cls] == ("[CLS]", "[CLS2]", "[CLS3]")[: model.config.cls]
@@ -148,7 +148,7 @@ def test_every_family_of_classifier_can_be_trained(folder, keys):
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
 def test_tokenizers_of_pieces_are_trained_too(folder, kind):
     plan = changed(folder, tokenizer={"kind": kind, "size": 300}, recipe={"steps": 2})
-    finish(train(plan, folder / "out"))
+    train(plan, folder / "out")
     prompt = open_model(folder / "out").tokenize("ann or zoë")
     assert prompt.pieces[0] == "[CLS]"
     assert [prompt.label(i) for i in range(1, 3)] == ["ann", "or" if kind != "bpe" else " or"]
@@ -159,7 +159,7 @@ def test_tokenizers_of_pieces_are_trained_too(folder, kind):
 
 @pytest.fixture
 def trained(folder):
-    finish(train(read_plan(folder / "plan.toml"), folder / "softmax"))
+    train(read_plan(folder / "plan.toml"), folder / "softmax")
     return folder
 
 
@@ -176,7 +176,7 @@ def continued(folder, model, **recipe):
 
 
 def test_softmax_becomes_ymish_with_all_three_accuracies_logged(trained):
-    before = finish(train(continued(trained, {"activations": "ymish"}), trained / "ymish"))
+    before = train(continued(trained, {"activations": "ymish"}), trained / "ymish")
     figures = before.before
     assert figures["original"]["accuracy"] > 0.95
     assert figures["exchanged"]["accuracy"] < figures["original"]["accuracy"]
@@ -218,7 +218,7 @@ def test_other_labels_get_a_new_classifier_and_the_body_is_kept(trained):
 )
 def test_what_a_checkpoint_cannot_become_is_one_clear_line(trained, model, message):
     with pytest.raises(HgvizError, match=message) as caught:
-        finish(train(continued(trained, model), trained / "out"))
+        train(continued(trained, model), trained / "out")
     assert "\n" not in str(caught.value)
 
 
@@ -242,7 +242,7 @@ def test_what_a_checkpoint_cannot_become_is_one_clear_line(trained, model, messa
 )
 def test_a_wrong_plan_is_one_clear_line(folder, tables, message):
     with pytest.raises(HgvizError, match=message) as caught:
-        finish(train(changed(folder, **tables), folder / "out"))
+        train(changed(folder, **tables), folder / "out")
     assert "\n" not in str(caught.value)
 
 
@@ -250,7 +250,7 @@ def test_a_held_out_label_unseen_in_training_is_named(folder):
     with (folder / "dev.tsv").open("a") as file:
         file.write("cid and ann\tcid\n")
     with pytest.raises(HgvizError, match="line 62, column label: the label 'cid' is unknown"):
-        finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+        train(read_plan(folder / "plan.toml"), folder / "out")
 
 
 def test_ids_without_a_tokenizer_are_asked_for_one(folder):
@@ -262,4 +262,4 @@ def test_ids_without_a_tokenizer_are_asked_for_one(folder):
         plan.data, train=[str(folder / "train.tsv")], valid=str(folder / "dev.tsv")
     )
     with pytest.raises(HgvizError, match="no tokenizer for 99 ids"):
-        finish(train(msgspec.structs.replace(plan, data=files), folder / "out"))
+        train(msgspec.structs.replace(plan, data=files), folder / "out")

@@ -11,7 +11,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.importance import importance
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.blocks import Pass, Tokens, finish_steps
 from hgviz.models.formats.checkpoint import save
@@ -72,7 +72,7 @@ def test_the_planted_model_is_what_it_is_meant_to_be(planted):
 
 def test_hard_concrete_gates_keep_the_head_that_solves_the_task(planted, tmp_path):
     start = plan(planted, {"method": "gates", "lambda": 0.05}, recipe={"steps": 150})
-    report = finish(train(start, tmp_path / "out"))
+    report = train(start, tmp_path / "out")
     assert report.roles["closed"] == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
     assert report.value == 1
     told = gates_of(tmp_path / "out")
@@ -83,7 +83,7 @@ def test_hard_concrete_gates_keep_the_head_that_solves_the_task(planted, tmp_pat
 @pytest.mark.parametrize("freeze", [True, False])
 def test_a_subset_of_one_is_the_head_that_solves_the_task(planted, tmp_path, freeze):
     gates = {"method": "subset", "keep": 1, "freeze": freeze}
-    report = finish(train(plan(planted, gates), tmp_path / "out"))
+    report = train(plan(planted, gates), tmp_path / "out")
     assert report.roles["closed"] == {HeadId(0, 0), INTERFERES, HeadId(0, 3)}
     assert report.value == 1
     (learned,), off = read_learned([tmp_path / "out"], open_model(tmp_path / "out").spec)
@@ -91,7 +91,7 @@ def test_a_subset_of_one_is_the_head_that_solves_the_task(planted, tmp_path, fre
 
 
 def test_causal_gates_tell_what_facilitates_interferes_and_does_not_matter(planted, tmp_path):
-    report = finish(train(plan(planted, CAUSAL), tmp_path / "out"))
+    report = train(plan(planted, CAUSAL), tmp_path / "out")
     spec = open_model(planted / "model").spec
     learned, off = read_learned([tmp_path / "out" / "gates.json"], spec)
     assert [one.method for one in learned] == ["causal-on", "causal-off"]
@@ -112,7 +112,7 @@ def test_causal_gates_tell_what_facilitates_interferes_and_does_not_matter(plant
 
 
 def test_causal_gates_leave_the_weights_as_they_are(planted, tmp_path):
-    finish(train(plan(planted, CAUSAL, recipe={"steps": 6}), tmp_path / "out"))
+    train(plan(planted, CAUSAL, recipe={"steps": 6}), tmp_path / "out")
     before, after = (open_model(one).module.state_dict()
                      for one in (planted / "model", tmp_path / "out"))  # fmt: skip
     assert all(torch.equal(before[name], after[name]) for name in before)
@@ -132,7 +132,7 @@ def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted, tmp_path
 
 def test_gates_depend_on_the_seed_alone(planted, tmp_path):
     for name, seed in (("one", 1), ("again", 1), ("two", 2)):
-        finish(train(plan(planted, EVERY[0], {"steps": 6, "seed": seed}), tmp_path / name))
+        train(plan(planted, EVERY[0], {"steps": 6, "seed": seed}), tmp_path / name)
     one, again, two = (gates_of(tmp_path / name) for name in ("one", "again", "two"))
     assert one == again
     assert one["learned"] != two["learned"]
@@ -144,7 +144,7 @@ def test_gates_depend_on_the_seed_alone(planted, tmp_path):
 
 
 def test_the_log_says_how_many_heads_are_not_closed(planted, tmp_path):
-    finish(train(plan(planted, EVERY[1], {"steps": 4, "evaluate_every": 2}), tmp_path / "out"))
+    train(plan(planted, EVERY[1], {"steps": 4, "evaluate_every": 2}), tmp_path / "out")
     lines = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
     assert [one["held_out_heads"] for one in lines if "held_out" in one] == [2, 2]
 
@@ -244,7 +244,7 @@ def test_no_gradient_reaches_the_weights_of_heads_that_are_off():
 
 def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted, tmp_path):
     start = plan(planted, None, {"steps": 10, "rate": 1e-2}, off="0.0, 0.2")
-    report = finish(train(start, tmp_path / "out"))
+    report = train(start, tmp_path / "out")
     assert report.before["original"]["accuracy"] < report.before["pruned"]["accuracy"] == 1
     model = open_model(tmp_path / "out")
     columns = model.module.middle["0"].attn.o.weight.unflatten(1, (4, 2))
@@ -258,13 +258,13 @@ def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted, tmp_path)
 
 def test_a_subset_is_of_the_heads_that_are_on(planted, tmp_path):
     start = plan(planted, {"method": "subset", "keep": 1}, off="0.0")
-    report = finish(train(start, tmp_path / "out"))
+    report = train(start, tmp_path / "out")
     assert report.roles == {"open": {SOLVES}, "closed": {INTERFERES, HeadId(0, 3)}}
 
 
 def test_gates_of_heads_that_are_off_are_not_learnt(planted, tmp_path):
     gates = {"method": "subset", "keep": 1}
-    report = finish(train(plan(planted, gates, off="0.1"), tmp_path / "out"))
+    report = train(plan(planted, gates, off="0.1"), tmp_path / "out")
     spec = open_model(tmp_path / "out").spec
     (learned,), off = read_learned([tmp_path / "out"], spec)
     assert np.isnan(learned.runs).tolist() == [[False, True, False, False]]
@@ -279,11 +279,11 @@ def test_a_checkpoint_with_fewer_heads_is_fine_tuned_as_it_is(planted, tmp_path,
     write_transformer(tmp_path / "model", **keys, dtype=torch.float32)
     for name in ("train", "dev"):
         (tmp_path / f"{name}.tsv").write_bytes((planted / f"{name}.tsv").read_bytes())
-    finish(train(plan(tmp_path, None, {"steps": 4, "rate": 1e-2}), tmp_path / "out"))
+    train(plan(tmp_path, None, {"steps": 4, "rate": 1e-2}), tmp_path / "out")
     spec = open_model(tmp_path / "out").spec
     assert [list(layer.heads) for layer in spec.layers] == kept
     gates = {"method": "gates", "lambda": 0.05, "freeze": False}
-    finish(train(plan(tmp_path, gates, {"steps": 4}), tmp_path / "gated"))
+    train(plan(tmp_path, gates, {"steps": 4}), tmp_path / "gated")
     assert gates_of(tmp_path / "gated")["heads"] == list(map(str, spec.heads))
 
 
@@ -314,7 +314,7 @@ def test_a_checkpoint_with_fewer_heads_is_fine_tuned_as_it_is(planted, tmp_path,
 )
 def test_what_gates_cannot_be_is_one_clear_line(planted, tmp_path, gates, model, message):
     with pytest.raises(HgvizError, match=message) as caught:
-        finish(train(plan(planted, gates, **model), tmp_path / "out"))
+        train(plan(planted, gates, **model), tmp_path / "out")
     assert "\n" not in str(caught.value)
 
 
@@ -334,10 +334,10 @@ def test_gates_and_heads_off_are_of_a_model_that_is_there(tmp_path, table):
 def test_learnt_gates_are_scores_of_a_study(planted, tmp_path, gates):
     for seed in (1, 2):
         recipe = {"seed": seed, "steps": 60}
-        finish(train(plan(planted, gates, recipe), tmp_path / str(seed)))
+        train(plan(planted, gates, recipe), tmp_path / str(seed))
     model = open_model(planted / "model")
-    trials = finish(tasks.trials_of(model, planted / "dev.tsv"))
-    measured = finish(tasks.importance(trials, {"loss_change"}))
+    trials = tasks.trials_of(model, planted / "dev.tsv")
+    measured = tasks.importance(trials, {"loss_change"})
     for _ in range(2):  # again: the same runs, not more of them
         both = tasks.learned([tmp_path / "1", tmp_path / "2" / "gates.json"], model.spec)
         measured = tasks.with_learned(measured, both)
@@ -395,7 +395,7 @@ def pairs_in(folder):
     (folder / "rows.tsv").write_text("source\ttarget\n" + "one two\teins zwei\ntwo\tzwei\n" * 20)
     text = PAIRS.replace("train.tsv", "rows.tsv").replace("dev.tsv", "rows.tsv")
     (folder / "first.toml").write_text(text.replace("steps = 40", "steps = 2"))
-    finish(train(read_plan(folder / "first.toml"), folder / "model"))
+    train(read_plan(folder / "first.toml"), folder / "model")
     return ["rows.tsv"], "rows.tsv"
 
 
@@ -417,7 +417,7 @@ def plan_of(folder, make, gates=None, **model):
 @pytest.mark.parametrize("gates", GATES, ids=[one["method"] for one in GATES])
 @pytest.mark.parametrize("make", [hourglass_in, masked_in, pairs_in])
 def test_gates_are_learned_in_every_kind_of_training(tmp_path, make, gates):
-    finish(train(plan_of(tmp_path, make, gates), tmp_path / "out"))
+    train(plan_of(tmp_path, make, gates), tmp_path / "out")
     told = json.loads((tmp_path / "out" / "gates.json").read_text())
     heads = [str(head) for head in open_model(tmp_path / "out").spec.heads]
     assert told["heads"] == heads
@@ -428,7 +428,7 @@ def test_gates_are_learned_in_every_kind_of_training(tmp_path, make, gates):
 
 @pytest.mark.parametrize("make", [hourglass_in, masked_in, pairs_in])
 def test_heads_stay_off_in_every_kind_of_training(tmp_path, make):
-    finish(train(plan_of(tmp_path, make, off="0.1,1.*"), tmp_path / "out"))
+    train(plan_of(tmp_path, make, off="0.1,1.*"), tmp_path / "out")
     before, after = (read(tmp_path / name) for name in ("model", "out"))
     off = {HeadId(0, 1), *(HeadId(1, head) for head in before.config.layers[1].heads)}
     for layer, name in ((one, one.name) for one in before.config.layers):
@@ -453,7 +453,7 @@ def test_a_smaller_checkpoint_is_trained_with_an_empty_layer_too(tmp_path, make)
     for name in ("config.json", "model.safetensors"):
         (tmp_path / "model" / name).unlink()
     save(tmp_path / "model", one.config, one.tensors)
-    report = finish(train(start, tmp_path / "out"))
+    report = train(start, tmp_path / "out")
     assert report.before["original"]
     heads = open_model(tmp_path / "out").spec.heads
     assert set(heads) == set(open_model(tmp_path / "model").spec.heads)

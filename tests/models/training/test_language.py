@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import torch
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families import build
@@ -71,7 +71,7 @@ def test_training_learns_and_writes_a_checkpoint_that_opens(plan, tmp_path):
     plan = msgspec.structs.replace(
         plan, recipe=msgspec.structs.replace(plan.recipe, steps=60, dropout=0.0)
     )
-    report = finish(train(plan, tmp_path / "out"))
+    report = train(plan, tmp_path / "out")
     assert report.value < 5.0
     rows = [json.loads(line) for line in (tmp_path / "out/log.jsonl").read_text().splitlines()]
     assert rows[-1]["stored_bits_per_byte"] == report.value
@@ -89,13 +89,13 @@ def test_a_training_is_not_continued_with_other_settings(plan, tmp_path):
     interrupt(train(plan, tmp_path / "out"), 3)
     other = msgspec.structs.replace(plan, recipe=msgspec.structs.replace(plan.recipe, rate=1e-3))
     with pytest.raises(HgvizError, match="other settings"):
-        finish(train(other, tmp_path / "out"))
+        train(other, tmp_path / "out")
 
 
 def test_a_finished_training_is_not_overwritten(plan, tmp_path):
-    finish(train(plan, tmp_path / "out"))
+    train(plan, tmp_path / "out")
     with pytest.raises(HgvizError, match="already holds a trained model"):
-        finish(train(plan, tmp_path / "out"))
+        train(plan, tmp_path / "out")
 
 
 def test_a_uniform_model_needs_exactly_eight_bits_for_every_byte():
@@ -150,7 +150,7 @@ def test_the_rate_warms_up_and_falls_to_its_floor():
 def test_a_wrong_training_file_is_one_clear_line(plan, tmp_path, change, message):
     (tmp_path / "wrong.toml").write_text(PLAN.replace(*change))
     with pytest.raises(HgvizError, match=message) as caught:
-        finish(train(read_plan(tmp_path / "wrong.toml"), tmp_path / "new" / "out"))
+        train(read_plan(tmp_path / "wrong.toml"), tmp_path / "new" / "out")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "new").exists()
 

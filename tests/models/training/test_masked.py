@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import torch
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.training import masked, read_plan, train
 from hgviz.models.training.start import begin
@@ -88,7 +88,7 @@ def test_a_masked_language_model_learns_to_fill_in(folder):
         words = ["one", "two", "three", "four", "five"]
         text = "\n".join(" ".join([word] * 60) for word in words * 2)
         (folder / f"{name}.txt").write_text(text)
-    report = finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+    report = train(read_plan(folder / "plan.toml"), folder / "out")
     assert report.metric == "masked_accuracy"
     assert report.value > 0.7
     model = open_model(folder / "out")
@@ -103,7 +103,7 @@ def test_windows_longer_than_the_positions_are_cut_to_them(folder, goal):
     model = GPT2 if goal == "next" else tomllib.loads(PLAN)["model"]
     recipe = {"steps": 2, "stages": [{"start": 0.0, "length": 60, "batch": 2}]}
     plan = changed(folder, model=model, recipe=recipe)  # evaluate_length is 1024
-    assert math.isfinite(finish(train(plan, folder / "out")).value)
+    assert math.isfinite(train(plan, folder / "out").value)
 
 
 def test_a_stopped_masked_training_goes_on_to_the_same_weights(folder):
@@ -121,7 +121,7 @@ def test_a_language_model_over_pieces_is_measured_in_bits_per_byte(folder, kind)
         start.model.embed.token.weight.zero_()
     bits = start.objective.measure(start.model.eval(), True)["bits_per_byte"]
     assert bits == pytest.approx((len(ids) - 1) * math.log2(start.coder.size) / size, rel=1e-5)
-    finish(train(plan, folder / "out"))
+    train(plan, folder / "out")
     assert open_model(folder / "out").tokenize("one two").pieces[0] == "one"
 
 
@@ -145,11 +145,11 @@ def test_several_cls_are_pieces_of_their_own(folder):
 def test_bytes_cannot_be_masked(folder):
     plan = msgspec.structs.replace(read_plan(folder / "plan.toml"), tokenizer=None)
     with pytest.raises(HgvizError, match=r"needs a tokenizer with \[MASK\]"):
-        finish(train(plan, folder / "out"))
+        train(plan, folder / "out")
 
 
 def test_a_text_that_is_not_utf8_is_one_clear_line(folder):
     (folder / "b.txt").write_bytes(b"one \xff")
     with pytest.raises(HgvizError, match="is not a UTF-8 text") as caught:
-        finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+        train(read_plan(folder / "plan.toml"), folder / "out")
     assert "\n" not in str(caught.value)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hgviz.core import HgvizError, finish
+from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.training import read_plan, train
 from tests.models.training.planting import train_twice
@@ -57,7 +57,7 @@ def folder(tmp_path):
 
 
 def test_words_are_learnt_through_cross_attention(folder):
-    report = finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+    report = train(read_plan(folder / "plan.toml"), folder / "out")
     assert report.metric == "token_accuracy"
     assert report.value > 0.75  # without the first text a word is right in one of four
     model = open_model(folder / "out")
@@ -76,7 +76,7 @@ def test_a_decoder_that_waits_for_states_cannot_be_trained(folder):
     text = PLAN.replace("n_layers = 1", 'n_layers = 1\nform = "decoder"\ncross = true')
     (folder / "plan.toml").write_text(text)
     with pytest.raises(HgvizError, match="cannot be trained by itself"):
-        finish(train(read_plan(folder / "plan.toml"), folder / "out"))
+        train(read_plan(folder / "plan.toml"), folder / "out")
 
 
 # --- segments -------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def plan_of(tmp_path):
 
 @pytest.mark.parametrize("kind", ["learned", "fixed", "whitespace", "entropy"])
 def test_the_loss_falls_and_the_model_opens(plan_of, kind, tmp_path):
-    report = finish(train(plan_of(kind), tmp_path / "m"))
+    report = train(plan_of(kind), tmp_path / "m")
     rows = [json.loads(line) for line in (tmp_path / "m" / "log.jsonl").read_text().splitlines()]
     assert rows[1]["held_out"] < rows[0]["held_out"] < 8 and report.value < 4.5
     model = open_model(tmp_path / "m")
@@ -138,4 +138,4 @@ def test_a_stop_changes_nothing_though_boundaries_are_drawn(plan_of, tmp_path):
 
 def test_boundaries_of_a_tokenizer_are_not_learned_here(plan_of, tmp_path):
     with pytest.raises(HgvizError, match="cannot be learned"):
-        finish(train(plan_of("unigram"), tmp_path / "m"))
+        train(plan_of("unigram"), tmp_path / "m")

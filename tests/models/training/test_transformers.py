@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from typer.testing import CliRunner
 
 from hgviz.cli import app
-from hgviz.core import HeadId, HgvizError, finish
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.formats import rewriting
 from hgviz.models.formats.readers import read
@@ -22,6 +22,7 @@ from hgviz.models.training import read_plan, train
 from hgviz.models.training.start import begin
 from tests.closeness import scaled_error
 from tests.models.zoo import write
+from tests.progress import after, cancelled
 
 WORDS = (
     "the", "a", "and", "then", "cat", "cats", "dog", "sat", "ran", "slept", "on", "mat", "far",
@@ -99,7 +100,7 @@ CLASSIFIERS = [
 def test_a_model_becomes_a_classifier_that_transformers_opens(tmp_path, kind, name, made):
     others = {"id2label": {0: "x", 1: "y", 2: "z"}}
     start = plan(tmp_path, kind, name, {"steps": 40, "rate": 3e-3}, None, others, goal="classes")
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     first, last = log(tmp_path / "ours")[0], log(tmp_path / "ours")[-1]
     assert first["fresh"] and not report.before
     assert last["stored_loss"] < 0.3 and report.figures["accuracy"] == 1.0
@@ -157,7 +158,7 @@ def test_a_language_model_goes_on_with_another_activation(tmp_path, kind):
     name = {"llama": "LlamaForCausalLM", "gpt_neox": "GPTNeoXForCausalLM"}.get(kind)
     start = plan(tmp_path, kind, name or "OPTForCausalLM", {"steps": 30},
                  activations=["softmax", "ymish"])  # fmt: skip
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert report.before["original"] != report.before["exchanged"]
     assert report.value < report.before["exchanged"]["bits_per_byte"]
     told = json.loads((tmp_path / "ours" / "config.json").read_text())
@@ -173,7 +174,7 @@ def test_a_language_model_goes_on_with_another_activation(tmp_path, kind):
     assert scaled_error(plain.run(ids).logits, logits.numpy()) < 1e-5
     assert abs(ours.run(ids).logits - logits.numpy()).max() > 1e-3
     # and what was measured is what is opened
-    again = finish(train(again_plan(tmp_path), tmp_path / "again"))
+    again = train(again_plan(tmp_path), tmp_path / "again")
     assert again.before["original"] == report.figures
 
 
@@ -210,7 +211,7 @@ def test_masked_tokens_are_guessed_by_the_name_that_the_tokenizer_has(tmp_path):
     start = plan(tmp_path, "roberta", "RobertaForMaskedLM", goal="masked")
     found = begin(start, tmp_path)
     assert found.objective.mask_id == 4 and found.objective.frame == ((1,), (2,))
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert report.figures["loss"] < report.before["original"]["loss"]
 
 
@@ -235,7 +236,7 @@ def test_pairs_are_learnt_as_transformers_shifts_them(tmp_path, kind, name):
             source, attention_mask=(source != 0).long(), labels=target[:, 1:].contiguous()
         ).loss
     assert loss.item() == pytest.approx(wanted.item(), abs=1e-5)
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert report.figures["loss"] < report.before["original"]["loss"]
 
 
@@ -245,13 +246,10 @@ def test_pairs_are_learnt_as_transformers_shifts_them(tmp_path, kind, name):
 def test_resumed_is_as_uninterrupted_to_the_bit(tmp_path):
     start = plan(tmp_path, "roberta", "RobertaForSequenceClassification",
                  {"steps": 6, "save_every": 3, "dropout": 0.1}, activations="ymish")  # fmt: skip
-    finish(train(start, tmp_path / "whole"))
-    steps = train(start, tmp_path / "parts")
-    for _ in range(5):
-        next(steps)
-    steps.close()
+    train(start, tmp_path / "whole")
+    cancelled(train, start, tmp_path / "parts", when=after(5))
     assert (tmp_path / "parts" / "state.pt").exists()
-    finish(train(start, tmp_path / "parts"))
+    train(start, tmp_path / "parts")
     assert not (tmp_path / "parts" / "state.pt").exists()
     whole, parts = (read(tmp_path / name) for name in ("whole", "parts"))
     assert whole.digest == parts.digest
@@ -286,7 +284,7 @@ GATES = ({"method": "gates", "lambda": 0.1, "freeze": False}, {"method": "subset
 ])  # fmt: skip
 def test_gates_are_learned_and_folded(tmp_path, kind, name, gates):
     start = plan(tmp_path, kind, name, {"rate": 1e-2, "evaluate_every": 6}, gates)
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     told = json.loads((tmp_path / "ours" / "gates.json").read_text())
     ours = open_model(tmp_path / "ours")
     assert told["heads"] == [str(head) for head in ours.spec.heads]
@@ -311,7 +309,7 @@ def test_gates_are_learned_and_folded(tmp_path, kind, name, gates):
 
 def test_heads_stay_off(tmp_path):
     start = plan(tmp_path, "llama", "LlamaForCausalLM", off="0.1,1.*")
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert {*report.before} == {"original", "pruned"}
     before, after = (read(tmp_path / name) for name in ("theirs", "ours"))
     out = "model.layers.{}.self_attn.o_proj.weight"
@@ -346,7 +344,7 @@ def test_what_cannot_be_done_is_said_before_training(tmp_path, kind, name, model
         words = tokenizer(("<s>", "<1>", "<2>", "<3>", "<4>"), framed=False)
     start = plan(tmp_path, kind, name, changes=changes, words=words, **model)
     with pytest.raises(HgvizError, match=why) as caught:
-        finish(train(start, tmp_path / "ours"))
+        train(start, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "ours").exists()
 
@@ -363,10 +361,10 @@ def test_a_tokenizer_larger_than_the_model_is_refused(tmp_path):
 
 def test_what_is_stored_in_half_precision_says_so(tmp_path):
     start = plan(tmp_path, "llama", "LlamaForCausalLM", {"store": "bfloat16"}, activations="ymish")
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert {one.dtype for one in read(tmp_path / "ours").tensors.values()} == {torch.bfloat16}
     assert theirs(tmp_path / "ours", "LlamaForCausalLM").dtype == torch.bfloat16
-    again = finish(train(again_plan(tmp_path), tmp_path / "again"))
+    again = train(again_plan(tmp_path), tmp_path / "again")
     assert again.before["original"] == report.figures
 
 
@@ -379,7 +377,7 @@ def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_pat
     assert export.opens(small) == ("opens in hgviz alone: layers keep different numbers of heads")
     (tmp_path / "theirs").rename(tmp_path / "whole")
     (tmp_path / "small").rename(tmp_path / "theirs")
-    report = finish(train(start, tmp_path / "ours"))
+    report = train(start, tmp_path / "ours")
     assert not report.before
     spec = open_model(tmp_path / "ours").spec
     assert [one.heads for one in spec.layers] == [(0, 2, 3), (1, 2)]
