@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 MOST = 2000  # rows: those whose loss rose most
 SHOWN = 200  # characters of a text that are drawn
-BITS = 1 / np.log(2)
+BITS_PER_NAT = 1 / math.log(2)
 
 ChangeIndex = QModelIndex | QPersistentModelIndex
 HEADS = {
@@ -56,7 +56,7 @@ HEADS = {
 }  # fmt: skip
 WHOLE = ("classes", "states", "ends")  # asked of a whole text
 UNITS = {"byte": "letter"}
-WORTH = ("", "", "", "", "more", "loss")  # which number of explained each column is
+CHANGE_TERMS = ("", "", "", "", "more", "loss")  # which number of explained each column is
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,10 @@ def _row(trial: Trial, place: int, say: Callable[[int], str]) -> Change:
         text = one.text[max(0, end - SHOWN) : max(0, end)]
     wanted = int(examples.wanted[place])
     was, now = int(trial.before.given[place]), int(trial.now.given[place])
+    whole, masked = float(trial.before.loss[place]), float(trial.now.loss[place])
     return Change(
         number, text, say(wanted), say(was), say(now), was == wanted, now == wanted,
-        (float(trial.before.loss[place]) * BITS, float(trial.now.loss[place]) * BITS),
+        (whole * BITS_PER_NAT, masked * BITS_PER_NAT),
     )  # fmt: skip
 
 
@@ -174,7 +175,7 @@ class ChangeTable(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.found = Changes((), {}, ("",) * len(WORTH))
+        self.found = Changes((), {}, ("",) * len(CHANGE_TERMS))
 
     def show_changes(self, found: Changes) -> None:
         """Other rows."""
@@ -197,7 +198,7 @@ class ChangeTable(QAbstractTableModel):
         if way == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
             return self.found.columns[section]
         if way == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.ToolTipRole:
-            return tip(told(WORTH[section])) if WORTH[section] else None
+            return tip(told(CHANGE_TERMS[section])) if CHANGE_TERMS[section] else None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             right = section == 5 or (section == 0 and self.found.ends)
             side = Qt.AlignmentFlag.AlignRight if right else Qt.AlignmentFlag.AlignLeft
@@ -242,8 +243,8 @@ def cell_words(row: Change, column: int) -> str:
 # --- changed --------------------------------------------------------------------------------------
 
 
-WIDE = (0, 100, 130, 130, 104, 110)  # px of each column; the text takes the rest
-HINT = "Enter opens one in Inspect; B shows it before and after"
+CHANGE_WIDTHS = (0, 100, 130, 130, 104, 110)  # px of each column; the text takes the rest
+CHANGE_HINT = "Enter opens one in Inspect; B shows it before and after"
 KEEP = (("keep_mask", "Keep this mask"), ("remove_heads", "Remove for good…"))
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
 NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
@@ -265,7 +266,7 @@ class ChangedView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title), tr(HINT))
+        self.head = PaneHead(tr(self.title), tr(CHANGE_HINT))
         self.which = Segments(
             tuple((name, f"{tr(words)} 8,888", "") for name, words in KINDS), wide=72
         )
@@ -313,7 +314,7 @@ class ChangedView(View):
         self.table.fit()
         shown = len(result.rows)
         more = result.counts.get(self.which.choice, shown) - shown  # type: ignore[call-overload]
-        self.head.note.say(tr("the {n:,} with most loss", n=shown) if more > 0 else tr(HINT))
+        self.head.note.say(tr("the {n:,} with most loss", n=shown) if more > 0 else tr(CHANGE_HINT))
         self.table.setAccessibleName(tr("Predictions that changed: {n:,}", n=shown))
         if shown and not self.table.currentIndex().isValid():
             self.table.setCurrentIndex(self.model.index(0, 0))
@@ -348,7 +349,7 @@ class ChangedTable(RowTable):
         hidden = {4} if room < NARROW else set()
         if room < NARROWEST:
             hidden.add(5)
-        self.share(WIDE, frozenset(hidden), 0.8 if room < NARROW else 1.0)
+        self.share(CHANGE_WIDTHS, frozenset(hidden), 0.8 if room < NARROW else 1.0)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Space and Enter open the row."""
@@ -446,7 +447,6 @@ class ChangePainter(QStyledItemDelegate):
 
 Measure = Literal["right", "loss"]
 
-CHANGES_BITS = 1 / math.log(2)
 CALM = 30  # places from which on an interval may set the scale of all pictures
 BY: dict[By, str] = {
     "all": "All",
@@ -462,7 +462,7 @@ COLUMNS = (
     "high",
 )  # fmt: skip
 # which number of explained each column is
-CHANGES_WORTH = ("", "", "whole", "right", "change", "ends", "ends")
+SLICE_TERMS = ("", "", "whole", "right", "change", "ends", "ends")
 PICTURE = 6  # the column with the interval as a line
 
 
@@ -484,9 +484,9 @@ class Row(NamedTuple):
 def row_of(part: Part, measure: Measure) -> Row:
     """A slice by a measure."""
     if measure == "loss":
-        value, low, high = (CHANGES_BITS * one for one in part.more)
+        value, low, high = (BITS_PER_NAT * one for one in part.more)
         return Row(
-            part, CHANGES_BITS * part.loss[0], CHANGES_BITS * part.loss[1], (value, low, high)
+            part, BITS_PER_NAT * part.loss[0], BITS_PER_NAT * part.loss[1], (value, low, high)
         )
     value, low, high = (100 * one for one in part.change)
     return Row(part, 100 * part.before[0], 100 * part.now[0], (value, low, high))
@@ -573,7 +573,7 @@ class PartTable(QAbstractTableModel):
             arrow = "  ↓" if self.falling else "  ↑"
             return self._titles[section] + (arrow if section == self.by and section else "")
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tip(told(CHANGES_WORTH[section])) if CHANGES_WORTH[section] else None
+            return tip(told(SLICE_TERMS[section])) if SLICE_TERMS[section] else None
         if role == Qt.ItemDataRole.TextAlignmentRole:
             middle = Qt.AlignmentFlag.AlignCenter
             return middle if section == PICTURE else theme.TO_RIGHT if section else theme.TO_LEFT
@@ -642,7 +642,7 @@ def said(row: Row, measure: Measure) -> str:
     if not part.n:
         return tr("{name}: nothing of it was seen yet", name=name)
     before, now = (share_words(*one) for one in (part.before, part.now))
-    whole, masked = (CHANGES_BITS * one for one in part.loss)
+    whole, masked = (BITS_PER_NAT * one for one in part.loss)
     return "\n".join((
         tr("{name}: {n:,} of {total:,}", name=name, n=part.n, total=part.total),
         tr("right, whole model: {share}", share=before),
@@ -656,7 +656,7 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
     """All there is of every slice, for a spreadsheet: shares of right answers, losses in bits."""
     lines = [[tr(one) for one in COLUMNS]]
     for part in (row.part for row in rows):
-        bits = [f"{CHANGES_BITS * one:.6g}" for one in (*part.loss, *part.more)]
+        bits = [f"{BITS_PER_NAT * one:.6g}" for one in (*part.loss, *part.more)]
         shares = [[f"{end:.6g}" for end in one] for one in (part.before, part.now, part.change)]
         counts = [f"{one}" for one in (part.lost, part.won)]
         words = [tr(BY[part.by]), name_words(part), f"{part.n}", f"{part.total}"]
@@ -667,10 +667,10 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
 # --- sliced ---------------------------------------------------------------------------------------
 
 
-SLICED_WIDE = (0, 84, 100, 108, 116, 146, 160)  # px of each column; the name takes the rest
-TIGHT = (0, 80, 104, 0, 116, 0, 124)
-SLICED_NARROW, TIGHTER, TIGHTEST = 900, 750, 470  # px: below, columns are left out
-SLICED_HINT = "intervals of one slice each; Left, Right and Space sort, Ctrl+C copies"
+SLICE_WIDTHS = (0, 84, 100, 108, 116, 146, 160)  # px of each column; the name takes the rest
+NARROW_SLICE_WIDTHS = (0, 80, 104, 0, 116, 0, 124)
+SLICES_NARROW, SLICES_NARROWER, SLICES_NARROWEST = 900, 750, 470  # px: below, columns are left out
+SLICE_HINT = "intervals of one slice each; Left, Right and Space sort, Ctrl+C copies"
 
 
 class SlicesView(View):
@@ -686,7 +686,7 @@ class SlicesView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title), tr(SLICED_HINT))
+        self.head = PaneHead(tr(self.title), tr(SLICE_HINT))
         self.which = Segments((("right", tr("Right"), ""), ("loss", tr("Loss"), "")), wide=72)
         self.which.chosen.connect(self._again)
         self.head.add(self.which)
@@ -748,17 +748,17 @@ class SliceTable(RowTable):
     def fit(self) -> None:
         """Columns for the width there is."""
         room = self.viewport().width()
-        tight = room < TIGHTER
-        hidden = {5} if room < SLICED_NARROW else set()
+        tight = room < SLICES_NARROWER
+        hidden = {5} if room < SLICES_NARROW else set()
         if tight:
             hidden.add(3)  # whole and change say as much
-        if room < TIGHTEST:
+        if room < SLICES_NARROWEST:
             hidden.add(PICTURE)
-        self.share(TIGHT if tight else SLICED_WIDE, frozenset(hidden))
+        self.share(NARROW_SLICE_WIDTHS if tight else SLICE_WIDTHS, frozenset(hidden))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and Right choose the column to sort by, Space turns the order."""
-        shown = [n for n in range(len(SLICED_WIDE)) if not self.isColumnHidden(n)]
+        shown = [n for n in range(len(SLICE_WIDTHS)) if not self.isColumnHidden(n)]
         at = shown.index(self.parts.by) if self.parts.by in shown else 0
         steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
         if event.key() in steps:

@@ -1007,7 +1007,7 @@ def _exact(value: float) -> str:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-TEXTS_NOTE = "what the selected {unit} looks at"
+SELECTED_NOTE = "what the selected {unit} looks at"
 APART = "nothing is in both"
 NO_LAYER = "This layer is not captured yet."
 BITS = "Bits per byte: what the model needs on average to tell the next byte; less is better"
@@ -1134,7 +1134,7 @@ class TextsView(View):
         assert self.session is not None
         told, pair = result.told, result.pair
         unit = tr(result.unit)
-        note = tr(TEXTS_NOTE, unit=unit)
+        note = tr(SELECTED_NOTE, unit=unit)
         said = (note, result.of_text, result.differs)
         self.head.note.say("      ".join(filter(None, said)))
         self.head.setToolTip(tip(_explained(result)))
@@ -1251,9 +1251,7 @@ def _explained(result: TextRead) -> str:
 
 HIGH = 900  # px of the window's height
 TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
-BELOW_NUMBERS = (
-    760  # px of the window's height from which numbers are shown: below, maps need the room
-)
+NUMBERS_FROM = 760  # px of the window's height with numbers: in lower ones maps need the room
 
 
 class Below(QWidget):
@@ -1272,8 +1270,8 @@ class Below(QWidget):
 
     def respond(self, width: int, height: int) -> None:
         """Lower the text in low windows, and leave out the numbers in the lowest."""
-        self.numbers.setVisible(height >= BELOW_NUMBERS)
-        self._line.setVisible(height >= BELOW_NUMBERS)
+        self.numbers.setVisible(height >= NUMBERS_FROM)
+        self._line.setVisible(height >= NUMBERS_FROM)
         self.texts.setFixedHeight(TEXT if height >= HIGH else TEXT_LOW)
 
 

@@ -74,12 +74,8 @@ if TYPE_CHECKING:
 # --- journey --------------------------------------------------------------------------------------
 
 
-TOP, JOURNEY_ARCS, HIGH, ASIDE = (
-    16,
-    62,
-    32,
-    8,
-)  # above all; for arcs; a strip; its silhouette's margin
+TOP, ARCS_HEIGHT = 16, 62  # px above all, and for the arcs
+HIGH, ASIDE = 32, 8  # px of a strip, and of its silhouette's margin
 PITCH, PITCH_MOST = 142, 156  # from stage to stage
 TOGETHER = 156  # the last row and its words
 NARROWER, NARROWEST = 0.84, 0.6  # how strips shrink from level to level
@@ -216,12 +212,12 @@ def lay(
     unit = max((one.stride or 1 for one in levels), default=1)
     shown = window(edges, token, wide * min(scales) / room.char, unit)
     per_char = min(WIDEST, wide / max(1.0, edges[shown[1]] - edges[shown[0]]))
-    free = room.height - TOP - TOGETHER - JOURNEY_ARCS - HIGH
+    free = room.height - TOP - TOGETHER - ARCS_HEIGHT - HIGH
     pitch = min(PITCH_MOST, max(PITCH, free / max(1, len(way) - 1)))
     middle = room.left + wide / 2
     strips = []
     for number, (stage, scale) in enumerate(zip(way, scales, strict=True)):
-        top = TOP + JOURNEY_ARCS + number * pitch
+        top = TOP + ARCS_HEIGHT + number * pitch
         part = (edges, shown, per_char * scale)
         if stage.away:
             part = _other(capture, stage, token, wide, room)

@@ -1172,7 +1172,7 @@ class HeadWall(QWidget):
 
 
 STOPS = 41
-HIGH, BAR_NARROW = 44, 520  # px
+HIGH, NARROW_BAR = 44, 520  # px
 
 
 class ShadeBar(QWidget):
@@ -1192,7 +1192,7 @@ class ShadeBar(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        lines = (self.width() <= BAR_NARROW) + bool(self.shades.part)
+        lines = (self.width() <= NARROW_BAR) + bool(self.shades.part)
         self.setFixedHeight(HIGH + 16 * lines)
 
     def show_shades(self, shades: Shades) -> None:
@@ -1268,7 +1268,7 @@ class ShadeBar(QWidget):
             wide = painter.fontMetrics().horizontalAdvance(said)
             painter.drawText(QRectF(x - wide / 2 - 2, 22, wide + 4, 18), theme.TO_LEFT, said)
             end = x + wide / 2
-        if self.width() <= BAR_NARROW:
+        if self.width() <= NARROW_BAR:
             end, top = 4.0, 39
         else:
             top = 22
@@ -1281,7 +1281,7 @@ class ShadeBar(QWidget):
 # --- wall -----------------------------------------------------------------------------------------
 
 
-PAD, NAME, WALL_BAR, CELL, GAP = 16, 28, 150, 18, 2  # px
+PAD, NAME, LAYER_BAR, CELL, GAP = 16, 28, 150, 18, 2  # px
 WIDEST = 64
 ARROWS = {
     Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
@@ -1322,7 +1322,7 @@ class ConductanceWall(QWidget):
             return []
         layers = [one for one in self.spec.layers if one.heads]
         most = max(len(one.heads) for one in layers) if layers else 1
-        bar = WALL_BAR if self.width() > 360 else 0
+        bar = LAYER_BAR if self.width() > 360 else 0
         room = self.width() - 2 * PAD - NAME - bar - (12 if bar else 0)
         wide = min(float(WIDEST), max(2.0, room / most))
         return [
@@ -1367,7 +1367,7 @@ class ConductanceWall(QWidget):
         name = QRectF(PAD, box.top(), NAME - 6, box.height())
         painter.drawText(name, theme.TO_RIGHT, str(layer))
         layers, area = self.found.layers, QRectF(right + 12, box.top(), 0, box.height())
-        area.setRight(min(self.width() - PAD, area.left() + WALL_BAR))
+        area.setRight(min(self.width() - PAD, area.left() + LAYER_BAR))
         if layers is None or layer not in layers or area.width() < 60:
             return
         most = max(abs(one) for one in layers.values()) or 1.0

@@ -1002,10 +1002,10 @@ def _order(wanted: Sequence[list[Key]], last_first: bool = False) -> list[Key]:
 # --- pane -----------------------------------------------------------------------------------------
 
 
-PANE_TOP, LOW_TOP = 71, 42  # logical px for the words above a map, in high windows and in low ones
-PANE_BOTTOM = 52  # the bar, its values, a note
-PANE_LEFT, BARE = 88, 8  # left of a map with words for its rows, and without
-PANE_RIGHT, PANE_GAP = 46, 3  # its gutter, and what is free beside that
+WORDS_ABOVE, LOW_WORDS_ABOVE = 71, 42  # logical px above a map, in high windows and in low ones
+FOOT_HEIGHT = 52  # the bar, its values, a note
+ROW_WORDS, BARE = 88, 8  # left of a map with words for its rows, and without
+GUTTER_ROOM, GUTTER_GAP = 46, 3  # its gutter, and what is free beside that
 CLOSE = 7  # px from a map to its gutter, whose title is wider
 BAR = 9  # high, and as far from the map
 BELOW = 35  # px from the map to what is noted beneath the bar
@@ -1029,7 +1029,7 @@ class Pane(Canvas):
         self.most = 0.0  # the largest sum of a row in all three
         self.small_map = False  # whether the whole is shown in a corner
         self.turned: Callable[[Viewport], None] = self.turn
-        self.top, self.below = PANE_TOP, BELOW
+        self.top, self.below = WORDS_ABOVE, BELOW
         self.worded = True
         self.card.least = 0
         self.sentence.hide()
@@ -1038,11 +1038,11 @@ class Pane(Canvas):
     @property
     def worded(self) -> bool:
         """Whether it has words for its rows."""
-        return self.left == PANE_LEFT
+        return self.left == ROW_WORDS
 
     @worded.setter
     def worded(self, worded: bool) -> None:
-        self.left = PANE_LEFT if worded else BARE
+        self.left = ROW_WORDS if worded else BARE
 
     def take(self, scene: Scene, view: Viewport) -> None:
         """Show a scene from there."""
@@ -1094,7 +1094,7 @@ class Pane(Canvas):
         assert self.scene is not None and self.view is not None
         columns, ratio = self.scene.columns, self._ratio
         across = self.written.marks(columns, self.view.across, ratio, self.cross.column)
-        ink.axes(painter, rect, (PANE_LEFT, self.top), Marks(), across, None)
+        ink.axes(painter, rect, (ROW_WORDS, self.top), Marks(), across, None)
         self._sums(painter)
 
     def _gutter(self) -> QRectF:
@@ -1370,9 +1370,9 @@ class Trio(QWidget):
             left = one.left
             one.setGeometry(
                 corner.x() - left, corner.y() + SEAT,
-                left + side + PANE_RIGHT, self._top + side + PANE_BOTTOM,
+                left + side + GUTTER_ROOM, self._top + side + FOOT_HEIGHT,
             )  # fmt: skip
-            seat.setGeometry(corner.x(), corner.y(), side + PANE_RIGHT - 8, SEAT)
+            seat.setGeometry(corner.x(), corner.y(), side + GUTTER_ROOM - 8, SEAT)
         self._place_signs(side, corners)
         view = self.view
         if view is not None and self._scenes:
@@ -1387,16 +1387,16 @@ class Trio(QWidget):
     def _row(self) -> tuple[int, tuple[QPoint, ...]]:
         """Side by side: how large each is, and where its seat begins."""
         count = 2 if self.blinking else 3
-        margins = [PANE_LEFT, *[SIGN + (PANE_LEFT if self._worded_b else 0), SIGN][: count - 1]]
-        width = (self.width() - sum(margins) - count * PANE_RIGHT) // count
+        margins = [ROW_WORDS, *[SIGN + (ROW_WORDS if self._worded_b else 0), SIGN][: count - 1]]
+        width = (self.width() - sum(margins) - count * GUTTER_ROOM) // count
         side = self._square(width, self.height())
-        spare = self.width() - sum(margins) - count * (side + PANE_RIGHT)
+        spare = self.width() - sum(margins) - count * (side + GUTTER_ROOM)
         margins[1:] = [one + min(ROOMIER, max(0, spare) // count) for one in margins[1:]]
         lefts, x = [], 0
         for margin in margins:
             x += margin
             lefts.append(x)
-            x += side + PANE_RIGHT
+            x += side + GUTTER_ROOM
         if self.blinking:
             lefts.insert(0, lefts[0])
         return side, tuple(QPoint(left, 0) for left in lefts)
@@ -1405,20 +1405,20 @@ class Trio(QWidget):
         """A − B below A and B."""
         if self.blinking:
             return 0, ()
-        between = SIGN + (PANE_LEFT if self._worded_b else 0)
-        width = (self.width() - PANE_LEFT - between - 2 * PANE_RIGHT) // 2
+        between = SIGN + (ROW_WORDS if self._worded_b else 0)
+        width = (self.width() - ROW_WORDS - between - 2 * GUTTER_ROOM) // 2
         side = self._square(width, self.height() // 2)
-        left = PANE_LEFT + side + PANE_RIGHT + between
-        down = SEAT + self._top + side + PANE_BOTTOM
-        return side, (QPoint(PANE_LEFT, 0), QPoint(left, 0), QPoint(PANE_LEFT, down))
+        left = ROW_WORDS + side + GUTTER_ROOM + between
+        down = SEAT + self._top + side + FOOT_HEIGHT
+        return side, (QPoint(ROW_WORDS, 0), QPoint(left, 0), QPoint(ROW_WORDS, down))
 
     def _square(self, width: int, height: int) -> int:
-        return max(SMALLEST, min(width, height - SEAT - self._top - PANE_BOTTOM))
+        return max(SMALLEST, min(width, height - SEAT - self._top - FOOT_HEIGHT))
 
     @property
     def _top(self) -> int:
         """Px for the words above each map."""
-        return LOW_TOP if self.height() < LOW else PANE_TOP
+        return LOW_WORDS_ABOVE if self.height() < LOW else WORDS_ABOVE
 
     def _has_words(self, number: int, corners: tuple[QPoint, ...]) -> bool:
         """A names its rows, B where they are others, A − B where it stands at the left."""
@@ -1430,7 +1430,7 @@ class Trio(QWidget):
         """A minus between A and B, an equals sign before A − B; none while A and B blink."""
         for number, (sign, one) in enumerate(zip(self._signs, self.panes[1:], strict=True)):
             sign.setVisible(not self.blinking and (one is self.panes[1] or not one.worded))
-            before = self.panes[number].geometry().right() - PANE_GAP
+            before = self.panes[number].geometry().right() - GUTTER_GAP
             x = (before + one.x() + (0 if one.worded else BARE) - sign.width()) // 2
             sign.move(x, one.y() + self._top + side // 2 - sign.height() // 2)
 

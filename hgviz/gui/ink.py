@@ -699,7 +699,7 @@ def view_at(view: Viewport, box: QRectF, spot: QPointF) -> Viewport:
 
 
 RADIUS = 8
-CELLCARD_APART = 22  # px between a cell and what is said about it
+CARD_DISTANCE = 22  # px between a cell and what is said about it
 FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
@@ -751,8 +751,8 @@ class CellCard(QWidget):
         large = shown.width() > 1.1 * size.width() and shown.height() > 1.5 * size.height()
         places = [
             QRect(QPoint(round(x), round(y)), size)
-            for x in (cell.right() + CELLCARD_APART, cell.left() - CELLCARD_APART - size.width())
-            for y in (cell.bottom() + CELLCARD_APART, cell.top() - CELLCARD_APART - size.height())
+            for x in (cell.right() + CARD_DISTANCE, cell.left() - CARD_DISTANCE - size.width())
+            for y in (cell.bottom() + CARD_DISTANCE, cell.top() - CARD_DISTANCE - size.height())
         ]
         free = [one for one in places if room.contains(one) and not one.intersects(taken)]
         if free and (large or cell.width() >= FINE):

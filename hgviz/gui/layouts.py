@@ -660,7 +660,7 @@ def _kind(number: int, strides: Sequence[float], waist: int) -> Kind:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-CELLS_LARGEST, CELLS_SMALLEST = 70.0, 8.0  # px: the width of a cell
+WIDEST_CELL, NARROWEST_CELL = 70.0, 8.0  # px: the width of a cell
 HIGH, LOW = 42.0, 15.0  # px: the height of one
 LOWER = 0.67  # a row that goes to another level, in parts of the others
 SIDE = 12  # px: beside the groups
@@ -726,9 +726,7 @@ def lay(spec: ModelSpec, width: float, height: float) -> Wall:
     named = len(spec.levels) > 1
     left = SIDE + (NAMED if named else PLAIN)
     columns = 1 + max((h for one in spec.layers for h in one.heads), default=0)
-    pitch = max(
-        CELLS_SMALLEST + 2, min(CELLS_LARGEST + 6, (width - left - SIDE - INSIDE) / columns)
-    )
+    pitch = max(NARROWEST_CELL + 2, min(WIDEST_CELL + 6, (width - left - SIDE - INSIDE) / columns))
     gap = 6.0 if pitch > 36 else 3.0 if pitch > 16 else 2.0
     cell = pitch - gap
     parts = [list(rows) for _, rows in groupby(spec.layers, key=lambda one: one.level)]

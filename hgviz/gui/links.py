@@ -413,7 +413,7 @@ GAP = 8  # px between a text and its links
 LEAST = 110  # px of links
 WIDEST = 420
 STUB = 18  # px of what says that a link goes on beyond what is in view
-STUB_WIDE = 96
+STUB_WIDTH = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,7 +511,7 @@ class Plan:
         for before, place, *_ in scene.beyond(self.shown(1)):
             low, high = self.sides[1]
             y = self.start if before else self.start + self.room - STUB
-            wide = max(STUB_WIDE, high - low)
+            wide = max(STUB_WIDTH, high - low)
             found.append((QRectF(low - GAP / 2, y, wide, STUB), place))
         return found
 

@@ -409,7 +409,7 @@ def _one(cell: int) -> Integers:
 
 
 PAD, BAR, GAP, NUMBERS = 24, 12, 16, 56  # px: around, the bar of colours, before it, its numbers
-IMAGE_NOTHING = ("No image yet", "Capture an image, and what each head looks at lies over it here.")
+NO_IMAGE_YET = ("No image yet", "Capture an image, and what each head looks at lies over it here.")
 NO_IMAGE = ("This capture is of no image", "Its tokens are in the map.")
 ELSEWHERE = ("This layer does not look at the image from itself", "Choose another layer.")
 STEPS = {
@@ -621,7 +621,7 @@ class ImageView(View):
         capture, chosen = session.capture, session.selection
         self.empty_actions: tuple[tuple[str, str], ...] = ()
         if capture is None:
-            self.empty, self.empty_actions = IMAGE_NOTHING, (("ids", "Choose a file…"),)
+            self.empty, self.empty_actions = NO_IMAGE_YET, (("ids", "Choose a file…"),)
             return None
         signal = capture.prompt.signal
         if signal is None or signal.grid is None or signal.picture is None:

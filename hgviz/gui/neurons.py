@@ -246,7 +246,7 @@ def cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], limit: fl
 
 
 NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar; at least
-STRIP_LEAST = 56  # px: fewer show nothing
+NARROWEST_STRIP = 56  # px: fewer show nothing
 
 # the formula of a column by its kind, and where it comes from
 FORMULAS = {
@@ -305,9 +305,9 @@ class KeyTable(KeyList):
         ]
         numbers = sum(each)
         whole = self.viewport().width() - 2 * PAD
-        key = KEY if whole - numbers >= KEY + STRIP_LEAST else KEY_LEAST
+        key = KEY if whole - numbers >= KEY + NARROWEST_STRIP else KEY_LEAST
         left = whole - numbers - key
-        strip = float(left - 12) if left - 12 >= STRIP_LEAST else 0.0
+        strip = float(left - 12) if left - 12 >= NARROWEST_STRIP else 0.0
         x, columns = PAD + key + (strip + 12 if strip else max(0, left)), []
         shrink = min(1.0, max(0.0, (whole - key) / numbers))
         for wide in each:
@@ -470,7 +470,7 @@ def explained(stage: Stage) -> str:
 # --- pair -----------------------------------------------------------------------------------------
 
 
-PAIR_PAD, LEFT, RIGHT = 16, 64, 72  # px: around, the names at the left, the sums at the right
+LANE_PAD, LEFT, RIGHT = 16, 64, 72  # px: around, the names at the left, the sums at the right
 CELL, BARS, GAP = 14, 44, 4  # px: the height of a row of cells, of the bars, between them
 LOW = 24  # px: the bars where there are two groups, or little room
 
@@ -521,9 +521,9 @@ class Pair(QWidget):
 
     def _boxes(self) -> list[tuple[Lane, QRectF]]:
         y, found = 6.0, []
-        wide = max(0, self.width() - 2 * PAIR_PAD - LEFT - RIGHT)
+        wide = max(0, self.width() - 2 * LANE_PAD - LEFT - RIGHT)
         for lane in self.lanes:
-            found.append((lane, QRectF(PAIR_PAD + LEFT, y, wide, self._tall(lane))))
+            found.append((lane, QRectF(LANE_PAD + LEFT, y, wide, self._tall(lane))))
             y += self._tall(lane) + GAP
         return found
 
@@ -534,7 +534,7 @@ class Pair(QWidget):
             for lane, box in self._boxes():
                 painter.setFont(theme.font(0.92))
                 painter.setPen(now.secondary)
-                name = QRectF(PAIR_PAD, box.top(), LEFT - 8, box.height())
+                name = QRectF(LANE_PAD, box.top(), LEFT - 8, box.height())
                 painter.drawText(name, theme.TO_LEFT, lane.name)
                 if not lane.bars:
                     cells(painter, box, lane.values, lane.limit)
@@ -600,7 +600,7 @@ def _bars(painter: QPainter, box: QRectF, lane: Lane) -> None:
 # --- view -----------------------------------------------------------------------------------------
 
 
-VIEW_LOW = 320  # px of height
+LOW_VIEW = 320  # px of height
 ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
 NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
@@ -729,7 +729,7 @@ class NeuronView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the keys have it, with their sentences as tooltips."""
         super().resizeEvent(event)
-        low = self.height() < VIEW_LOW
+        low = self.height() < LOW_VIEW
         self.pair.set_low(low)
         for one in (self._foot, self.sentence):
             one.setHidden(low)

@@ -418,11 +418,11 @@ def _now(display: Display) -> Display:
 # --- heads ----------------------------------------------------------------------------------------
 
 
-HEADS_SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
+METRICS_SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
 PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
-HEADS_ROW = 18  # px: a line of ticks
+TICKS_HEIGHT = 18  # px: a line of ticks
 MEASURING = (("jobs", "All jobs…"),)  # heads are measured by themselves
 
 
@@ -461,7 +461,7 @@ class HeadPanel(View):
         grid.setVerticalSpacing(2)
         grid.setColumnStretch(1, 1)
         grid.setColumnMinimumWidth(0, NAMED)
-        for row, name in enumerate(HEADS_SHOWN):
+        for row, name in enumerate(METRICS_SHOWN):
             named, ticks, value = Words(), Ticks(), label(weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(theme.TO_RIGHT)
@@ -551,7 +551,7 @@ class Ticks(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFixedHeight(HEADS_ROW)
+        self.setFixedHeight(TICKS_HEIGHT)
         self.setMinimumWidth(40)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._values: Sequence[float] = ()
@@ -643,11 +643,10 @@ def _limits(one: Map | None, head: int) -> tuple[str, ...]:
 TOP = 5  # keys that are listed
 NONE_CHOSEN = ("Nothing chosen", "Choose a query in the map or in the text.")
 CHOOSE = (("next_query", "Choose a query"),)
-PANELS_PAD = 16
 HIGH = 20  # px: a row
 STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 TAKE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
-GLYPH, WORD, PANELS_VALUE = 28, 108, 44  # px: the columns beside the bar
+GLYPH, WORD = 28, 108  # px: the columns left of the bar
 
 
 @dataclass(frozen=True, slots=True)
@@ -694,7 +693,7 @@ class LooksPanel(View):
         self.keys = KeyList()
         self.keys.picked.connect(self._pick)
         top = hbox(None, self.letter, (self.where, 1), spacing=8)
-        vbox(self.content, top, self.keys, 1, margins=(PANELS_PAD, 8, PANELS_PAD, 8), spacing=2)
+        vbox(self.content, top, self.keys, 1, margins=(PAD, 8, PAD, 8), spacing=2)
 
     def request(self, session: Session) -> Callable[[], Looked] | None:
         """The strongest keys, read from one row."""
@@ -812,7 +811,7 @@ class KeyList(QWidget):
             painter.drawText(area.adjusted(2, 0, 0, 0), theme.TO_LEFT, glyph)
             x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
         self._word(painter, area.adjusted(x, 0, 0, 0), key, GLYPH + WORD - x - 4)
-        value = QRectF(area.right() - PANELS_VALUE, area.top(), PANELS_VALUE, area.height())
+        value = QRectF(area.right() - VALUE, area.top(), VALUE, area.height())
         painter.setFont(theme.font(weight=600))
         painter.setPen(now.text)
         said = sentences.with_sign(key.weight, 2) if self.signed else sentences.weight(key.weight)
@@ -901,7 +900,7 @@ def _key(
 # --- texts ----------------------------------------------------------------------------------------
 
 
-TEXTS_HIGH, LOW = 207, 2 * ROW  # px: of the list, and where there is little room
+LIST_HEIGHT, LOW_LIST_HEIGHT = 207, 2 * ROW  # px: of the list, and where there is little room
 
 TextList = tuple[tuple[Item, ...], int, str]
 
@@ -951,8 +950,8 @@ class TextsPanel(View):
         self.stack = QStackedWidget()
         self.stack.addWidget(self.list)
         self.stack.addWidget(nothing)
-        self.stack.setMinimumHeight(LOW)
-        self.stack.setMaximumHeight(TEXTS_HIGH)
+        self.stack.setMinimumHeight(LOW_LIST_HEIGHT)
+        self.stack.setMaximumHeight(LIST_HEIGHT)
         above = hbox(None, self.field, margins=(16, 0, 16, 0), spacing=-1)
         heads = hbox(None, (self.count, 1), self.unit, margins=(16, 0, 24, 0), spacing=-1)
         vbox(self.content, above, heads, (self.stack, 1), margins=(0, 10, 0, 8), spacing=4)
@@ -1064,7 +1063,7 @@ class TextsTextList(QListView):
 
     def sizeHint(self) -> QSize:
         """A few rows."""
-        return QSize(240, TEXTS_HIGH)
+        return QSize(240, LIST_HEIGHT)
 
 
 def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
@@ -1076,7 +1075,6 @@ def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
 
 WORTH = 4
 THUMB = 36  # px
-WORTH_VALUE = 44  # px: the score
 SCORE = "The number is the share of a row's weight where the role says, averaged over rows"
 SHARE = Cited("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
 
@@ -1219,7 +1217,7 @@ class WorthRow(QAbstractButton):
             painter.setPen(now.mark_text if self._chosen else now.text)
             painter.drawText(QRectF(x, 2, 90, 20), side, name)
             self._chip(painter, x + QFontMetricsF(bold).horizontalAdvance(name) + 10)
-            room = self.width() - x - WORTH_VALUE - 12
+            room = self.width() - x - VALUE - 12
             small = theme.font(0.92)
             role = QFontMetricsF(small).elidedText(self._role, Qt.TextElideMode.ElideRight, room)
             painter.setFont(small)
@@ -1229,7 +1227,7 @@ class WorthRow(QAbstractButton):
             painter.setPen(now.text)
             right = theme.TO_RIGHT
             painter.drawText(
-                QRectF(self.width() - WORTH_VALUE - 8, 22, WORTH_VALUE, 18),
+                QRectF(self.width() - VALUE - 8, 22, VALUE, 18),
                 right,
                 sentences.weight(facts.score),
             )

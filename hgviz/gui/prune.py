@@ -50,7 +50,7 @@ from hgviz.gui.sentences import method_explained, told
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
-    GAP,
+    ICON_GAP,
     Button,
     IconButton,
     PaneHead,
@@ -205,7 +205,7 @@ def heads_words(mask: Mask) -> str:
 # --- prune ----------------------------------------------------------------------------------------
 
 
-PRUNE_NARROW = 420  # px
+NARROW_WALL = 420  # px
 HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
 
 
@@ -361,7 +361,7 @@ class HeadsView(View):
         ready = session.trial is not None
         self._measuring = job is not None
         self.measure.setText(tr("Stop") if job else tr("Measure…"))
-        self.measure.setIcon(theme.icon("stop", gap=GAP) if job else QIcon())
+        self.measure.setIcon(theme.icon("stop", gap=ICON_GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(tr(
             "What is measured stays" if job else "Measure what every head is worth"
@@ -410,7 +410,7 @@ class HeadsView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The word before the pickers gives way, and masks in a low window."""
         super().resizeEvent(event)
-        self._word.setVisible(self.width() >= PRUNE_NARROW)
+        self._word.setVisible(self.width() >= NARROW_WALL)
         self.masks.fit()
 
     def _choose(self, head: HeadId) -> None:

@@ -478,7 +478,7 @@ def nobody(painter: QPainter, box: QRectF, ratio: float) -> None:
 
 LEFT = 122  # px: the text begins there
 HEAD, NUMBER = 52, 87  # where "head" and its number begin
-LABELS_GAP = 4  # px between the level and what is said of its head
+LEVEL_GAP = 4  # px between the level and what is said of its head
 NULL = 13  # px: the room of the cell that stands for no token
 
 
@@ -499,9 +499,9 @@ def draw(
         _null(painter, null_box(top, height), null)
     off = tr("off")
     if line.off:  # what is said of a head goes before the whole name of its level
-        room = at - 16 - 2 - LABELS_GAP - QFontMetricsF(theme.font(0.92)).horizontalAdvance(off)
+        room = at - 16 - 2 - LEVEL_GAP - QFontMetricsF(theme.font(0.92)).horizontalAdvance(off)
         level = bold.elidedText(level, Qt.TextElideMode.ElideRight, math.floor(room))
-    after = 16 + bold.horizontalAdvance(level) + LABELS_GAP
+    after = 16 + bold.horizontalAdvance(level) + LEVEL_GAP
     said = off if line.off else tr("head") if after < HEAD and line.head is not None else ""
     for x, text, weight, colour in (
         (16, level, 600, now.text),

@@ -41,7 +41,7 @@ from hgviz.gui.language import tr
 # --- widgets --------------------------------------------------------------------------------------
 
 
-GAP = 5  # px between an icon and its words
+ICON_GAP = 5  # px between an icon and its words
 RETURN_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
 
@@ -174,8 +174,8 @@ class Button(QPushButton):
             on = now.on_press if self.isEnabled() else now.secondary
             colours = {"filled": on, "find": now.secondary}
             colour = colours.get(self.property("kind"), now.text)
-            self.setIcon(theme.icon(self._icon, colour, gap=GAP))
-            self.setIconSize(QSize(16 + GAP, 16))
+            self.setIcon(theme.icon(self._icon, colour, gap=ICON_GAP))
+            self.setIconSize(QSize(16 + ICON_GAP, 16))
 
 
 class IconButton(QToolButton):
@@ -228,10 +228,12 @@ class Segments(QFrame):
             button.setProperty("kind", "segment")
             button.setCheckable(True)
             button.setFont(bold)
-            button.setIconSize(QSize(16 + GAP, 16))
+            button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)
             # Room for the bold face, so that nothing moves when the choice does.
-            room = button.fontMetrics().horizontalAdvance(words) + 24 + (16 + GAP if icon else 0)
+            room = (
+                button.fontMetrics().horizontalAdvance(words) + 24 + (16 + ICON_GAP if icon else 0)
+            )
             button.setFixedWidth(max(wide, room))
             self._group.addButton(button, number)
             row.addWidget(button)
@@ -279,7 +281,7 @@ class Segments(QFrame):
             on = button.isChecked()
             button.setFont(theme.font(weight=600 if on else 400))
             if icon:
-                button.setIcon(theme.icon(icon, now.press if on else now.secondary, GAP))
+                button.setIcon(theme.icon(icon, now.press if on else now.secondary, ICON_GAP))
 
 
 class Picker(QComboBox):
@@ -478,7 +480,7 @@ def turns_along(event: QWheelEvent) -> float:
 # --- flow -----------------------------------------------------------------------------------------
 
 
-FLOW_GAP = 6  # px between two of them
+ITEM_GAP = 6  # px between two of them
 
 
 class Flow(QWidget):
@@ -540,9 +542,9 @@ class Flow(QWidget):
                 continue
             size = one.sizeHint().expandedTo(one.minimumSize()).boundedTo(one.maximumSize())
             if x > inside.x() and x + size.width() > inside.right() + 1:
-                x, y, high = inside.x(), y + high + FLOW_GAP, 0
+                x, y, high = inside.x(), y + high + ITEM_GAP, 0
             if move:
                 size.setWidth(min(size.width(), max(1, inside.width())))
                 one.setGeometry(QRect(QPoint(x, y), size))
-            x, high = x + size.width() + FLOW_GAP, max(high, size.height())
+            x, high = x + size.width() + ITEM_GAP, max(high, size.height())
         return y + high + self._edges.bottom()
