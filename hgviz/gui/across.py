@@ -29,13 +29,13 @@ from hgviz.core import Capture, Floats, HeadId, Off, Selection, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
-from hgviz.gui.grid import Along, Names, Viewport
-from hgviz.gui.grid import Words as Texts
+from hgviz.gui.grid import CaptureWords as Texts
+from hgviz.gui.grid import MapAxis, Names, Viewport
 from hgviz.gui.heatmap import Canvas, Supply
-from hgviz.gui.ink import Cross, Scene
+from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
-from hgviz.gui.opened import Opened, Opener
-from hgviz.gui.sentences import Cited, explanation
+from hgviz.gui.opened import OpenedMap, Opener
+from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import MapsView, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
@@ -68,19 +68,19 @@ class Across:
     recipe: Recipe
     query: int | None
     row: Composed | None = None
-    opened: Opened | None = None
+    opened: OpenedMap | None = None
     why: str = ""
     still: bool = True
 
 
-class Kept:
+class ComposedCache:
     """What was composed of the capture on screen, so that another answer is there at once."""
 
     def __init__(self, tiles: Tiles) -> None:
-        self.opener = Alone(tiles)
+        self.opener = SingleOpener(tiles)
         self._capture: Capture | None = None
         self._composers: dict[Recipe, Composer] = {}
-        self._opened: tuple[Together, Opened] | None = None
+        self._opened: tuple[Together, OpenedMap] | None = None
 
     def across(self, capture: Capture, query: int | None, recipe: Recipe) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
@@ -102,7 +102,7 @@ class Kept:
             found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
         return replace(found, still=False)
 
-    def _open(self, whole: Together) -> Opened:
+    def _open(self, whole: Together) -> OpenedMap:
         if self._opened is None or self._opened[0] is not whole:
             view = self.opener.view
             self._opened = (
@@ -114,14 +114,14 @@ class Kept:
         return self._opened[1]
 
 
-class Alone(Opener):
+class SingleOpener(Opener):
     """Opens a map that has no others beside it."""
 
     def __init__(self, tiles: Tiles) -> None:
         super().__init__(tiles)
         self.view = Viewport.fitted((1, 1), (512, 512))
 
-    def beside(self, opened: Opened) -> list[Opened]:
+    def beside(self, opened: OpenedMap) -> list[OpenedMap]:
         """Nothing: there is one map only."""
         progress(0, 1)
         return []
@@ -216,11 +216,11 @@ NAMES = {"rollout": "Rollout", "product": "Product"}
 MEANT = {  # what a lane is, its formula
     "rollout": (
         "How much of the answer comes from each token, all layers taken together",
-        Cited("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
+        Citation("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
     ),
     "product": (
         "How much each token adds or takes away, all layers multiplied",
-        Cited("Π_l (A_l + I)", "across.md"),
+        Citation("Π_l (A_l + I)", "across.md"),
     ),
 }  # fmt: skip
 
@@ -237,7 +237,7 @@ def mixed(one: QColor, other: QColor, part: float) -> QColor:
     return QColor(*(round(a + (b - a) * part) for a, b in both))
 
 
-class Bars(QWidget):
+class CompositionBars(QWidget):
     """Draws what is known; the token under the pointer is told, a click says it."""
 
     picked = Signal(int)  # a column
@@ -281,13 +281,13 @@ class Bars(QWidget):
     # --- where things are -------------------------------------------------------------------------
 
     @property
-    def along(self) -> Along | None:
+    def along(self) -> MapAxis | None:
         """The columns over the width, in logical px."""
         if self.columns is None or not len(self.columns):
             return None
         room = max(8, self.width() - LEFT - RIGHT)
         scale = room / len(self.columns)
-        return Along(len(self.columns), room, float(int(scale)) if scale >= 1 else scale)
+        return MapAxis(len(self.columns), room, float(int(scale)) if scale >= 1 else scale)
 
     def column_at(self, place: QPointF) -> int | None:
         """The column under a place."""
@@ -342,7 +342,7 @@ class Bars(QWidget):
         return len(self.columns) - len(self.rows) + self.across.query
 
     def _lane(
-        self, painter: QPainter, along: Along, name: str, values: Floats, box: QRectF
+        self, painter: QPainter, along: MapAxis, name: str, values: Floats, box: QRectF
     ) -> None:
         now = theme.current()
         values = np.nan_to_num(values, nan=0.0)
@@ -477,16 +477,16 @@ FUSED = (
 RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 FUSING = (
     "How the heads of a layer become one map",
-    Cited("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; across.md"),
+    Citation("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; across.md"),
 )
 STAYING = (
     "How much of every sum is what was there before attention",
-    Cited("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
+    Citation("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
 SIGNED = "Weights below zero stay so: the product of A + I", MEANT["product"][1]
 
 
-class Choices(QWidget):
+class RecipeBar(QWidget):
     """Three controls in a row; `changed` says that one of them was used."""
 
     changed = Signal()
@@ -531,7 +531,7 @@ class Choices(QWidget):
         self.changed.emit()
 
 
-def _switch(text: str, meaning: str, cited: Cited) -> QToolButton:
+def _switch(text: str, meaning: str, cited: Citation) -> QToolButton:
     out = QToolButton()
     out.setText(text)
     out.setCheckable(True)
@@ -559,19 +559,19 @@ class AcrossView(MapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.tiles = Tiles()
-        self._kept = Kept(self.tiles)
+        self._kept = ComposedCache(self.tiles)
         self._across: Across | None = None
         self._names: tuple[Names, Names] | None = None
         self._texts: tuple[Capture, Texts] | None = None
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._kept.opener)
-        self.bars = Bars()
+        self.bars = CompositionBars()
         self._build()
 
     def _build(self) -> None:
         self.head = PaneHead(tr("All maps"))
-        self.choices = Choices()
+        self.choices = RecipeBar()
         self.choices.changed.connect(self.refresh)
         self.export = self.export_button()
         self.head.add(self.choices, self.export)
@@ -695,7 +695,7 @@ class AcrossView(MapsView):
         opened, grid = across.opened, across.opened.grid
         self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
         limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
-        scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display)
+        scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display)
         self.canvas.show_scene(replace(scene, mass=opened.mass, sides=(tr("Token"), tr("Answer"))))
 
     def _fetch(self) -> None:
@@ -728,7 +728,7 @@ class AcrossView(MapsView):
             return
         read = across.opened.source.map.read(0, (row, row + 1))[0]
         value = float(read[column])
-        said = sayings.Reading(
+        said = sayings.CellReading(
             across.opened.head, rows, columns, row, read, column, signed=across.recipe.signed
         )
         self.canvas.say(cell(across, rows, columns, row, column, value), said.card())

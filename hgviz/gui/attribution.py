@@ -18,13 +18,13 @@ from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
+from hgviz.gui.grid import CaptureWords as Texts
 from hgviz.gui.grid import Names
-from hgviz.gui.grid import Words as Texts
 from hgviz.gui.headgrid import ConductanceWall
-from hgviz.gui.jobs import GOING, Lanes, Working
+from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
-from hgviz.gui.sentences import Cited, explanation
+from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import View, time_left
 from hgviz.gui.widgets import (
@@ -60,7 +60,7 @@ SUM_OFF = (
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class AnswerChoice:
     """An answer that can be asked about, and what it is called."""
 
     number: int
@@ -85,7 +85,9 @@ def asked(session: Session) -> Question | None:
     return replace(found, number=chosen.number) if fits else found
 
 
-def choices(capture: Capture, question: Question, model: Model | None = None) -> tuple[Choice, ...]:
+def choices(
+    capture: Capture, question: Question, model: Model | None = None
+) -> tuple[AnswerChoice, ...]:
     """The classes; or the token that follows and those that the model finds likeliest there."""
     spec, logits = capture.spec, capture.logits
     assert logits is not None
@@ -94,7 +96,7 @@ def choices(capture: Capture, question: Question, model: Model | None = None) ->
     shares /= shares.sum()
     if question.position is None:
         return tuple(
-            Choice(number, f"{spec.labels[number]} {heatmap.share(float(shares[number]))}")
+            AnswerChoice(number, f"{spec.labels[number]} {heatmap.share(float(shares[number]))}")
             for number in range(len(row))
         )
     best = np.argsort(-row, kind="stable")[:MOST].tolist()
@@ -107,7 +109,7 @@ def choices(capture: Capture, question: Question, model: Model | None = None) ->
         answer = f"{said(capture, token, model)} {heatmap.share(float(shares[token]))}"
         if spec.goal == "next" and token == follows:
             answer = tr("{answer}, which follows", answer=answer)
-        found.append(Choice(token, answer))
+        found.append(AnswerChoice(token, answer))
     return tuple(found)
 
 
@@ -125,10 +127,10 @@ def said(capture: Capture, number: int, model: Model | None = None) -> str:
     return tr("token {n:,}", n=number)
 
 
-class Explaining:
+class AttributionRunner:
     """Asks the model, and puts what it finds into the session."""
 
-    def __init__(self, session: Session, lanes: Lanes, working: Working) -> None:
+    def __init__(self, session: Session, lanes: Lanes, working: Jobs) -> None:
         self.session, self.lanes, self.working = session, lanes, working
 
     def start(self) -> None:
@@ -194,11 +196,11 @@ def complete_words(found: Attribution) -> str:
 VALUE, BAR_LEAST = 56, 40  # px: the figures; the least bar
 TITLES = (  # what a column is called, what it means, its formula
     ("Attention", "How much the query looks at the key: the weight in the map",
-     Cited("a_ij", "Vaswani et al. 2017")),
+     Citation("a_ij", "Vaswani et al. 2017")),
     ("Gradient × attention", "The weight times the slope of the answer with it",
-     Cited("a_ij ∂F / ∂a_ij", "Chefer et al. 2021")),
+     Citation("a_ij ∂F / ∂a_ij", "Chefer et al. 2021")),
     ("Integrated gradients", "What the tokens behind the key add to the answer, by captum",
-     Cited("Σ_e (x_e − x′_e) ∫₀¹ ∂F(x′ + t (x − x′)) / ∂x_e dt", "Sundararajan et al. 2017")),
+     Citation("Σ_e (x_e − x′_e) ∫₀¹ ∂F(x′ + t (x − x′)) / ∂x_e dt", "Sundararajan et al. 2017")),
 )  # fmt: skip
 
 
@@ -339,11 +341,11 @@ def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: boo
 
 
 RANKED = "How alike two orders of the keys are: 1 the same, −1 the other way round, 0 unrelated"
-SPEARMAN = Cited("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
+SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
 CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
-CONDUCTANCE = Cited("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
+CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
 COMPLETES = "What the tokens add up to should be the change of the answer along the path"
-COMPLETENESS = Cited("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
+COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
 FIRST = "How keys rank by attention agrees {slope} with gradient × attention"
 SECOND = "How keys rank by attention agrees {tokens} with integrated gradients"
 BOTH = (
@@ -409,12 +411,12 @@ HINT = "Attribute asks the model which tokens and heads this answer comes from."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
+class AnswerReport:
     """What a request brings: what can be asked, and one head beside what was found."""
 
     capture: Capture
     question: Question
-    choices: tuple[Choice, ...]
+    choices: tuple[AnswerChoice, ...]
     found: Attribution | None = None
     beside: Beside | None = None
     names: Names | None = None
@@ -433,7 +435,7 @@ class AttributionView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.told: Told | None = None
+        self.told: AnswerReport | None = None
         self._texts = Texts()
         self._of: tuple[Prompt | None, Prompt | None] = (None, None)
         self.head = PaneHead(tr("Head"))
@@ -502,7 +504,7 @@ class AttributionView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Told] | None:
+    def request(self, session: Session) -> Callable[[], AnswerReport] | None:
         """What can be asked, and the selected head beside what was found for this text."""
         capture = session.capture
         self.empty, self.empty_actions = NOTHING, CAPTURE
@@ -543,9 +545,9 @@ class AttributionView(View):
         found: Attribution | None,
         head: HeadId,
         query: int | None,
-    ) -> Told:
+    ) -> AnswerReport:
         progress(0, 1)
-        told = Told(capture, question, choices(capture, question, model), found)
+        told = AnswerReport(capture, question, choices(capture, question, model), found)
         if found is None or found.slopes is None:
             return told
         layer = capture.spec.layers[head.layer]
@@ -553,7 +555,7 @@ class AttributionView(View):
         beside = tasks.head_beside(found, capture, head, query)
         return replace(told, beside=beside, names=names)
 
-    def draw(self, result: Told) -> None:
+    def draw(self, result: AnswerReport) -> None:
         """Show all of it."""
         if self.session is None:
             return
@@ -636,7 +638,7 @@ class AttributionView(View):
         work = self.session.work if self.session is not None else ()
         return next((one for one in work if one.key == EXPLAIN and one.state in GOING), None)
 
-    def _offer(self, told: Told) -> None:
+    def _offer(self, told: AnswerReport) -> None:
         question = told.question
         self.answer.clear()
         for one in told.choices:
@@ -654,11 +656,11 @@ class AttributionView(View):
         if box is not None:
             self.room.ensureVisible(0, int(box.center().y()), 0, 24)
 
-    def _heading(self, told: Told) -> str:
+    def _heading(self, told: AnswerReport) -> str:
         layers = told.found.layers if told.found is not None else None
         return tr(CONDUCTED_BESIDE if layers else CONDUCTED)
 
-    def _say(self, told: Told) -> None:
+    def _say(self, told: AnswerReport) -> None:
         """How good what was found is, and whether it is what is asked now."""
         if told.found is None:
             self.complete.setText("")
@@ -668,7 +670,7 @@ class AttributionView(View):
             said.insert(0, tr("This was asked about another answer or path; Attribute asks anew."))
         self.complete.setText(" ".join(said))
 
-    def _agree(self, told: Told) -> None:
+    def _agree(self, told: AnswerReport) -> None:
         if told.found is None:
             self.agreement.setText(tr(HINT))
         else:

@@ -466,7 +466,7 @@ SLICE_TERMS = ("", "", "whole", "right", "change", "ends", "ends")
 PICTURE = 6  # the column with the interval as a line
 
 
-class Row(NamedTuple):
+class SliceRow(NamedTuple):
     """A slice by one measure: whole, with heads off, and the change with its ends, in per cent and
     points of right answers, or in bits."""
 
@@ -481,15 +481,15 @@ class Row(NamedTuple):
         return self.part.by, self.part.name
 
 
-def row_of(part: Part, measure: Measure) -> Row:
+def row_of(part: Part, measure: Measure) -> SliceRow:
     """A slice by a measure."""
     if measure == "loss":
         value, low, high = (BITS_PER_NAT * one for one in part.more)
-        return Row(
+        return SliceRow(
             part, BITS_PER_NAT * part.loss[0], BITS_PER_NAT * part.loss[1], (value, low, high)
         )
     value, low, high = (100 * one for one in part.change)
-    return Row(part, 100 * part.before[0], 100 * part.now[0], (value, low, high))
+    return SliceRow(part, 100 * part.before[0], 100 * part.now[0], (value, low, high))
 
 
 class PartTable(QAbstractTableModel):
@@ -497,10 +497,10 @@ class PartTable(QAbstractTableModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[SliceRow, ...] = ()
         self.measure: Measure = "right"
         self.by, self.falling = 0, True  # column 0: as they come
-        self._came: tuple[Row, ...] = ()
+        self._came: tuple[SliceRow, ...] = ()
         self._titles: tuple[str, ...] = ("",) * (PICTURE + 1)
 
     def show_parts(self, parts: Sequence[Part], measure: Measure, noun: str, now: str) -> None:
@@ -534,12 +534,12 @@ class PartTable(QAbstractTableModel):
         ends = [abs(end) for row in calm for end in row.change if math.isfinite(end)]
         return max(ends, default=1.0) or 1.0
 
-    def _in_order(self, came: tuple[Row, ...]) -> tuple[Row, ...]:
+    def _in_order(self, came: tuple[SliceRow, ...]) -> tuple[SliceRow, ...]:
         if not self.by:
             return came
         return (*came[:1], *sorted(came[1:], key=self._value, reverse=self.falling))
 
-    def _value(self, row: Row) -> float:
+    def _value(self, row: SliceRow) -> float:
         worth = -row.change[0] if self.measure == "loss" else row.change[0]
         return (0.0, row.part.n, row.whole, row.now, row.change[0], row.change[1], worth)[self.by]
 
@@ -593,7 +593,7 @@ class PartTable(QAbstractTableModel):
         return None
 
 
-def part_words(row: Row, column: int, measure: Measure) -> str:
+def part_words(row: SliceRow, column: int, measure: Measure) -> str:
     """What a cell says."""
     part = row.part
     if column == 0:
@@ -620,7 +620,7 @@ def name_words(part: Part) -> str:
     return part.name if part.by == "label" else tr(part.name)
 
 
-def part_verdict(row: Row, measure: Measure) -> str:
+def part_verdict(row: SliceRow, measure: Measure) -> str:
     """worse, better, or may be nothing, for tr."""
     _, low, high = row.change
     if low <= 0 <= high:
@@ -635,7 +635,7 @@ def signed(value: float, measure: Measure) -> str:
     return ("0" if float(said) == 0 else said).replace("-", "−")
 
 
-def said(row: Row, measure: Measure) -> str:
+def said(row: SliceRow, measure: Measure) -> str:
     """A slice in a sentence or two."""
     part = row.part
     name = part_words(row, 0, measure)
@@ -652,7 +652,7 @@ def said(row: Row, measure: Measure) -> str:
     ))  # fmt: skip
 
 
-def table(rows: Sequence[Row]) -> list[list[str]]:
+def table(rows: Sequence[SliceRow]) -> list[list[str]]:
     """All there is of every slice, for a spreadsheet: shares of right answers, losses in bits."""
     lines = [[tr(one) for one in COLUMNS]]
     for part in (row.part for row in rows):
@@ -781,7 +781,7 @@ class SlicePainter(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw a cell."""
         row, model, column = index.data(Qt.ItemDataRole.UserRole), index.model(), index.column()
-        assert isinstance(row, Row) and isinstance(model, PartTable)
+        assert isinstance(row, SliceRow) and isinstance(model, PartTable)
         now, box, every = theme.current(), option.rect, row.part.by == "all"
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -810,7 +810,7 @@ class SlicePainter(QStyledItemDelegate):
             painter.drawLine(box.bottomLeft(), box.bottomRight())
         painter.restore()
 
-    def _interval(self, painter: QPainter, box: QRect, row: Row, model: PartTable) -> None:
+    def _interval(self, painter: QPainter, box: QRect, row: SliceRow, model: PartTable) -> None:
         """0 in the middle, worse at its left; hollow where the interval has 0 in it."""
         now, middle, y = theme.current(), box.center().x() + 0.5, box.center().y() + 0.5
         painter.setPen(QPen(now.edge, 1))

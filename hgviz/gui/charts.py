@@ -170,7 +170,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bars:
+class Intervals:
     """Intervals: at each x a bar from low to high, with caps."""
 
     x: Values
@@ -201,7 +201,7 @@ class Note:
     weight: int = 600
 
 
-Part = Line | Band | Points | Bars | Mark | Note
+Part = Line | Band | Points | Intervals | Mark | Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LegendEntry:
     """A line of the legend: what a colour and a shape stand for."""
 
     words: str
@@ -264,7 +264,7 @@ class Chart:
 
     plots: tuple[Plot, ...] = ()
     words: str = ""
-    legend: tuple[Entry, ...] = ()
+    legend: tuple[LegendEntry, ...] = ()
     slider: Slider | None = None
     of: Hashable = None
     across: int = 0
@@ -377,7 +377,7 @@ NAMED = 16  # points that are named by themselves, where there is room
 CROWD = 1000  # points of which none is
 
 
-class Spots:
+class ChartPoints:
     """All points of some plots that say something, by number: panel, x and y (n,)."""
 
     def __init__(self, plots: Sequence[Plot]) -> None:
@@ -567,7 +567,7 @@ def _draw_points(item: Any, part: Points) -> None:
     )  # fmt: skip
 
 
-def _draw_bars(item: Any, part: Bars) -> None:
+def _draw_bars(item: Any, part: Intervals) -> None:
     colour = pen(ink(part.colour), 2)
     item.setData(
         np.repeat(np.asarray(part.x, float), 2),
@@ -586,7 +586,7 @@ KINDS: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], None]]] = {
     Line: (lambda pg: pg.PlotDataItem(), _draw_line),
     Band: (lambda pg: pg.PlotCurveItem(fillLevel="enclosed"), _draw_band),
     Points: (lambda pg: pg.ScatterPlotItem(pxMode=True), _draw_points),
-    Bars: (lambda pg: pg.PlotDataItem(), _draw_bars),
+    Intervals: (lambda pg: pg.PlotDataItem(), _draw_bars),
     Mark: (lambda pg: pg.InfiniteLine(movable=False), _draw_mark),
     Note: (lambda pg: pg.TextItem(), lambda item, part: None),
 }  # of a part: its item, made and brought up to date
@@ -760,11 +760,11 @@ class Legend(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.entries: tuple[Entry, ...] = ()
+        self.entries: tuple[LegendEntry, ...] = ()
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.hide()
 
-    def show_entries(self, entries: tuple[Entry, ...]) -> None:
+    def show_entries(self, entries: tuple[LegendEntry, ...]) -> None:
         """Say what these are."""
         self.entries = entries
         self.setAccessibleName(", ".join(one.words for one in entries))
@@ -826,7 +826,7 @@ class ChartWidget(QWidget):
         self._view: Any = None
         self._due = False
         self._here: int | None = None  # the point that is told of
-        self._spots = Spots(())
+        self._spots = ChartPoints(())
         self._press: QPointF | None = None
         self._drag: Literal["", "zoom", "pan", "slide"] = ""
         self._begun = False  # whether the slider has moved since it was taken
@@ -848,7 +848,7 @@ class ChartWidget(QWidget):
 
     def show_chart(self, chart: Chart) -> None:
         """Draw this from now on."""
-        keep, spots = chart.of == self.chart.of, Spots(chart.plots)
+        keep, spots = chart.of == self.chart.of, ChartPoints(chart.plots)
         if not keep or (self._here or 0) >= len(spots):
             self._go(None)
         self.chart, self._spots = chart, spots

@@ -23,30 +23,38 @@ from hgviz.gui import dialogs, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.attribution import Explaining
-from hgviz.gui.dialogs import CAPTURES, CHOICES, READABLE, ErrorDialog, Reads, ask_for, ask_where
+from hgviz.gui.attribution import AttributionRunner
+from hgviz.gui.dialogs import (
+    CAPTURES,
+    CHOICES,
+    READABLE,
+    ErrorDialog,
+    ModelInputs,
+    ask_for,
+    ask_where,
+)
 from hgviz.gui.dialogs import TEXTS as TEXT_FILES
 from hgviz.gui.export import ExportCommands
 from hgviz.gui.help import GUIDE, Explanation
-from hgviz.gui.jobs import GOING, Lanes, Working
+from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
-from hgviz.gui.removal import REMOVE, Removing
+from hgviz.gui.removal import REMOVE, RemovalRunner
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.sessions import (
     IDS,
     TEXTS,
     ClosingDialog,
-    Opened,
     Recent,
+    RecentNames,
     Sessions,
     losses,
     planned,
     sorted_out,
 )
-from hgviz.gui.sides import BESIDE, CompareDialog, Comparing
-from hgviz.gui.sources import Capturing, Prompting, UnreadError
-from hgviz.gui.studyruns import Model, Watching
+from hgviz.gui.sides import BESIDE, CompareDialog, Sides
+from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
+from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.resources import resource
@@ -96,23 +104,23 @@ class Commands(ExportCommands):
         self.at_hand: View | None = None
         self.sample = str(resource(SAMPLE))
         self.recent = Recent(session, lanes, self._keep)
-        self.opened_before = Opened(self.recent.add)
-        self.working = Working(session, lanes, self.show_error)
-        self.capturing = Capturing(
+        self.opened_before = RecentNames(self.recent.add)
+        self.working = Jobs(session, lanes, self.show_error)
+        self.capturing = CaptureRunner(
             session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time,
             self.say,
         )  # fmt: skip
-        self.explaining = Explaining(session, lanes, self.working)
-        self.pruning = trials.Pruning(
+        self.explaining = AttributionRunner(session, lanes, self.working)
+        self.pruning = trials.TrialRunner(
             session, lanes, self.working, self.show_error, self.assign_labels
         )
-        self.comparing = Comparing(session, lanes, self.working, self.show_error)
-        self.removing = Removing(
+        self.comparing = Sides(session, lanes, self.working, self.show_error)
+        self.removing = RemovalRunner(
             window, session, lanes, self.working, self.open_path, self.pruning.labels
         )
         self.sessions = Sessions(self)
-        self.watching = Watching(session, lanes, self.sees_sweep)
-        self.prompting = Prompting(
+        self.watching = FolderWatcher(session, lanes, self.sees_sweep)
+        self.prompting = PromptChooser(
             window, session, self.capturing, self.run, self.answered, self._remember
         )
         self._parts: dict[str, Callable[[], object]] = {  # by action
@@ -239,7 +247,7 @@ class Commands(ExportCommands):
         task = partial(sources.look, path)
         self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
 
-    def _looked(self, found: sources.Found) -> None:
+    def _looked(self, found: sources.OpenedFile) -> None:
         if found.checked is not None:
             self.sessions.show(found.checked)
         elif found.sweep is not None:
@@ -260,7 +268,7 @@ class Commands(ExportCommands):
         else:
             self._show_error(error, ("open", tr("Choose another file…")))
 
-    def show_found(self, found: sources.Found) -> None:
+    def show_found(self, found: sources.OpenedFile) -> None:
         """Show a capture that was opened; the model that is open stays if it made it."""
         capture = found.capture
         fields: dict[str, Any] = {"capture": capture, "facts": found.facts}
@@ -288,7 +296,7 @@ class Commands(ExportCommands):
             done = partial(self._show_example_in, head, example)
             self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
 
-    def _show_example_in(self, head: HeadId, example: Example, found: sources.Found) -> None:
+    def _show_example_in(self, head: HeadId, example: Example, found: sources.OpenedFile) -> None:
         self._show_item(found)
         self._show_example(head, example)
 
@@ -309,7 +317,7 @@ class Commands(ExportCommands):
             self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
         )
 
-    def _show_item(self, found: sources.Found) -> None:
+    def _show_item(self, found: sources.OpenedFile) -> None:
         """The head at hand stays; so does everything that the text does not change."""
         self.session.put(capture=found.capture, facts=found.facts)
         if not found.facts and found.capture.complete:
@@ -332,10 +340,10 @@ class Commands(ExportCommands):
 
     def find(self) -> None:
         """The command palette."""
-        from hgviz.gui.palette import Finder
+        from hgviz.gui.palette import CommandPalette
 
         self.recent.look()
-        finder = Finder(self.window, self.session, settings.load().used)
+        finder = CommandPalette(self.window, self.session, settings.load().used)
         finder.chosen.connect(self._run_found)
         finder.head_chosen.connect(self._go_to)
         finder.path_chosen.connect(self.open_recent)
@@ -799,10 +807,10 @@ class Commands(ExportCommands):
         }  # fmt: skip
         ways[one.cell.work](one, sides)
 
-    def _open_trained(self, one: Standing, sides: list[Model]) -> None:
+    def _open_trained(self, one: Standing, sides: list[StudyModel]) -> None:
         self._open_model(one, sides[0], mode="inspect")
 
-    def _open_scored(self, one: Standing, sides: list[Model]) -> None:
+    def _open_scored(self, one: Standing, sides: list[StudyModel]) -> None:
         model, data = sides[0], studyruns.data_of(one.cell)
         if model.activation or not Path(data).exists():
             self._open_model(one, model, mode="prune")
@@ -810,7 +818,7 @@ class Commands(ExportCommands):
             self._name(model)
             self.sessions.open_together({"model": model.path, "data": data}, "prune")
 
-    def _open_measured(self, one: Standing, sides: list[Model]) -> None:
+    def _open_measured(self, one: Standing, sides: list[StudyModel]) -> None:
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
         task = partial(_told, self.session.sweep, one)
@@ -825,23 +833,23 @@ class Commands(ExportCommands):
         name = study.spec.name or tr("this model")
         self.say(tr("What was measured in the study: {name}", name=name))
 
-    def _open_compared(self, one: Standing, sides: list[Model]) -> None:
+    def _open_compared(self, one: Standing, sides: list[StudyModel]) -> None:
         a, b = sides
         self._name(b)
         other = Other("model", path=b.path, activation=b.activation)
         self._open_model(one, a, mode="compare", other=other)
 
-    def _open_model(self, one: Standing, model: Model, **shown: Any) -> None:
+    def _open_model(self, one: Standing, model: StudyModel, **shown: Any) -> None:
         """Open a model on a text of what it was measured on, which it can read."""
         self._name(model)
         title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
         self.working.start(self.lanes.files, "open", title, partial(_text, one), done)
 
-    def _text_found(self, model: Model, shown: dict[str, Any], text: str) -> None:
+    def _text_found(self, model: StudyModel, shown: dict[str, Any], text: str) -> None:
         self.session.put(text=text or self.session.text, second="", **shown)
         self.capturing.start_fresh(model.path, self.show_error, model.activation)
 
-    def _name(self, model: Model) -> None:
+    def _name(self, model: StudyModel) -> None:
         """Have it called by its place, where its folder is named by a key."""
         self.opened_before[model.path] = model.name
 
@@ -943,7 +951,7 @@ class Commands(ExportCommands):
         """The dialog with three lines."""
         act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
         if isinstance(error, UnreadError):
-            text = Reads.of(error.model).text
+            text = ModelInputs.of(error.model).text
             act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))
         self._show_error(error, act)
 

@@ -27,14 +27,14 @@ from hgviz.gui import textrows as rowpair
 from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Names as Names_grid
 from hgviz.gui.grid import Viewport, seen
-from hgviz.gui.heatmap import QUICK, PairSupply, Trio
-from hgviz.gui.ink import Cross, Scene, faint, focus_ring
+from hgviz.gui.heatmap import QUICK, MapTrio, PairSupply
+from hgviz.gui.ink import Cross, MapScene, faint, focus_ring
 from hgviz.gui.language import tr
-from hgviz.gui.opened import Compared, Comparer
+from hgviz.gui.opened import OpenedPair, PairOpener
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
-from hgviz.gui.sides import GUIDE, Sides, Told, head_of_b, sides_of
+from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
 from hgviz.gui.tables import Table, span
-from hgviz.gui.textrows import LEFT, RIGHT, Bools, Half, Names, RowPair, TextRow, TextRows
+from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, PairedRow, SideRow, TextRow, TextRows
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.view import MapsView, View, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
@@ -53,13 +53,13 @@ CARD = Template('<span style="$big">$value</span>$note')
 NOTE = Template('&nbsp; <span style="color:$colour">$why</span>')
 
 
-def crosses(compared: Compared, row: int | None, column: int | None) -> tuple[Cross, ...]:
+def crosses(compared: OpenedPair, row: int | None, column: int | None) -> tuple[Cross, ...]:
     """The cross hair of each of the three: a row as far as that one sees."""
     return tuple(Cross(row, column, _ends(one, row)) for one in compared.sources)
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class MapValue:
     """What one of the three weighs at a cell: value "–" where there is nothing, why says so; both
     "" where no cell is looked at."""
 
@@ -77,10 +77,12 @@ class Read:
         return CARD.substitute(big=big, value=self.value.replace("<", "&lt;"), note=note)
 
 
-def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read, Read, Read]:
+def read(
+    compared: OpenedPair, row: int | None, column: int | None
+) -> tuple[MapValue, MapValue, MapValue]:
     """What A, B and A − B weigh at a cell; nothing of what has no map, and where the row is still
     being read."""
-    blank = Read()
+    blank = MapValue()
     if row is None or column is None or row not in compared.rows:
         return blank, blank, blank
     a, b = (side[column] for side in compared.rows[row])
@@ -92,17 +94,17 @@ def read(compared: Compared, row: int | None, column: int | None) -> tuple[Read,
     found = []
     for name, value, source, here in zip(NAMES, (a, b), compared.sources[:2], there, strict=True):
         if not here:
-            found.append(Read("–", tr("not in {side}", side=name)))
+            found.append(MapValue("–", tr("not in {side}", side=name)))
         elif not _seen(source, row, column):
-            found.append(Read("–", tr("not seen")))
+            found.append(MapValue("–", tr("not seen")))
         else:
             write = sentences.with_sign if source.signed else sentences.weight
-            found.append(Read(write(float(value), 3)))
+            found.append(MapValue(write(float(value), 3)))
     if all(there) and _seen(compared.sources[2], row, column):
         less = cast("Difference", compared.sources[2].map).subtract(a, b)
-        found.append(Read(sentences.with_sign(float(less), 3)))
+        found.append(MapValue(sentences.with_sign(float(less), 3)))
     else:
-        found.append(Read("–", tr("nothing to compare")))
+        found.append(MapValue("–", tr("nothing to compare")))
     shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]
     return found[0], shown[0], shown[1]
 
@@ -130,7 +132,7 @@ ALIKE = 0.005  # numbers that are no further apart read the same
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SideHead:
     """A head of one capture and the heads it is told beside; None: there is no such head."""
 
     head: HeadId | None
@@ -164,7 +166,7 @@ class NumberPair(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self._sides: tuple[tuple[str, Side], ...] = ()
+        self._sides: tuple[tuple[str, SideHead], ...] = ()
         self.setFixedHeight(TITLE + 2 * ROW)
         self.setMinimumWidth(LETTER + VALUE + 30 + 2 * PAD)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -175,7 +177,7 @@ class NumberPair(QWidget):
         """What it likes."""
         return QSize(200, TITLE + 2 * ROW)
 
-    def show_sides(self, a: Side, b: Side) -> None:
+    def show_sides(self, a: SideHead, b: SideHead) -> None:
         """Another head, or the same with more others."""
         self._sides = (("A", a), ("B", b))
         number, said = NUMBERS[self.name], list(self._said())
@@ -205,7 +207,7 @@ class NumberPair(QWidget):
                 if mine.rows < mine.of:
                     yield tr("Measured on {rows:,} of {of:,} rows.", rows=mine.rows, of=mine.of)
 
-    def spoken(self, side: Side) -> str:
+    def spoken(self, side: SideHead) -> str:
         """The number of a side as people read it."""
         value = side.value(self.name)
         if not isfinite(value):
@@ -252,7 +254,7 @@ class NumberPair(QWidget):
             for number, (letter, one) in enumerate(self._sides):
                 self._line(painter, letter, one, TITLE + number * ROW)
 
-    def _line(self, painter: QPainter, letter: str, side: Side, top: float) -> None:
+    def _line(self, painter: QPainter, letter: str, side: SideHead, top: float) -> None:
         now, low, high = theme.current(), *self.range()
         middle, width = top + ROW / 2, self.width() - 2 * PAD
         left, right = LETTER + 5.0, width - VALUE - 5.0
@@ -290,7 +292,7 @@ class NumberPair(QWidget):
 THREE = ["A", "B", "A − B"]
 
 
-def of_maps(compared: Compared, tiles: Tiles, view: Viewport) -> Table:
+def of_maps(compared: OpenedPair, tiles: Tiles, view: Viewport) -> Table:
     """What A, B and A − B weigh at every cell on screen that one of them sees; from afar, where a
     pixel stands for many, the largest of these, and their range. Empty: not there, or still read.
     """
@@ -315,7 +317,7 @@ def of_maps(compared: Compared, tiles: Tiles, view: Viewport) -> Table:
     return table
 
 
-def of_row(pair: RowPair) -> Table:
+def of_row(pair: PairedRow) -> Table:
     """A row of A, of B and of A − B, key by key; empty where a side has nothing or may not look."""
     header = [tr("Key"), tr("Key text in A"), tr("Key text in B"), *THREE]
     a, b = pair.names
@@ -334,7 +336,7 @@ def of_row(pair: RowPair) -> Table:
     ]
 
 
-def of_numbers(a: Side, b: Side) -> Table:
+def of_numbers(a: SideHead, b: SideHead) -> Table:
     """Every number of both heads, its place among those of all heads, and on how many rows it was
     measured."""
     table = [
@@ -399,10 +401,10 @@ class CompareView(MapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.tiles = Tiles()
-        self.canvas = self.trio = Trio(self.tiles)
-        self._comparer = Comparer(self.tiles)
+        self.canvas = self.trio = MapTrio(self.tiles)
+        self._comparer = PairOpener(self.tiles)
         self._supply = PairSupply(self.tiles, self.trio.panes)
-        self._compared: Compared | None = None
+        self._compared: OpenedPair | None = None
         self._build()
 
     def _build(self) -> None:
@@ -465,7 +467,7 @@ class CompareView(MapsView):
         super().unbind()
         self.trio.blink(False)
 
-    def request(self, session: Session) -> Callable[[], Compared] | None:
+    def request(self, session: Session) -> Callable[[], OpenedPair] | None:
         """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.beside, session.selection
         if a is None:
@@ -482,7 +484,7 @@ class CompareView(MapsView):
             self._comparer.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
         )
 
-    def draw(self, result: Compared) -> None:
+    def draw(self, result: OpenedPair) -> None:
         """Show the three; their tiles follow as they are read."""
         fresh, self._compared = result is not self._compared, result
         self._entitle()
@@ -545,7 +547,7 @@ class CompareView(MapsView):
             about_zero = compared.signed or source.signed
             limits = palettes.limits_of(*peak, about_zero)
             scenes.append(
-                Scene(
+                MapScene(
                     source, rows, columns, limits, session.display, off, mass=mass,
                     sides=compared.sides, about_zero=about_zero,
                 )
@@ -566,7 +568,7 @@ class CompareView(MapsView):
         self.trio.panes[2].hidden_words = done
         self.trio.panes[2].update()
 
-    def _off(self, compared: Compared) -> tuple[bool, bool, bool]:
+    def _off(self, compared: OpenedPair) -> tuple[bool, bool, bool]:
         """Whether the head is switched off in A, in B, and in both."""
         a, b = compared.meeting.off
         return a, b, a and b
@@ -656,16 +658,16 @@ Known = dict[HeadId, HeadNumbers]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class MeasuredSides:
     """Both sides as far as they are measured."""
 
-    a: Side
-    b: Side
+    a: SideHead
+    b: SideHead
     kind: str
 
 
 @dataclass(slots=True)
-class Memory:
+class MeasureCache:
     """What was measured of the captures that were compared last."""
 
     captures: list[tuple[Capture, Known]] = field(default_factory=list)
@@ -692,8 +694,8 @@ class NumbersView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._memory = Memory()
-        self._shown: Shown | None = None
+        self._memory = MeasureCache()
+        self._shown: MeasuredSides | None = None
         self._note = ""  # what the head says while no number has the keyboard
         self.head = PaneHead(tr("This head in numbers"))
         self.head.setFixedHeight(30)
@@ -707,7 +709,7 @@ class NumbersView(View):
         vbox(self.content, self.head, row)
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
-    def request(self, session: Session) -> Callable[[], Shown] | None:
+    def request(self, session: Session) -> Callable[[], MeasuredSides] | None:
         """Measure what is not known: the two heads first, then all others of their kind."""
         a, b = session.capture, session.beside
         if a is None or b is None or not a.spec.heads:
@@ -715,7 +717,7 @@ class NumbersView(View):
         known = [self._memory.of(one) for one in (a, b)]
         return partial(_measured, a, b, *self._heads(session), *known)
 
-    def draw(self, result: Shown) -> None:
+    def draw(self, result: MeasuredSides) -> None:
         """Show both."""
         self._shown, a, b = result, result.a, result.b
         count, other = len(a.peers), len(b.peers)
@@ -757,8 +759,8 @@ class NumbersView(View):
 
 def _measured(
     a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
-) -> Shown:
-    def shown() -> Shown:
+) -> MeasuredSides:
+    def shown() -> MeasuredSides:
         return _shown(a, b, head, other, known, theirs)
 
     sides = [(a, peers(a, head), known), (b, peers(b, other) if other else [], theirs)]
@@ -788,11 +790,11 @@ def _turns(
 
 def _shown(
     a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
-) -> Shown:
+) -> MeasuredSides:
     role = a.spec.layers[head.layer].role
-    return Shown(
-        Side(head, tuple(peers(a, head)), dict(known)),
-        Side(other, tuple(peers(b, other)) if other is not None else (), dict(theirs)),
+    return MeasuredSides(
+        SideHead(head, tuple(peers(a, head)), dict(known)),
+        SideHead(other, tuple(peers(b, other)) if other is not None else (), dict(theirs)),
         KINDS.get(role, "heads between levels"),
     )
 
@@ -834,7 +836,7 @@ class Facts:
         return cls(mass, top, float(sizes[top]) / mass, spread, below)
 
 
-def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
+def sentence(pair: PairedRow, told: SideNames, alone: bool = False) -> str:
     """With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish the row
     spreads over about 31 letters, and 75 % of its mass is negative; there it weighs the full stop
     +0.058. alone: B has no such head.
@@ -860,7 +862,9 @@ def sentence(pair: RowPair, told: Told, alone: bool = False) -> str:
     return f"{first} {second}."
 
 
-def _does(side: str, who: str, facts: Facts, half: Half, names: Names, pair: RowPair) -> str:
+def _does(
+    side: str, who: str, facts: Facts, half: SideRow, names: CellTexts, pair: PairedRow
+) -> str:
     """A sentence without its full stop."""
     many, share = _many(facts.spread, pair), sentences.share(facts.share)
     parts = {"side": side, "who": who, "many": many, "share": share}
@@ -887,13 +891,13 @@ def _does(side: str, who: str, facts: Facts, half: Half, names: Names, pair: Row
     return tr(most, **parts)
 
 
-def _many(spread: float, pair: RowPair) -> str:
+def _many(spread: float, pair: PairedRow) -> str:
     unit = pair.names[0].prompt.unit
     single = np.diff(pair.meeting.columns.spans[0], axis=1).max(initial=1) <= 1
     return counted(max(1, round(spread)), unit if single else "position")
 
 
-def _query(pair: RowPair) -> str:
+def _query(pair: PairedRow) -> str:
     """What asks: the tokens of A behind the row."""
     meeting = pair.meeting
     prompt = meeting.a.query_prompt(meeting.head.layer)
@@ -902,7 +906,7 @@ def _query(pair: RowPair) -> str:
     return sentences.glyph(prompt, start, stop) if stop > start else "∅"
 
 
-def _key(names: Names, cell: int) -> str:
+def _key(names: CellTexts, cell: int) -> str:
     """the full stop after “sea”, “o” in “hourglass”, “lass”."""
     start, stop = (int(one) for one in names.spans[cell])
     prompt = names.prompt
@@ -916,7 +920,7 @@ def _key(names: Names, cell: int) -> str:
     return _short(names, cell)
 
 
-def _short(names: Names, cell: int) -> str:
+def _short(names: CellTexts, cell: int) -> str:
     """the full stop, “o”."""
     start, stop = (int(one) for one in names.spans[cell])
     if names.there[cell] and stop - start == 1 and names.prompt.spans[start, 0] >= 0:
@@ -926,7 +930,7 @@ def _short(names: Names, cell: int) -> str:
     return sentences.quoted(names.text(cell))
 
 
-def of_text(a: Capture, b: Capture, told: Told) -> str:
+def of_text(a: Capture, b: Capture, told: SideNames) -> str:
     """This text: 2.70 bits per byte with softmax, 2.95 with ymish; of classifiers their classes."""
     one, two = (bits_per_byte(side) for side in (a, b))
     first, second = _answer(a, one), _answer(b, two)
@@ -955,7 +959,7 @@ def _answer(capture: Capture, bits: float | None) -> str:
     return tr("{bits} bits per byte", bits=f"{bits:.2f}")
 
 
-def status(pair: RowPair, told: Told) -> str:
+def status(pair: PairedRow, told: SideNames) -> str:
     """query 60 “s” · key 29 “.” · softmax 0.891 · ymish +0.058 · difference +0.833."""
     dot = "   ·   "
     if pair.row is None:
@@ -1021,8 +1025,8 @@ class TextRead:
 
     a: Capture
     b: Capture
-    pair: RowPair | None
-    told: Told
+    pair: PairedRow | None
+    told: SideNames
     display: Display
     unit: str
     of_text: str = ""
@@ -1030,18 +1034,18 @@ class TextRead:
     alone: bool = False
 
 
-class Reader:
+class PairReader:
     """Opens rows of two captures, in any thread; what they share is found once."""
 
     def __init__(self) -> None:
         self._alignment: Alignment | None = None
         self._meeting: Meeting | None = None
-        self._names: tuple[Names, Names] | None = None  # of the meeting
+        self._names: tuple[CellTexts, CellTexts] | None = None  # of the meeting
         self._said: tuple[str, str] = ("", "")
         self._of: tuple[object, ...] = ()
 
     def read(
-        self, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
+        self, a: Capture, b: Capture, chosen: Selection, told: SideNames, display: Display
     ) -> TextRead:
         """The row of the chosen query on both sides."""
         progress(0, 2, "Reading the text’s weights")
@@ -1098,8 +1102,8 @@ class TextsView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._reader = Reader()
-        self._pair: RowPair | None = None
+        self._reader = PairReader()
+        self._pair: PairedRow | None = None
         self.head = PaneHead(tr("Text"))
         self.head.setFixedHeight(34)
         self.rows = TextRows()
@@ -1191,7 +1195,9 @@ class TextsView(View):
             self.session.put(selection=replace(self.session.selection, key=token))
 
 
-def rows_of(pair: RowPair, told: Told, alone: bool = False) -> tuple[TextRow, TextRow, TextRow]:
+def rows_of(
+    pair: PairedRow, told: SideNames, alone: bool = False
+) -> tuple[TextRow, TextRow, TextRow]:
     """The rows of A, of B and of A − B; alone: B has no such head."""
     edge, signed = pair.meeting.columns, pair.signed
     names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
@@ -1210,7 +1216,7 @@ def rows_of(pair: RowPair, told: Told, alone: bool = False) -> tuple[TextRow, Te
     return one, other, replace(third, weights=pair.difference, seen=pair.both)
 
 
-def _row(name: str, half: Half | None, pair: RowPair, side: int, signed: bool) -> TextRow:
+def _row(name: str, half: SideRow | None, pair: PairedRow, side: int, signed: bool) -> TextRow:
     edge, names = pair.meeting.columns, pair.names[side]
     there = (edge.a, edge.b)[side].there
     if half is None:
@@ -1254,7 +1260,7 @@ TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
 NUMBERS_FROM = 760  # px of the window's height with numbers: in lower ones maps need the room
 
 
-class Below(QWidget):
+class LowerPanes(QWidget):
     """The numbers of a head over the text."""
 
     def __init__(self) -> None:
@@ -1283,7 +1289,7 @@ class ComparePage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maps, self.sides, self.below = CompareView(), Sides(), Below()
+        self.maps, self.sides, self.below = CompareView(), SideBar(), LowerPanes()
         self.maps.seat(self.sides.a, self.sides.b)
         self.sides.explained.connect(self.maps.explain)
         self.sides.paired.connect(self.below.setVisible)

@@ -398,7 +398,7 @@ HIGH, LOW = 240, 96  # px of a text alone, of each of two
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class ModelInputs:
     """What a model reads. text: it reads texts at all; second: what the other is called, "" for
     none; needed: whether there must be one."""
 
@@ -407,7 +407,7 @@ class Reads:
     needed: bool = False
 
     @classmethod
-    def of(cls, model: Model | None) -> Reads:
+    def of(cls, model: Model | None) -> ModelInputs:
         """What an open model reads; of one that is not, nothing but a text is known."""
         if model is None:
             return cls()
@@ -471,7 +471,7 @@ class TextDialog(Overlay):
         model: Model | None = None,
     ) -> None:
         super().__init__(over)
-        self._model, self._reads = model, Reads.of(model)
+        self._model, self._reads = model, ModelInputs.of(model)
         self._most = spec.max_positions if spec is not None else None
         self._bytes = spec is not None and spec.vocabulary == 256
         two = bool(self._reads.second)
@@ -695,7 +695,7 @@ WAYS = (("likeliest", "The likeliest", ""), ("chance", "By chance", ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class WritingOptions:
     """How a model goes on with a text. seed None: always the likeliest token."""
 
     count: int = 64
@@ -713,7 +713,7 @@ class WriteDialog(Overlay):
     wide = 480
 
     def __init__(
-        self, over: QWidget, text: str, unit: str, room: int | None, last: Writing
+        self, over: QWidget, text: str, unit: str, room: int | None, last: WritingOptions
     ) -> None:
         super().__init__(over)
         most = MOST if room is None else room
@@ -791,7 +791,7 @@ class WriteDialog(Overlay):
         by_chance = self.way.choice == "chance"
         seed = self.seed.value() if by_chance else None
         self.finish()
-        self.chosen.emit(Writing(self.count.value(), seed, self.temperature.value()))
+        self.chosen.emit(WritingOptions(self.count.value(), seed, self.temperature.value()))
 
 
 def _note_label(words: str, kind: str = "secondary") -> QLabel:

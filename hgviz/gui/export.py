@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.figures import Kind, Panel, Spec
     from hgviz.figures.preview import Preview
-    from hgviz.gui.jobs import Lanes, Working
+    from hgviz.gui.jobs import Jobs, Lanes
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.session import Session
@@ -74,7 +74,7 @@ LABELS: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answered:
+class AttributionFigure:
     """What a model was asked about a text and what was found; says: the token asked about; model
     and checkpoint: what was asked, and where it lies; activation: what its own was exchanged for.
     """
@@ -110,7 +110,7 @@ class Answered:
         return asking(ready, [self.checkpoint or MISSING["answer"][0]], Path(out).name)
 
 
-def answered(session: Session) -> Answered | None:
+def answered(session: Session) -> AttributionFigure | None:
     """What was found of the text on screen; None where nobody asked."""
     from hgviz.gui.attribution import said
 
@@ -121,10 +121,12 @@ def answered(session: Session) -> Answered | None:
     says = "" if asked.position is None else said(capture, asked.number).strip("“”")
     if says and session.model is not None:  # in the words that the command has
         says = tasks.said_by(session.model, asked.number)
-    return Answered(found, capture, says, session.model, session.checkpoint, session.activation)
+    return AttributionFigure(
+        found, capture, says, session.model, session.checkpoint, session.activation
+    )
 
 
-def answers(of: Answered, selection: Selection) -> tuple[Spec, ...]:
+def answers(of: AttributionFigure, selection: Selection) -> tuple[Spec, ...]:
     """A figure for each way to look at an answer that was walked far enough."""
     from hgviz.figures import Spec
 
@@ -175,10 +177,10 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
 # --- drafts ---------------------------------------------------------------------------------------
 
 
-Of = tuple["Capture | Study | Sweep", ...] | Answered  # what a figure is drawn of
+Of = tuple["Capture | Study | Sweep", ...] | AttributionFigure  # what a figure is drawn of
 
 
-class Drafts:
+class FigureCache:
     """The figures of one dialog. What is drawn last is kept: to compose all maps of a long text
     takes much longer than to set the result in another width. Used in one lane alone.
     """
@@ -193,7 +195,11 @@ class Drafts:
         kept = self._kept
         if kept is not None and kept[0] == content and _same(kept[1], of):
             return replace(kept[2], spec=spec)
-        ready = of.panel(spec) if isinstance(of, Answered) else tasks.panel(spec, of, self._facts)
+        ready = (
+            of.panel(spec)
+            if isinstance(of, AttributionFigure)
+            else tasks.panel(spec, of, self._facts)
+        )
         self._kept = content, of, ready
         return ready
 
@@ -217,7 +223,7 @@ class Drafts:
 
 
 def _same(some: Of, others: Of) -> bool:
-    if isinstance(some, Answered) or isinstance(others, Answered):
+    if isinstance(some, AttributionFigure) or isinstance(others, AttributionFigure):
         return some is others
     return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
 
@@ -241,7 +247,7 @@ HOW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class FigureKind:
     """A kind of figure with what it would show; name: of it alone; of: what it is drawn of; why:
     what it lacks, "" where it can be drawn."""
 
@@ -260,7 +266,7 @@ class Command:
     lacks: str = ""
 
 
-def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
+def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
     """Every kind; of those that panes show, what they show."""
     from hgviz.figures import ANSWER, FIGURES
 
@@ -268,21 +274,21 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[Offer, ...]:
     by_name = {name_of(spec): spec for spec in reversed(shown)}
     specs = {one: by_name.get(one) or _usual(session, one) for one in FIGURES}
     found = [
-        Offer(one.name, one.label, replace(specs[one.name], tokens=tokens),
+        FigureKind(one.name, one.label, replace(specs[one.name], tokens=tokens),
               drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
         spec = _usual(session, ANSWER.name)
-        return (*found, Offer(ANSWER.name, ANSWER.label, spec, why=NO_ANSWER))
+        return (*found, FigureKind(ANSWER.name, ANSWER.label, spec, why=NO_ANSWER))
     every = {name_of(one): by_name.get(name_of(one), one)
              for one in answers(answer, session.selection)}  # fmt: skip
-    return (*found, *(Offer(name, LABELS[one.methods[0]], one, answer)
+    return (*found, *(FigureKind(name, LABELS[one.methods[0]], one, answer)
                       for name, one in every.items()))  # fmt: skip
 
 
-def offer_of(session: Session, spec: Spec) -> Offer:
+def offer_of(session: Session, spec: Spec) -> FigureKind:
     """What a pane shows, as an offer."""
     return next(one for one in offers(session, (spec,)) if one.name == name_of(spec))
 
@@ -330,7 +336,7 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     from hgviz.figures.provenance import MISSING, command_of, known_name
     from hgviz.resources import SAMPLE
 
-    if isinstance(of, Answered):
+    if isinstance(of, AttributionFigure):
         return Command(of.command(spec, out))
     known = [(one.path, known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
@@ -377,9 +383,9 @@ def coloured(kind: str) -> bool:
     return kind != "attribution" and "palette" in used(kind)
 
 
-def signed(offer: Offer) -> bool:
+def signed(offer: FigureKind) -> bool:
     """Whether what a figure colours may be below zero: queries and keys always may."""
-    if isinstance(offer.of, Answered):
+    if isinstance(offer.of, AttributionFigure):
         return False
     layer = offer.spec.selection.layer if offer.spec.kind in ("map", "compare") else None
     maps = [one.maps for one in offer.of if isinstance(one, Capture)]
@@ -417,7 +423,7 @@ DOTS = 96.0  # logical px per inch at 100 %
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PagePicture:
     """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
     notes: what was reduced, chosen and left out."""
 
@@ -433,12 +439,12 @@ class Sheet(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.picture: Picture | None = None
+        self.picture: PagePicture | None = None
         self.old = False  # whether another page is on its way
         self._room: QSize | None = None
         self.setAccessibleName(tr("Preview of the figure"))
 
-    def show_picture(self, picture: Picture) -> None:
+    def show_picture(self, picture: PagePicture) -> None:
         """Show a page."""
         self.picture, self.old = picture, False
         self._fit()
@@ -566,7 +572,7 @@ class PreviewPane(QWidget):
         self._age()
         self._busy.hold(False)
 
-    def show_picture(self, picture: Picture) -> None:
+    def show_picture(self, picture: PagePicture) -> None:
         """Show a page."""
         self.pause()
         self.sheet.show_picture(picture)
@@ -653,7 +659,7 @@ def unit_of(width: str) -> str:
     return match[0] if match and match[0] in UNITS else "in"
 
 
-def measures(picture: Picture, width: str) -> str:
+def measures(picture: PagePicture, width: str) -> str:
     """5.50 × 4.21 in · 396 × 303 pt · smallest text 6.5 pt."""
     unit = unit_of(width)
     wide, high = (f"{one / UNITS[unit]:.{DECIMALS[unit]}f}"
@@ -666,7 +672,7 @@ def measures(picture: Picture, width: str) -> str:
     return "   ·   ".join(parts)
 
 
-def warning(picture: Picture) -> str:
+def warning(picture: PagePicture) -> str:
     """What is too small; "" for nothing."""
     if picture.smallest is None or picture.smallest >= LEGIBLE:
         return ""
@@ -677,7 +683,7 @@ def warning(picture: Picture) -> str:
     return tr(said, n=f"{picture.smallest:.3g}", least=LEGIBLE)
 
 
-def notes(picture: Picture) -> str:
+def notes(picture: PagePicture) -> str:
     """What was reduced, chosen and left out, as its file says it; "" for nothing."""
     return " ".join(
         f"{one[:1].upper()}{one[1:]}{'' if one.endswith('.') else '.'}"
@@ -723,14 +729,14 @@ OTHER = ""  # the width that is typed
 TITLES = (("usual", "As it is", ""), ("own", "Own", ""), ("none", "None", ""))
 
 
-class Choices(QWidget):
+class FigureForm(QWidget):
     """A form. `changed`: another figure is wanted; `reached`: a field that has the keyboard."""
 
     changed = Signal()
     reached = Signal(QWidget)
 
     def __init__(
-        self, offers: Sequence[Offer], first: str, display: Display, width: str, form: str
+        self, offers: Sequence[FigureKind], first: str, display: Display, width: str, form: str
     ) -> None:
         super().__init__()
         self._offers, self._display = {one.name: one for one in offers}, display
@@ -781,7 +787,7 @@ class Choices(QWidget):
         self._fit()
 
     @property
-    def offer(self) -> Offer:
+    def offer(self) -> FigureKind:
         """The kind that is chosen, and what it would show."""
         return self._offers[self.kind.currentData()]
 
@@ -817,7 +823,7 @@ class Choices(QWidget):
             self.reached.emit(watched)
         return super().eventFilter(watched, event)
 
-    def _kinds(self, offers: Sequence[Offer], first: str) -> Picker:
+    def _kinds(self, offers: Sequence[FigureKind], first: str) -> Picker:
         """All kinds; those that cannot be drawn now say what they lack."""
         out = Picker()
         model = out.model()
@@ -902,12 +908,12 @@ SIZES = (("full", "100 %", ""), ("fit", "Fit", ""))
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExportRequest:
     """A figure that somebody wants as a file. numbers: also as CSV beside it."""
 
     spec: Spec
     of: Of
-    drafts: Drafts
+    drafts: FigureCache
     name: str
     numbers: bool = False
 
@@ -919,7 +925,7 @@ class ExportDialog(Overlay):
     such as that the pane at hand has no figure.
     """
 
-    chosen = Signal(object)  # a Wish; it stays open until it is known where to
+    chosen = Signal(object)  # an ExportRequest; it stays open until it is known where to
     kept = Signal(str, str)  # width and format, to begin with the next time
 
     def __init__(
@@ -933,10 +939,10 @@ class ExportDialog(Overlay):
     ) -> None:
         super().__init__(over)
         self._session, self._lanes = session, lanes
-        self._drafts = Drafts(session.facts)
+        self._drafts = FigureCache(session.facts)
         found = offers(session, shown)
         first = name_of(shown[0]) if shown else ""
-        self.choices = Choices(found, first, session.display, *last)
+        self.choices = FigureForm(found, first, session.display, *last)
         head = hbox(None, label(tr("Export figure"), factor=1.15, weight=600), 1, spacing=-1)
         self.help = IconButton("info", tr("What am I looking at?"))
         self.help.clicked.connect(self._explain)
@@ -1057,7 +1063,7 @@ class ExportDialog(Overlay):
         self._lanes.files.cancel(self._key)
         self.preview.hold()
 
-    def _show(self, spec: Spec, picture: Picture) -> None:
+    def _show(self, spec: Spec, picture: PagePicture) -> None:
         self.preview.show_picture(picture)
         self.preview.sheet.setAccessibleDescription(tr(self.choices.offer.label))
         self.default.setEnabled(True)
@@ -1073,11 +1079,11 @@ class ExportDialog(Overlay):
         """Say no more of a page that another takes the place of."""
         self._say_of(None)
 
-    def _nothing(self, offer: Offer) -> None:
+    def _nothing(self, offer: FigureKind) -> None:
         why = tr(offer.why)
         self.preview.say(tr("{name}: not yet", name=tr(offer.label)), why[:1].upper() + why[1:])
 
-    def _say_of(self, picture: Picture | None, width: str = "") -> None:
+    def _say_of(self, picture: PagePicture | None, width: str = "") -> None:
         """What there is to know of a page, None for no page."""
         self.measures.say("" if picture is None else measures(picture, width))
         for box, words in ((self.warning, warning), (self.notes, notes)):
@@ -1112,7 +1118,7 @@ class ExportDialog(Overlay):
     def _accept(self) -> None:
         self._wait.stop()
         spec, offer = self.choices.spec, self.choices.offer
-        wish = Wish(
+        wish = ExportRequest(
             spec, offer.of, self._drafts, file_name(self._session, spec),
             self.choices.numbers.isChecked(),
         )  # fmt: skip
@@ -1120,11 +1126,11 @@ class ExportDialog(Overlay):
         self.chosen.emit(wish)
 
 
-def _drawn(drafts: Drafts, spec: Spec, of: Of, dots: float) -> Picture:
+def _drawn(drafts: FigureCache, spec: Spec, of: Of, dots: float) -> PagePicture:
     """Return the page as the screen shows it, read from its PNG in the lane."""
     page = drafts.preview(spec, of, dots)
     image = QImage.fromData(page.png)
-    return Picture(image, page.width, page.height, page.smallest, page.notes)
+    return PagePicture(image, page.width, page.height, page.smallest, page.notes)
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -1139,7 +1145,7 @@ class ExportCommands:
     window: Window
     session: Session
     lanes: Lanes
-    working: Working
+    working: Jobs
     views: tuple[View, ...]
     at_hand: View | None
     say: Callable[[str], None]
@@ -1215,7 +1221,7 @@ class ExportCommands:
         inside = (one for one in visible if here and (one is here or one.isAncestorOf(here)))
         return next(inside, visible[0] if visible else None)
 
-    def _export(self, dialog: ExportDialog, wish: Wish) -> None:
+    def _export(self, dialog: ExportDialog, wish: ExportRequest) -> None:
         """Ask where to; the dialog goes once that is known, and is there as it was until then."""
 
         def chosen(path: str) -> None:
@@ -1229,7 +1235,7 @@ class ExportCommands:
         QGuiApplication.clipboard().setText(words)
         self.say(said or tr("Copied: {command}", command=words))
 
-    def _export_to(self, wish: Wish, typed: str) -> None:
+    def _export_to(self, wish: ExportRequest, typed: str) -> None:
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)

@@ -90,7 +90,7 @@ LONGEST = 12  # characters of a word piece that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class StageStrip:
     """The text at one resolution.
 
     cells: position, left and right of each that is shown. first: the token that x counts from,
@@ -136,7 +136,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class StageGap:
     """Between two stages: the thread as left and right at its top and bottom, and who else gets."""
 
     top: float
@@ -147,7 +147,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FollowRoom:
     """What the picture may take; char is the least width of a letter that can still be read."""
 
     width: float
@@ -158,7 +158,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class FollowLayout:
     """The whole picture. shown: the tokens it shows. own: the letter's position at each stage.
 
     right: where the words over a strip end at the latest. cells: left and right of the letter at
@@ -169,9 +169,9 @@ class Course:
     height: float
     right: float
     shown: tuple[int, int]
-    strips: tuple[Strip, ...]
-    crossings: tuple[Crossing, ...]
-    together: Strip
+    strips: tuple[StageStrip, ...]
+    crossings: tuple[StageGap, ...]
+    together: StageStrip
     own: tuple[int | None, ...]
     outline: tuple[tuple[float, float], ...]
     cells: tuple[tuple[float, float] | None, ...] = ()
@@ -201,8 +201,8 @@ def window(edges: NDArray[np.float64], token: int, fits: float, unit: int) -> tu
 
 
 def lay(
-    capture: Capture, way: Sequence[Stage], token: int, edges: NDArray[np.float64], room: Room
-) -> Course:
+    capture: Capture, way: Sequence[Stage], token: int, edges: NDArray[np.float64], room: FollowRoom
+) -> FollowLayout:
     """Strips for every stage, narrower where the text is shorter, with the letter's own cells."""
     levels = capture.spec.levels
     steps = [coarseness(levels[one.level]) for one in way]
@@ -235,14 +235,14 @@ def lay(
     )
     height = max(room.height, strips[-1].bottom + TOGETHER)
     right = max(last.right, min(room.left + wide, last.left + SHORT))
-    return Course(
+    return FollowLayout(
         room.width, height, right, shown, tuple(strips), crossings, last, own,
         _outline(strips), cells,
     )  # fmt: skip
 
 
 def _other(
-    capture: Capture, stage: Stage, token: int, wide: float, room: Room
+    capture: Capture, stage: Stage, token: int, wide: float, room: FollowRoom
 ) -> tuple[NDArray[np.float64], tuple[int, int], float]:
     """Edges, tokens shown and the width of a character in a strip of another text."""
     edges = char_edges(capture, stage.level)
@@ -253,7 +253,7 @@ def _other(
 
 
 def _own_cells(
-    strips: Sequence[Strip], own: Sequence[int | None]
+    strips: Sequence[StageStrip], own: Sequence[int | None]
 ) -> tuple[tuple[float, float] | None, ...]:
     """Where the letter is at each stage; beside a strip of another text where it was before."""
     found: list[tuple[float, float] | None] = []
@@ -264,13 +264,16 @@ def _own_cells(
 
 
 def _straight(
-    above: Strip, below: Strip, mine: tuple[float, float] | None, next_: tuple[float, float] | None
-) -> Crossing:
+    above: StageStrip,
+    below: StageStrip,
+    mine: tuple[float, float] | None,
+    next_: tuple[float, float] | None,
+) -> StageGap:
     """Between two strips of one resolution: a thread no wider than it need be."""
     if mine is None or next_ is None:
-        return Crossing(above.bottom, below.top, None, None, ())
+        return StageGap(above.bottom, below.top, None, None, ())
     a, b = (_narrow(one) for one in (mine, next_))
-    return Crossing(above.bottom, below.top, (*a, *b), None, ())
+    return StageGap(above.bottom, below.top, (*a, *b), None, ())
 
 
 def _narrow(cell: tuple[float, float]) -> tuple[float, float]:
@@ -291,12 +294,12 @@ def _strip(
     top: float,
     wide: float,
     unit: float,
-) -> Strip:
+) -> StageStrip:
     spans: Integers = capture.spans[level]
     first, last = shown
     inside = np.flatnonzero((spans[:, 0] >= 0) & (spans[:, 1] > first) & (spans[:, 1] <= last))
     if not len(inside):
-        return Strip(level, middle, top, HIGH, unit, 0, first, edges, ())
+        return StageStrip(level, middle, top, HIGH, unit, 0, first, edges, ())
     start, end = (int(one) for one in spans[inside[0]])
     before = float(edges[first] - edges[min(start, first)])
     stride, shift = capture.spec.levels[level].stride, capture.spec.levels[level].shift
@@ -308,34 +311,34 @@ def _strip(
     rights = left + (before + edges[spans[inside, 1]] - edges[first]) * unit
     lefts = np.concatenate([[left], rights[:-1]])
     cells = tuple(zip(map(int, inside), map(float, lefts), map(float, rights), strict=True))
-    return Strip(level, left, top, HIGH, unit, before, first, edges, cells)
+    return StageStrip(level, left, top, HIGH, unit, before, first, edges, cells)
 
 
 def _cross(
     capture: Capture,
-    above: Strip,
-    below: Strip,
+    above: StageStrip,
+    below: StageStrip,
     mine: int | None,
     next_: int | None,
     token: int,
-) -> Crossing:
+) -> StageGap:
     upper, lower = (coarseness(capture.spec.levels[s.level]) for s in (above, below))
     top, bottom = above.bottom, below.top
     assert mine is not None and next_ is not None  # resolutions of one text
     a, b = above.cell(mine), below.cell(next_)
     if a is None or b is None:
-        return Crossing(top, bottom, None, None, ())
+        return StageGap(top, bottom, None, None, ())
     if upper < lower:
         start, end = (int(one) for one in capture.spans[below.level][next_])
         shown = max(start, above.first)
         thread = (above.x(shown), above.x(max(end, shown + 1)), *b)
-        return Crossing(top, bottom, thread, None, _lines(capture, above, below, token, True))
+        return StageGap(top, bottom, thread, None, _lines(capture, above, below, token, True))
     lines = _lines(capture, below, above, token, False) if upper > lower else ()
     back = _receivers(capture, above.level, below.level, mine) if upper > lower else range(0)
     found = [one for q in back if (one := below.cell(q))]
     others = (*a, found[0][0], found[-1][1]) if found else None
     reached = upper <= lower or next_ in back  # what was left out gets nothing back
-    return Crossing(top, bottom, (*a, *b) if reached else None, others, lines)
+    return StageGap(top, bottom, (*a, *b) if reached else None, others, lines)
 
 
 def _receivers(capture: Capture, inner: int, outer: int, mine: int) -> range:
@@ -351,7 +354,7 @@ def _receivers(capture: Capture, inner: int, outer: int, mine: int) -> range:
 
 
 def _lines(
-    capture: Capture, outer: Strip, inner: Strip, token: int, inward: bool
+    capture: Capture, outer: StageStrip, inner: StageStrip, token: int, inward: bool
 ) -> tuple[tuple[float, float, bool], ...]:
     """Which positions meet: x above, x below, and whether the letter can know of it.
 
@@ -375,7 +378,7 @@ def _lines(
     return tuple(out)
 
 
-def _outline(strips: Sequence[Strip]) -> tuple[tuple[float, float], ...]:
+def _outline(strips: Sequence[StageStrip]) -> tuple[tuple[float, float], ...]:
     left: list[tuple[float, float]] = []
     right: list[tuple[float, float]] = []
     for one in strips:
@@ -394,7 +397,7 @@ UNSEEN = {"": "nothing", " ": "space", "\n": "line end", "\t": "tab"}
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class StageRow:
     """One stage: the weights of the letter's own position in one head.
 
     weights (keys,): None where the layers are not captured. seen: how many keys it sees.
@@ -421,7 +424,7 @@ class Trace:
     """Everything the picture says about one letter. chips: one per crossing, "" for none."""
 
     token: int
-    looks: tuple[Look, ...]
+    looks: tuple[StageRow, ...]
     chips: tuple[str, ...]
     together: Floats | None
     sentence: str
@@ -435,7 +438,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class FollowOptions:
     """The heads to follow: the selected one, those opened last, and what is known of all."""
 
     selection: Selection
@@ -447,7 +450,7 @@ def follow(
     capture: Capture,
     way: Sequence[Stage],
     token: int,
-    wish: Wish,
+    wish: FollowOptions,
     name_of: Callable[[int], str],
 ) -> Trace:
     """Read one row per stage, then compose all levels for this one letter.
@@ -479,7 +482,7 @@ def quoted_token(text: str) -> str:
 # --- one stage ------------------------------------------------------------------------------------
 
 
-def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
+def _look(capture: Capture, stage: Stage, token: int, wish: FollowOptions) -> StageRow:
     heads = [
         HeadId(index, head)
         for index in stage.layers
@@ -489,7 +492,7 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     ]
     if not heads:
         why = "" if stage.kind == "text" else tr("not captured")
-        return Look(None, None, 0, False, (), "", why, None)
+        return StageRow(None, None, 0, False, (), "", why, None)
     head = chosen(heads, stage, wish)
     facts, layer = wish.facts.get(head), capture.spec.layers[head.layer]
     row = capture.position(stage.own, token)
@@ -497,7 +500,7 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     causal = capture.spec.layers[stage.layers[0]].causal
     seen = min(row + 1, len(weights)) if causal else len(weights)
     order = np.argsort(-np.abs(weights), kind="stable")[:ARCS]
-    return Look(
+    return StageRow(
         head, weights, seen, grid.signed(capture, head),
         tuple((int(key), float(weights[key])) for key in order if weights[key] != 0),
         tr("head {head}", head=head), tr(facts.role) if facts is not None else "",
@@ -505,7 +508,7 @@ def _look(capture: Capture, stage: Stage, token: int, wish: Wish) -> Look:
     )  # fmt: skip
 
 
-def chosen(heads: Sequence[HeadId], stage: Stage, wish: Wish) -> HeadId:
+def chosen(heads: Sequence[HeadId], stage: Stage, wish: FollowOptions) -> HeadId:
     """The selected head, the one last opened at this level, or the one with the clearest role."""
     for one in (wish.selection.head_id, wish.opened.get(stage.level)):
         if one in heads:
@@ -660,12 +663,12 @@ LARGEST = 16  # px: the largest letters
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class FollowScene:
     """Everything the picture shows."""
 
     capture: Capture
     way: tuple[Stage, ...]
-    course: Course
+    course: FollowLayout
     trace: Trace
     display: Display
     noun: str
@@ -688,14 +691,14 @@ class Story:
         return QRectF(strip.right - 220, strip.top - 54, right - strip.right + 220, 46)
 
 
-class StripPen:
+class CellPainter:
     """Paints strips and words of a story."""
 
-    def __init__(self, painter: QPainter, story: Story) -> None:
+    def __init__(self, painter: QPainter, story: FollowScene) -> None:
         self.painter, self.story = painter, story
         self.theme = theme.current()
 
-    def strip(self, strip: Strip, weights: Floats | None, seen: int, signed: bool) -> None:
+    def strip(self, strip: StageStrip, weights: Floats | None, seen: int, signed: bool) -> None:
         """Cells that are seen in the colour of their weight, the rest grey; then the letters."""
         grounds = self._grounds(strip, weights, seen, signed)
         gap = 1.0 if strip.cells and strip.cells[0][2] - strip.cells[0][1] > 12 else 0.0
@@ -717,7 +720,7 @@ class StripPen:
                 self._letter(strip, token, (left, right), faded[ink.rgb()], metrics)
 
     def _grounds(
-        self, strip: Strip, weights: Floats | None, seen: int, signed: bool
+        self, strip: StageStrip, weights: Floats | None, seen: int, signed: bool
     ) -> palettes.Colours:
         shown_here = np.zeros(len(strip.cells), np.float32)
         for number, (position, _, _) in enumerate(strip.cells):
@@ -729,14 +732,14 @@ class StripPen:
         limits = palettes.limits_of(-most if signed else 0.0, most, signed)
         return palettes.paint(palettes.place(shown_here, limits, display.scale, signed), table)
 
-    def _letter_font(self, strip: Strip) -> QFont:
+    def _letter_font(self, strip: StageStrip) -> QFont:
         font = theme.mono()
         font.setPixelSize(max(theme.SMALLEST, min(LARGEST, int(strip.unit / 0.61))))
         return font
 
     def _letter(
         self,
-        strip: Strip,
+        strip: StageStrip,
         token: int,
         cell: tuple[float, float],
         pens: tuple[QPen, QPen],
@@ -755,7 +758,7 @@ class StripPen:
         y = strip.top + (strip.high + metrics.ascent() - metrics.descent()) / 2
         self.painter.drawText(QPointF(x, y), said)
 
-    def own(self, strip: Strip, own: int) -> None:
+    def own(self, strip: StageStrip, own: int) -> None:
         """Frame the cell of the letter itself."""
         cell = strip.cell(own)
         if cell is None:
@@ -794,7 +797,7 @@ def width(font: QFont, said: str) -> float:
     return QFontMetricsF(font).horizontalAdvance(said)
 
 
-def of_story(story: Story) -> Table:
+def of_story(story: FollowScene) -> Table:
     """One row for each stage of a letter's way with its strongest keys, then all of them
     together."""
     capture, most = story.capture, max((len(one.top) for one in story.trace.looks), default=0)
@@ -821,7 +824,7 @@ def of_story(story: Story) -> Table:
 
 
 def _keys(
-    story: Story, level: int, top: Iterable[tuple[int, float]], most: int,
+    story: FollowScene, level: int, top: Iterable[tuple[int, float]], most: int,
     spans: Integers | None = None,
 ) -> list[str]:  # fmt: skip
     """Glyph and weight of the strongest keys, as many cells as there are names. spans: what the
@@ -845,7 +848,7 @@ LOW = 18.0  # px: the highest where a title stands above
 Middle = Qt.AlignmentFlag.AlignCenter
 
 
-class Pen(StripPen):
+class FollowPainter(CellPainter):
     """One painting of a story."""
 
     def paint(self) -> None:
@@ -872,13 +875,13 @@ class Pen(StripPen):
         outline = [QPointF(x, y) for x, y in self.story.course.outline]
         self.painter.drawPolygon(QPolygonF(outline))
 
-    def _lines(self, one: Crossing) -> None:
+    def _lines(self, one: StageGap) -> None:
         past, future = QPen(self.theme.edge, 1), QPen(faint(self.theme.edge, 0.4), 1)
         for above, below, known in one.lines:
             self.painter.setPen(past if known else future)
             self.painter.drawLine(QPointF(above, one.top + 5), QPointF(below, one.bottom - 6))
 
-    def _thread(self, one: Crossing) -> None:
+    def _thread(self, one: StageGap) -> None:
         """Draw the orange ribbon of the letter, and a pale one to others that get the same."""
         if one.thread is None:
             return
@@ -893,7 +896,7 @@ class Pen(StripPen):
 
     # --- a stage ----------------------------------------------------------------------------------
 
-    def _stage(self, number: int, look: Look) -> None:
+    def _stage(self, number: int, look: StageRow) -> None:
         course, beside = self.story.course, self.story.way[number].beside
         strip, own = course.strips[number], course.own[number]
         raised = False
@@ -909,7 +912,7 @@ class Pen(StripPen):
             self.own(strip, own)
         self._badge(number, strip)
 
-    def _badge(self, number: int, strip: Strip) -> None:
+    def _badge(self, number: int, strip: StageStrip) -> None:
         stage = self.story.way[number]
         y = (strip.top + strip.bottom) / 2
         self.painter.setPen(Qt.PenStyle.NoPen)
@@ -925,7 +928,7 @@ class Pen(StripPen):
             QRectF(MARGIN + 34, y - 12, 90, 24), label, theme.font(1.08, 600), self.theme.text
         )
 
-    def _beside(self, number: int, strip: Strip, look: Look) -> None:
+    def _beside(self, number: int, strip: StageStrip, look: StageRow) -> None:
         """Layers, head and role left of a strip, the head's small map right of it."""
         stage, capture = self.story.way[number], self.story.capture
         x = MARGIN + 34
@@ -943,7 +946,7 @@ class Pen(StripPen):
         if look.small is not None:
             self._thumb(look, self.story.head_box(number))
 
-    def _words(self, number: int, strip: Strip, look: Look) -> bool:
+    def _words(self, number: int, strip: StageStrip, look: StageRow) -> bool:
         """Title and head over a strip; True where the title stands above lower arcs.
 
         The title goes right of the letter where there is room, else left of it, else further
@@ -978,13 +981,13 @@ class Pen(StripPen):
             self.write(QRectF(x, y, room, line), self.elided(said, font, room), font, colour)
         return raised
 
-    def _head_width(self, look: Look) -> float:
+    def _head_width(self, look: StageRow) -> float:
         said = max(
             width(theme.font(0.92, 600), look.name), min(180.0, width(theme.font(0.92), look.role))
         )
         return said + 16 + (SMALL + 10 if look.small is not None else 0)
 
-    def _head(self, strip: Strip, look: Look, right: float) -> None:
+    def _head(self, strip: StageStrip, look: StageRow, right: float) -> None:
         top = strip.top - ASIDE - SMALL - 2
         if look.small is not None:
             self._thumb(look, QRectF(right - SMALL, top, SMALL, SMALL))
@@ -997,7 +1000,7 @@ class Pen(StripPen):
             box = QRectF(right - room, y, room, 18)
             self.write(box, self.elided(said, font, room), font, colour, theme.TO_RIGHT)
 
-    def _thumb(self, look: Look, box: QRectF) -> None:
+    def _thumb(self, look: StageRow, box: QRectF) -> None:
         assert look.small is not None
         size = round(SMALL * self.painter.device().devicePixelRatioF())
         name = palettes.suited(self.story.display.palette, look.small.signed)
@@ -1018,7 +1021,7 @@ class Pen(StripPen):
         thread = crossings[number - 1].thread if number else None
         return left if thread is None else min(left, *thread[::2])
 
-    def _arcs(self, strip: Strip, own: int, look: Look, highest: float) -> None:
+    def _arcs(self, strip: StageStrip, own: int, look: StageRow, highest: float) -> None:
         here = strip.cell(own)
         if here is None or not look.top:
             return
@@ -1038,7 +1041,7 @@ class Pen(StripPen):
             self._stroke(path, weight, share)
             self._dot(QPointF(x, strip.top - 4), weight, bool(there))
 
-    def _fan(self, number: int, strip: Strip, look: Look) -> None:
+    def _fan(self, number: int, strip: StageStrip, look: StageRow) -> None:
         """From the letter in the text above to its strongest keys in another text."""
         here, above = self.story.course.cells[number], self.story.course.strips[number - 1]
         if here is None or not number:
@@ -1067,14 +1070,14 @@ class Pen(StripPen):
         self.painter.setBrush(colour if filled else self.theme.pane)
         self.painter.drawEllipse(place, 2.4, 2.4)
 
-    def _beyond(self, strip: Strip, key: int) -> float:
+    def _beyond(self, strip: StageStrip, key: int) -> float:
         """Where an arc ends whose key lies outside the window: at its edge, on a hollow dot."""
         first = strip.cells[0][0] if strip.cells else 0
         return strip.left if key < first else strip.right
 
     # --- between and below ------------------------------------------------------------------------
 
-    def _chip(self, one: Crossing, said: str) -> None:
+    def _chip(self, one: StageGap, said: str) -> None:
         if not said or one.thread is None:
             return
         font = theme.font(0.92)
@@ -1189,7 +1192,7 @@ class Pen(StripPen):
 WALKS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}  # by key: how many letters on
 
 
-class Trail(QAbstractScrollArea):
+class FollowCanvas(QAbstractScrollArea):
     """Paints the way of a letter, and says what was clicked."""
 
     picked = Signal(int)  # a token
@@ -1197,7 +1200,7 @@ class Trail(QAbstractScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.story: Story | None = None
+        self.story: FollowScene | None = None
         self._told: tuple[Capture, tuple[Stage, ...], Trace, Session] | None = None
         self._picture: tuple[int, float, QPixmap] | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -1207,7 +1210,7 @@ class Trail(QAbstractScrollArea):
         self.verticalScrollBar().setSingleStep(24)
 
     @property
-    def looks(self) -> tuple[Look, ...]:
+    def looks(self) -> tuple[StageRow, ...]:
         """What is shown at each stage."""
         return self.story.trace.looks if self.story is not None else ()
 
@@ -1225,7 +1228,7 @@ class Trail(QAbstractScrollArea):
         capture, way, trace, session = self._told
         view = self.viewport().size()
         mono = theme.mono(0.85)
-        room = Room(
+        room = FollowRoom(
             view.width(),
             view.height(),
             left=_left(way),
@@ -1236,7 +1239,7 @@ class Trail(QAbstractScrollArea):
         prompts = tuple(capture.prompt_of(one.index) for one in capture.spec.levels)
         self._picture = None
         noun = prompts[trace.level].unit
-        self.story = Story(capture, way, course, trace, session.display, noun, prompts)
+        self.story = FollowScene(capture, way, course, trace, session.display, noun, prompts)
         name = quoted(shown(prompts[trace.level].label(trace.token)))
         self.setAccessibleDescription(f"{tr(noun)} {trace.token:,} {name}. {trace.sentence}")
         bar = self.verticalScrollBar()
@@ -1279,7 +1282,7 @@ class Trail(QAbstractScrollArea):
             if look.head is not None and self.story.head_box(number).contains(x, y):
                 self.head_picked.emit(look.head)
 
-    def _at(self, x: float, y: float) -> tuple[Strip, int] | None:
+    def _at(self, x: float, y: float) -> tuple[StageStrip, int] | None:
         if self.story is None:
             return None
         for strip in (*self.story.course.strips, self.story.course.together):
@@ -1300,7 +1303,7 @@ class Trail(QAbstractScrollArea):
             return True
         return super().viewportEvent(event)
 
-    def _said(self, strip: Strip, position: int) -> str:
+    def _said(self, strip: StageStrip, position: int) -> str:
         story = self.story
         if story is None:
             return ""
@@ -1343,7 +1346,7 @@ class Trail(QAbstractScrollArea):
                 painter.resetTransform()
                 focus_ring(painter, QRectF(self.viewport().rect()))
 
-    def _painted(self, story: Story) -> QPixmap:
+    def _painted(self, story: FollowScene) -> QPixmap:
         """The picture of a story; painting it takes longer than a frame, so it is kept."""
         ratio = self.devicePixelRatioF()
         if self._picture is None or self._picture[:2] != (id(story), ratio):
@@ -1352,7 +1355,7 @@ class Trail(QAbstractScrollArea):
             pixels.setDevicePixelRatio(ratio)
             pixels.fill(theme.current().pane)
             painter = theme.smooth_painter(pixels)
-            Pen(painter, story).paint()
+            FollowPainter(painter, story).paint()
             painter.end()
             self._picture = (id(story), ratio, pixels)
         return self._picture[2]
@@ -1387,7 +1390,7 @@ class FollowView(View):
         self.head.add_beside_title(self._letter)
         self.export = self.export_button()
         self.head.add(self.export)
-        self.trail = Trail()
+        self.trail = FollowCanvas()
         self.start_at(self.trail)
         vbox(self.content, self.head, (self.trail, 1))
         self.trail.picked.connect(self._pick)
@@ -1404,7 +1407,7 @@ class FollowView(View):
         level = capture.spec.layers[session.selection.layer].level
         token, prompt = session.selection.query, capture.prompt_of(level)
         token = prompt.last if token is None else token
-        wish = Wish(session.selection, session.opened, session.facts)
+        wish = FollowOptions(session.selection, session.opened, session.facts)
         name_of = sentences.namer(capture, session.model)
         return partial(follow, capture, stages(capture.spec, level), token, wish, name_of)
 

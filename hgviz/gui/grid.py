@@ -24,7 +24,7 @@ Box = tuple[int, int, int, int]  # top, bottom, left, right in pixels, half-open
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
+class MapAxis:
     """One axis of a map on screen, in device pixels.
 
     cells: how many there are. room: pixels there are for them. scale: pixels per cell, a whole
@@ -91,20 +91,20 @@ class Along:
         first = math.floor(cell * self.scale + 1e-9) - self.start
         return first, max(first + 1, math.floor((cell + count) * self.scale + 1e-9) - self.start)
 
-    def at(self, scale: float, pixel: float) -> Along:
+    def at(self, scale: float, pixel: float) -> MapAxis:
         """Another scale; the place under a pixel stays where it is."""
         place = (self.start + pixel) / self.scale
         return replace(self, scale=scale).moved_to(round(place * scale - pixel))
 
-    def moved_to(self, start: int) -> Along:
+    def moved_to(self, start: int) -> MapAxis:
         """Another first pixel, as far as there is something to show."""
         return replace(self, start=max(0, min(start, self.length - self.room)))
 
-    def part(self, first: int, last: int) -> Along:
+    def part(self, first: int, last: int) -> MapAxis:
         """Pixels first..last-1 of the window alone."""
         return replace(self, start=self.start + first, room=last - first)
 
-    def around(self, cell: int, margin: int = 2) -> Along:
+    def around(self, cell: int, margin: int = 2) -> MapAxis:
         """Moved just as far as it takes to have a cell on screen."""
         first, last = self.edges(cell)
         reach = min(margin * (last - first), max(0, (self.size - (last - first)) // 2))
@@ -119,8 +119,8 @@ class Along:
 class Viewport:
     """The part of a map on screen: rows down, columns across. ratio: device px per logical px."""
 
-    down: Along
-    across: Along
+    down: MapAxis
+    across: MapAxis
     ratio: float = 1.0
 
     @classmethod
@@ -138,7 +138,7 @@ class Viewport:
         if wide > 1 and scale >= 1:
             most = min(wide * scale, width // columns, round(MOST * ratio))
             broad = float(max(scale, math.floor(most)))
-        return cls(Along(rows, height, scale), Along(columns, width, broad), ratio)
+        return cls(MapAxis(rows, height, scale), MapAxis(columns, width, broad), ratio)
 
     @property
     def zoom(self) -> int:
@@ -242,7 +242,7 @@ ENOUGH = 0.15  # the part of all words that must have room
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class AxisLabel:
     """Something written at a place along an axis, in logical px; chosen: it is selected."""
 
     text: str
@@ -254,7 +254,7 @@ class Label:
 class Marks:
     """What an axis shows: labels in their order, and ticks where something begins."""
 
-    labels: tuple[Label, ...] = ()
+    labels: tuple[AxisLabel, ...] = ()
     ticks: tuple[float, ...] = ()
 
 
@@ -302,7 +302,7 @@ class Names:
         (first, last) = (int(one) for one in self._cells(np.array([found]))[0])
         return sentences.glyph(self.prompt, *found), (first, max(last, first + 1))
 
-    def marks(self, along: Along, ratio: float, chosen: int | None = None) -> Marks:
+    def marks(self, along: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
         """The labels of the part on screen."""
         pixel = along.scale / ratio
         if pixel >= TOKEN:
@@ -313,18 +313,18 @@ class Names:
                 return self._runs(along, ratio, chosen, runs, room, numbered)
         return self._numbers(along, ratio, chosen)
 
-    def _tokens(self, along: Along, ratio: float, chosen: int | None) -> Marks:
+    def _tokens(self, along: MapAxis, ratio: float, chosen: int | None) -> Marks:
         first, last = along.shown()
         return Marks(
             tuple(
-                Label(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
+                AxisLabel(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
                 for cell in range(first, last)
             )
         )
 
     def _runs(
         self,
-        along: Along,
+        along: MapAxis,
         ratio: float,
         chosen: int | None,
         runs: Integers,
@@ -337,16 +337,16 @@ class Names:
         for at in on[room[on]]:
             start, end = (int(one) for one in runs[at])
             text = tr("line {number:,}", number=at + 1) if numbered else self._written(int(at))
-            labels.append(Label(text, _middle(along, ratio, start, end)))
+            labels.append(AxisLabel(text, _middle(along, ratio, start, end)))
         ticks = tuple(along.edges(int(start))[0] / ratio for start in runs[on, 0] if start >= first)
         return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)
 
-    def _numbers(self, along: Along, ratio: float, chosen: int | None) -> Marks:
+    def _numbers(self, along: MapAxis, ratio: float, chosen: int | None) -> Marks:
         first, last = along.shown()
         step = _round_up(NUMBERS * ratio / along.scale)
         cells = range(-(-first // step) * step, last, step)
         labels = [
-            Label(
+            AxisLabel(
                 f"{max(0, int(self.spans[cell, 1]) - 1):,}", _middle(along, ratio, cell, cell + 1)
             )
             for cell in cells
@@ -356,15 +356,15 @@ class Names:
         return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)
 
     def _with_chosen(
-        self, labels: list[Label], along: Along, ratio: float, chosen: int | None
-    ) -> tuple[Label, ...]:
+        self, labels: list[AxisLabel], along: MapAxis, ratio: float, chosen: int | None
+    ) -> tuple[AxisLabel, ...]:
         """The labels that leave room for the chosen word, and that word among them."""
-        kept: list[Label] = []
+        kept: list[AxisLabel] = []
         if chosen is not None and 0 <= chosen < len(self):
             text, (start, end) = self.word(chosen)
             first, last = along.shown()
             if first <= chosen < last:
-                kept.append(Label(text, _middle(along, ratio, start, end), True))
+                kept.append(AxisLabel(text, _middle(along, ratio, start, end), True))
         for one in labels:
             if all(abs(one.middle - other.middle) >= APART for other in kept[:1] + kept[-1:]):
                 kept.append(one)
@@ -383,13 +383,15 @@ class Names:
         return np.stack([start, np.maximum(end, start)], axis=1) + self._first
 
 
-class Written:
+class AxisTextCache:
     """What axes show, kept: maps side by side show the same."""
 
     def __init__(self) -> None:
         self._marks: dict[tuple[object, ...], Marks] = {}
 
-    def marks(self, names: Names | Places, along: Along, ratio: float, chosen: int | None) -> Marks:
+    def marks(
+        self, names: Names | Places, along: MapAxis, ratio: float, chosen: int | None
+    ) -> Marks:
         """The labels of the part on screen."""
         key = names, along, ratio, chosen
         if len(self._marks) > 64:
@@ -412,17 +414,17 @@ class Places:
         """Its number, from 1."""
         return f"{cell + 1}"
 
-    def marks(self, along: Along, ratio: float, chosen: int | None = None) -> Marks:
+    def marks(self, along: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
         """One number each."""
         return Marks(
             tuple(
-                Label(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
+                AxisLabel(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
                 for cell in range(*along.shown())
             )
         )
 
 
-def _middle(along: Along, ratio: float, start: int, end: int) -> float:
+def _middle(along: MapAxis, ratio: float, start: int, end: int) -> float:
     """Of a run of cells, kept on screen while any of it is."""
     first, last = along.edges(start, end - start)
     return (max(first, 0) + min(last, along.size)) / 2 / ratio
@@ -618,7 +620,7 @@ class Grid:
     columns: Names | Places
 
     @classmethod
-    def of(cls, capture: Capture, layer: int, whole: bool, texts: Words) -> Grid:
+    def of(cls, capture: Capture, layer: int, whole: bool, texts: CaptureWords) -> Grid:
         """The picture of a layer; windowed resampling is a band unless the whole is asked for."""
         found = capture.maps[layer]
         assert found is not None
@@ -709,7 +711,7 @@ def banded(layer: Layer) -> bool:
     return layer.window is not None and layer.role in ("down", "up")
 
 
-class Words:
+class CaptureWords:
     """The texts of a capture, their words and the names of their tokens, each found once."""
 
     def __init__(self) -> None:

@@ -45,11 +45,11 @@ from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import (
     FLAT,
-    Label,
-    Layout,
+    HourglassLayout,
+    HourglassRoom,
+    LevelLabel,
     Rect,
     Residual,
-    Room,
     ScoreRow,
     Wall,
     arrange,
@@ -71,7 +71,7 @@ BAR = 56  # the longest bar of a cost
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class HourglassScene:
     """What the glass shows: a model, how long each level is, and which layers are there.
 
     missing: layers not captured yet; running: the one being captured. only: layers whose windows
@@ -130,7 +130,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class HourglassFrames:
     """What changes while looking: the frames, and the part that is in view."""
 
     chosen: HeadId | None
@@ -139,10 +139,16 @@ class Look:
     shown: QRectF
 
 
-class Brush:
+class HourglassPainter:
     """One painting of the glass, from the silhouette to the frames."""
 
-    def __init__(self, painter: QPainter, layout: Layout, scene: Scene, look: Look) -> None:
+    def __init__(
+        self,
+        painter: QPainter,
+        layout: HourglassLayout,
+        scene: HourglassScene,
+        look: HourglassFrames,
+    ) -> None:
         self.painter, self.layout, self.scene, self.look = painter, layout, scene, look
         self.theme = theme.current()
 
@@ -275,7 +281,7 @@ class Brush:
                 under, quiet = box.translated(0, 13), self.theme.secondary
                 self._write(under, tr("cross"), theme.font(0.85), quiet, side)
 
-    def _label(self, label: Label) -> None:
+    def _label(self, label: LevelLabel) -> None:
         """The name of a level, kept in view while any of its rows is."""
         now = self.theme
         left = theme.TO_LEFT
@@ -298,7 +304,7 @@ class Brush:
         if label.full and stride is not None and not self.scene.plain:
             self._cost(x, y + 4, 1 / stride**2)
 
-    def _pinned(self, label: Label) -> float:
+    def _pinned(self, label: LevelLabel) -> float:
         view = self.look.shown
         inside = max(label.top, min(view.top() + 4, label.last - label.height))
         return min(inside, max(view.bottom() - label.height, label.first))
@@ -357,7 +363,7 @@ def _rect(one: Rect) -> QRectF:
 NARROW = 440  # px: below this the levels keep only their names
 
 
-class Glass(QAbstractScrollArea):
+class HeadGrid(QAbstractScrollArea):
     """Paints the hourglass and knows which head is under the pointer."""
 
     picked = Signal(object)  # HeadId
@@ -367,8 +373,8 @@ class Glass(QAbstractScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scene: Scene | None = None
-        self.layout_: Layout | None = None
+        self.scene: HourglassScene | None = None
+        self.layout_: HourglassLayout | None = None
         self.chosen: HeadId | None = None
         self.opened: Mapping[int, HeadId] = {}
         self.ringed: HeadId | None = None
@@ -382,7 +388,7 @@ class Glass(QAbstractScrollArea):
 
     # --- what it is told --------------------------------------------------------------------------
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: HourglassScene) -> None:
         """Lay out another model or text."""
         if scene != self.scene:
             self.scene = scene
@@ -452,7 +458,7 @@ class Glass(QAbstractScrollArea):
 
     # --- geometry ---------------------------------------------------------------------------------
 
-    def _room(self) -> Room:
+    def _room(self) -> HourglassRoom:
         view = self.viewport().size()
         details = view.width() >= NARROW
         small = QFontMetricsF(theme.font(0.92))
@@ -462,7 +468,7 @@ class Glass(QAbstractScrollArea):
         text = max(map(small.horizontalAdvance, lines)) if details and lines else 26
         title = QFontMetricsF(theme.font(0.92)).height()
         bold = QFontMetricsF(theme.font(1.08, 600)).height()
-        return Room(
+        return HourglassRoom(
             view.width(),
             view.height(),
             label=MARGIN + max(text, 40) + 32,
@@ -566,8 +572,10 @@ class Glass(QAbstractScrollArea):
             left, top = self._scrolled()
             painter.translate(-left, -top)
             opened = frozenset(self.opened.values())
-            look = Look(self.chosen, self.ringed, opened, self.shown)
-            Brush(painter, self.layout_, self.scene, look).paint(self._image, self._atlas)
+            look = HourglassFrames(self.chosen, self.ringed, opened, self.shown)
+            HourglassPainter(painter, self.layout_, self.scene, look).paint(
+                self._image, self._atlas
+            )
             if self.hasFocus():
                 focus_ring(painter, self.shown)
 

@@ -41,9 +41,9 @@ from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import sentences, theme
-from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Entry, Plot, Points
+from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, LegendEntry, Plot, Points
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import Cited, explained, explanation, measured, metric_name
+from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
 from hgviz.gui.tables import SORT, SortedTable, is_own
 from hgviz.gui.widgets import (
     Button,
@@ -72,7 +72,7 @@ LOOKS = "{query} looks at {key}, share {share}"
 LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
 
 
-class Deeds(QWidget):
+class HeadExamples(QWidget):
     """The chosen head: its sentence, everything it shows, the head most like it, examples."""
 
     opened = Signal(object)  # Example
@@ -91,10 +91,10 @@ class Deeds(QWidget):
         self.shown.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
-        self.examples = Examples()
-        self.rows = Rows(self)
+        self.examples = ExampleList()
+        self.rows = ExampleModel(self)
         self.examples.setModel(self.rows)
-        self.examples.setItemDelegate(RowPainter(self.examples))
+        self.examples.setItemDelegate(ExamplePainter(self.examples))
         self.examples.setUniformItemSizes(True)
         self.examples.setMouseTracking(True)
         self.examples.setFrameShape(QFrame.Shape.NoFrame)
@@ -149,7 +149,7 @@ class Deeds(QWidget):
             self.picked.emit(self._nearest)
 
 
-class Examples(QListView):
+class ExampleList(QListView):
     """The list of examples; arrows walk it while it has the keyboard."""
 
     def event(self, event: QEvent) -> bool:
@@ -157,7 +157,7 @@ class Examples(QListView):
         return keeps_key(event, is_own) or super().event(event)
 
 
-class Rows(QAbstractListModel):
+class ExampleModel(QAbstractListModel):
     """The examples of a head."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -187,7 +187,7 @@ class Rows(QAbstractListModel):
         return one if role == Qt.ItemDataRole.UserRole else None
 
 
-class RowPainter(QStyledItemDelegate):
+class ExamplePainter(QStyledItemDelegate):
     """Text number, the query in its place, what it looks at in its own, the share."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
@@ -197,7 +197,7 @@ class RowPainter(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw one row."""
         one, model = index.data(Qt.ItemDataRole.UserRole), index.model()
-        assert isinstance(one, Example) and isinstance(model, Rows)
+        assert isinstance(one, Example) and isinstance(model, ExampleModel)
         now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -265,21 +265,21 @@ FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
 MEANT = {  # of FIXED: what it means, its formula
     "Role": (
         "What the head does: the keys whose share of its weight stands out most against chance",
-        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
+        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
     ),
     "Score": (
         "The share of its weight on the keys of its role, averaged over rows",
-        Cited(
+        Citation(
             "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; what-heads-do.md"
         ),
     ),
     "Shows also": (
         "Up to three more roles that stand out against chance, and what goes by position alone",
-        Cited("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
+        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
     ),
     "Nearest": (
         "The head of the same kind whose rows are most like this one's",
-        Cited(METRICS["nearest"].formula, METRICS["nearest"].source),
+        Citation(METRICS["nearest"].formula, METRICS["nearest"].source),
     ),
 }  # fmt: skip
 WIDEST = 200  # px
@@ -445,7 +445,7 @@ ORANGE = 1  # of the colours of series
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class HeadMeasures:
     """What a request found: habits, of one text or of all, and whether they are whole."""
 
     habits: Habits
@@ -484,7 +484,7 @@ class HeadsView(ChartView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.known: Known | None = None
+        self.known: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.head = PaneHead(tr(self.title))
         self.parts = Segments([(name, tr(said), icon) for name, said, icon in PARTS])
@@ -509,7 +509,7 @@ class HeadsView(ChartView):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
         self.picture = self.chart = ChartWidget(tr("Heads over two metrics"))
-        self.table, self.deeds = HeadsTable(), Deeds()
+        self.table, self.deeds = HeadsTable(), HeadExamples()
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
@@ -532,7 +532,7 @@ class HeadsView(ChartView):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Known] | None:
+    def request(self, session: Session) -> Callable[[], HeadMeasures] | None:
         """What every head does on this text, or over all of them; at once what is known already."""
         capture = session.capture
         if capture is None or not (session.facts or capture.complete):
@@ -546,11 +546,11 @@ class HeadsView(ChartView):
         if scope == ALL:
             return partial(_over_all, capture)
         if len(capture.main) > AT_ONCE and not self._went_deep(capture):
-            known = Known(at_hand, ONE, capture, whole=False)
+            known = HeadMeasures(at_hand, ONE, capture, whole=False)
             return partial(_again, known) if session.facts else None
         return partial(_in_depth, capture, at_hand)
 
-    def draw(self, result: Known) -> None:
+    def draw(self, result: HeadMeasures) -> None:
         """Fill the picture, the table and what is said."""
         assert self.session is not None  # results come while it is bound
         new = self.known is None or self.known.habits is not result.habits
@@ -723,7 +723,7 @@ def chart_of(
         )  # fmt: skip
         name = levels[level]
         said = tr("to {level}", level=name) if stays else name
-        legend.append(Entry(said, colour, level, stays))
+        legend.append(LegendEntry(said, colour, level, stays))
     plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(points))
     said = tr(
         "{heads}; across: {across}, {xs}; up: {up}, {ys}",
@@ -743,7 +743,7 @@ def _range(values: Sequence[float]) -> str:
     return tr("{low} to {high}", low=low, high=high)
 
 
-def _noted(known: Known) -> str:
+def _noted(known: HeadMeasures) -> str:
     """How many heads are shown, measured on what."""
     heads, texts = sentences.counted(len(known.habits.facts), "head"), known.habits.texts
     if texts == 1 and (known.whole or known.scope == ONE):
@@ -753,22 +753,22 @@ def _noted(known: Known) -> str:
     return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
 
 
-def _again(known: Known) -> Known:
+def _again(known: HeadMeasures) -> HeadMeasures:
     progress(1, 1)
     return known
 
 
-def _in_depth(capture: Capture, at_hand: Habits) -> Known:
+def _in_depth(capture: Capture, at_hand: Habits) -> HeadMeasures:
     """What is known of the text at once, and everything when it is measured."""
     if at_hand.facts:
-        progress(0, 1, "measuring heads", Known(at_hand, ONE, capture, whole=False))
+        progress(0, 1, "measuring heads", HeadMeasures(at_hand, ONE, capture, whole=False))
     with _known_so_far(ONE, capture):
-        return Known(tasks.habits(capture, alone=True), ONE, capture)
+        return HeadMeasures(tasks.habits(capture, alone=True), ONE, capture)
 
 
-def _over_all(capture: Capture) -> Known:
+def _over_all(capture: Capture) -> HeadMeasures:
     with _known_so_far(ALL, capture):
-        return Known(tasks.habits(capture), ALL, capture)
+        return HeadMeasures(tasks.habits(capture), ALL, capture)
 
 
 def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:
@@ -777,6 +777,6 @@ def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:
     def known(step: Step) -> Step:
         if not isinstance(step.value, Habits):
             return step
-        return replace(step, value=Known(step.value, scope, capture, whole=False))
+        return replace(step, value=HeadMeasures(step.value, scope, capture, whole=False))
 
     return progress_as(known)

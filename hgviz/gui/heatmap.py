@@ -47,10 +47,10 @@ from PySide6.QtWidgets import (
 
 from hgviz.core import Floats, HeadId
 from hgviz.gui import ink, sentences, theme, tiles
-from hgviz.gui.grid import Along, Marks, Names, Viewport, Written
-from hgviz.gui.ink import CellCard, Cross, Picture, Pixels, Scene, Sentence
+from hgviz.gui.grid import AxisTextCache, MapAxis, Marks, Names, Viewport
+from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels, Sentence
 from hgviz.gui.language import tr
-from hgviz.gui.opened import Compared, Lack, Opened, Opener, There
+from hgviz.gui.opened import Lack, OpenedMap, OpenedPair, Opener, There
 from hgviz.gui.tiles import Key, Part, Quality, Readers, Source, Tiles
 from hgviz.gui.widgets import NOTCH, hbox, label, vbox
 from hgviz.maps import Rule
@@ -77,7 +77,7 @@ BOLD = Template('<span style="font-weight:600;color:$colour">$text</span>')
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CellReading:
     """One row of a head's whole map, and the column looked at.
 
     weights (keys,): the row; seen: whether the query could look there; off: it is switched off;
@@ -431,17 +431,17 @@ class Canvas(QWidget):
     def __init__(self, cache: tiles.Tiles) -> None:
         super().__init__()
         self.cache = cache
-        self.scene: Scene | None = None
+        self.scene: MapScene | None = None
         self.view: Viewport | None = None
         self.cross = Cross()
         self.hidden_words = ""
-        self._picture = Picture()
+        self._picture = MapPicture()
         self._ground: tuple[object, QPixmap] | None = None
         self._thumb: Pixels | None = None
         self.quality: Quality = "exact"
         self._screen: tuple[object, ...] = ()  # the tiles it was judged by
         self._footnote = Footnote(self, self.update)
-        self.written = Written()
+        self.written = AxisTextCache()
         self.card = CellCard(self)
         self.sentence = Sentence(self)
         self._pointer = Pointer(self)
@@ -456,7 +456,7 @@ class Canvas(QWidget):
 
     # --- what is shown ----------------------------------------------------------------------------
 
-    def show_scene(self, scene: Scene) -> None:
+    def show_scene(self, scene: MapScene) -> None:
         """Show a head; the part on screen stays where the shape does."""
         old, self.scene = self.scene, scene
         if old is None or self.view is None or self.view.of(scene.source.shape) is not self.view:
@@ -482,7 +482,7 @@ class Canvas(QWidget):
         if self.scene is None or self.view is None:
             return
         if afresh:
-            self._picture = Picture()
+            self._picture = MapPicture()
         self._picture.show(self.scene, self.cache, self.view, theme.current().dark)
         self._judge()
         self._place_card()
@@ -810,7 +810,7 @@ class TileSupply(QObject):
     def _key(self) -> str:
         return f"supply {id(self)}"
 
-    def _add_up(self, opened: Opened | Compared) -> None:
+    def _add_up(self, opened: OpenedMap | OpenedPair) -> None:
         assert self._lanes is not None
         self._lanes.files.submit(
             self._key, "Map", opened.add_up, on_done=self._added_up,
@@ -820,7 +820,7 @@ class TileSupply(QObject):
     def _added_up(self, result: None) -> None:
         self.added_up.emit()
 
-    def _saw(self, opened: Opened | Compared, parts: list[Part]) -> None:
+    def _saw(self, opened: OpenedMap | OpenedPair, parts: list[Part]) -> None:
         """Say so where a tile that came has larger weights than were known."""
         larger = [opened.saw(self.cache, one.key) for one in parts]  # every one of them
         if any(larger):
@@ -835,7 +835,7 @@ class Supply(TileSupply):
         self._canvas, self._opener = canvas, opener
         self._left: Source | None = None  # what came of it was not painted any more
 
-    def want(self, opened: Opened, hurry: bool = False) -> None:
+    def want(self, opened: OpenedMap, hurry: bool = False) -> None:
         """Have the tiles read that the screen lacks; whatever was on order is forgotten.
 
         hurry: the window waits, for all of it or for what is stored.
@@ -868,7 +868,7 @@ class Supply(TileSupply):
             return not lacking
         return next(cache.sketches(lacking), None) is None
 
-    def _read(self, beside: list[Opened], hurry: bool = False) -> None:
+    def _read(self, beside: list[OpenedMap], hurry: bool = False) -> None:
         """What is on screen first, then around it, then the same part of other heads; in a hurry
         what is on screen alone.
         """
@@ -926,7 +926,7 @@ class PairSupply(TileSupply):
         self._canvases = canvases
         self._adding = False  # or added up
 
-    def want(self, compared: Compared) -> None:
+    def want(self, compared: OpenedPair) -> None:
         """Have the tiles read that the screen lacks; whatever was on order is forgotten."""
         if self._readers is None or self._lanes is None:
             return
@@ -1020,7 +1020,7 @@ class Pane(Canvas):
     its rows; the others stand beside it.
     """
 
-    def __init__(self, cache: Tiles, name: str, written: Written) -> None:
+    def __init__(self, cache: Tiles, name: str, written: AxisTextCache) -> None:
         super().__init__(cache)
         self.written = written
         self.there: tuple[Bools, Bools] | None = None
@@ -1044,7 +1044,7 @@ class Pane(Canvas):
     def worded(self, worded: bool) -> None:
         self.left = ROW_WORDS if worded else BARE
 
-    def take(self, scene: Scene, view: Viewport) -> None:
+    def take(self, scene: MapScene, view: Viewport) -> None:
         """Show a scene from there."""
         self.scene, self._thumb = scene, None
         self.turn(view)
@@ -1162,7 +1162,7 @@ class Pane(Canvas):
         self.sentence.setGeometry(QRect())
 
 
-def _gone(along: Along, there: Bools) -> list[tuple[int, int]]:
+def _gone(along: MapAxis, there: Bools) -> list[tuple[int, int]]:
     """The runs of pixels in which there is nothing, half-open."""
     bounds = along.bounds()
     ends = np.maximum(bounds[1:], bounds[:-1] + 1)
@@ -1178,7 +1178,7 @@ def _gone(along: Along, there: Bools) -> list[tuple[int, int]]:
 INSET = 16  # px of hatching around what is said, at least
 
 
-class LackCard(QWidget):
+class MissingMap(QWidget):
     """What one side has and the other has not, in words over a hatching."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -1238,14 +1238,14 @@ BLINK = 500  # ms that A or B is shown
 SMALLEST = 64  # px of a map
 
 
-class Trio(QWidget):
+class MapTrio(QWidget):
     """Three panes, a seat over each for what names it, and a minus and an equals sign."""
 
     moved = Signal()  # another part is on screen
 
     def __init__(self, cache: Tiles) -> None:
         super().__init__()
-        written = Written()
+        written = AxisTextCache()
         self.panes = tuple(Pane(cache, name, written) for name in NAMES)
         self.seats = tuple(_seat() for _ in NAMES)
         self._signs: tuple[QLabel, ...] = (label("−", factor=1.3), label("=", factor=1.3))
@@ -1257,8 +1257,8 @@ class Trio(QWidget):
         for one in self._signs:
             one.setAlignment(Qt.AlignmentFlag.AlignCenter)
             one.resize(SIGN, 24)
-        self._lacks = tuple(LackCard(one) for one in self.panes[1:])
-        self._scenes: tuple[Scene, ...] = ()
+        self._lacks = tuple(MissingMap(one) for one in self.panes[1:])
+        self._scenes: tuple[MapScene, ...] = ()
         self._blinks = False
         self._blinking = QTimer(self, interval=BLINK)
         self._blinking.timeout.connect(self._swap)
@@ -1275,7 +1275,9 @@ class Trio(QWidget):
         """Whether A and B take turns in one place."""
         return self._blinks
 
-    def show_scenes(self, scenes: Sequence[Scene], there: Sequence[There], worded_b: bool) -> None:
+    def show_scenes(
+        self, scenes: Sequence[MapScene], there: Sequence[There], worded_b: bool
+    ) -> None:
         """Show two heads and their difference; the part on screen stays where the shape does.
 
         there: what each of the three has anything in. worded_b: whether the rows of B are called

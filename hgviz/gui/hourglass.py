@@ -17,7 +17,7 @@ from hgviz.analysis.heads import METRICS, HeadFacts, applying
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
-from hgviz.gui.headgrid import Glass, HeadCard, Scene
+from hgviz.gui.headgrid import HeadCard, HeadGrid, HourglassScene
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT
 from hgviz.gui.sentences import explained, measured, metric_name
@@ -203,7 +203,7 @@ GHOST = 128  # positions of a model that no text was captured with yet
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class HourglassData:
     """What a request found: the small maps for later, and the atlas of this size and theme."""
 
     thumbs: dict[HeadId, Thumb]
@@ -234,9 +234,9 @@ class HourglassView(View):
         self.shade = MetricBar()
         self.shade.chosen.connect(self.shaded)
         self.head.add(self.shade, self.export)
-        self.glass = Glass()
+        self.glass = HeadGrid()
         self._card = HeadCard(self.glass.viewport())
-        self._picture: Picture | None = None
+        self._picture: HourglassData | None = None
         column = vbox(self.content, self.head, (self.glass, 1))
         self.mapless = label(factor=0.92, kind="secondary", wrap=True)
         self.mapless.setContentsMargins(16, 4, 16, 8)
@@ -249,7 +249,7 @@ class HourglassView(View):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Picture] | None:
+    def request(self, session: Session) -> Callable[[], HourglassData] | None:
         """The small maps of every layer that is there, as one image."""
         if session.spec is None:
             return None
@@ -264,7 +264,7 @@ class HourglassView(View):
         )  # fmt: skip
         return partial(_pictures, session.capture, sizes, asked, self._picture)
 
-    def draw(self, result: Picture | None) -> None:
+    def draw(self, result: HourglassData | None) -> None:
         """Show the atlas, unless it is the one on screen already."""
         if result is None:
             self._picture = None
@@ -321,7 +321,7 @@ class HourglassView(View):
         running = any(one.state == "running" and one.keeps for one in session.work)
         off = session.off | (capture.off if capture is not None else frozenset())
         self.glass.show_scene(
-            Scene(
+            HourglassScene(
                 spec,
                 _lengths(spec, capture),
                 _nouns(spec, capture),
@@ -456,8 +456,8 @@ def _pictures(
     capture: Capture,
     sizes: dict[HeadId, tuple[int, int]],
     asked: tuple[Any, ...],
-    before: Picture | None,
-) -> Picture:
+    before: HourglassData | None,
+) -> HourglassData:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
     palette, dark, shared, flat, _, shares = asked
     thumbs: dict[HeadId, Thumb] = {}
@@ -476,7 +476,7 @@ def _pictures(
     if before is not None and not new and before.asked == asked and before.source == source:
         return before
     atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
-    return Picture(thumbs, source, atlas, asked)
+    return HourglassData(thumbs, source, atlas, asked)
 
 
 def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:

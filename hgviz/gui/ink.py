@@ -25,7 +25,7 @@ from hgviz import palettes
 from hgviz.core import Display, Floats
 from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as mosaic
-from hgviz.gui.grid import Along, Box, Label, Marks, Names, Places, Viewport, seen
+from hgviz.gui.grid import AxisLabel, Box, MapAxis, Marks, Names, Places, Viewport, seen
 from hgviz.gui.language import tr
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.widgets import vbox
@@ -40,7 +40,7 @@ Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is tr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class MapScene:
     """Everything the canvas shows of one head.
 
     wide: how many times wider than high a cell may be. mass (rows, 2): the sum of the negative
@@ -78,7 +78,7 @@ class Scene:
         return np.take(_inks(name, dark), placed.astype(np.uint8))
 
 
-class Picture:
+class MapPicture:
     """A map on screen as pixels that are kept: only what is new of it is put together."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Picture:
         self._spare = self.pixels
         self._look: tuple[object, ...] = ()
 
-    def show(self, scene: Scene, tiles: Tiles, view: Viewport, dark: bool) -> list[Box]:
+    def show(self, scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> list[Box]:
         """Show a part of a scene; the boxes that had to be painted for it, all or what came in."""
         look = scene.source, scene.limits, scene.display, scene.signed, dark
         boxes = self._kept(view) if look == self._look else None
@@ -100,7 +100,7 @@ class Picture:
             self.renew(scene, tiles, box, dark)
         return boxes
 
-    def renew(self, scene: Scene, tiles: Tiles, box: Box, dark: bool) -> None:
+    def renew(self, scene: MapScene, tiles: Tiles, box: Box, dark: bool) -> None:
         """Paint a box of it again: other tiles have come."""
         assert self.view is not None
         top, bottom, left, right = box
@@ -138,7 +138,7 @@ class Picture:
         return [box for box in strips if box[0] < box[1] and box[2] < box[3]]
 
 
-def thumbnail(scene: Scene, dark: bool) -> Pixels:
+def thumbnail(scene: MapScene, dark: bool) -> Pixels:
     """The pixels of the thumbnail of the whole head."""
     assert scene.source.thumb is not None
     step = 1 << thumb_zoom(*scene.source.shape)
@@ -160,7 +160,7 @@ def channels(array: Pixels) -> NDArray[np.uint8]:
     return np.stack([array >> shift & 255 for shift in (16, 8, 0, 24)], axis=-1).astype(np.uint8)
 
 
-def _painted(scene: Scene, tiles: Tiles, view: Viewport, dark: bool) -> Pixels:
+def _painted(scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> Pixels:
     values = mosaic.compose(tiles, scene.source, view)
     hidden, empty = mosaic.unseen(scene.source, view), np.isnan(values)
     if empty.any():
@@ -221,7 +221,7 @@ def axes(
     fonts = {chosen: theme.font(AXIS, 700 if chosen else 400) for chosen in (False, True)}
     inks = {False: now.secondary, True: now.mark_text}
 
-    def lettered(label: Label, room: int) -> str:
+    def lettered(label: AxisLabel, room: int) -> str:
         """Get ready to write a label; what of it there is room for."""
         painter.setFont(fonts[label.chosen])
         painter.setPen(inks[label.chosen])
@@ -304,7 +304,7 @@ def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
     painter.restore()
 
 
-def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> None:
+def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str) -> None:
     """The colours from the top limit down, the true values beside them, and what they are."""
     now = theme.current()
     table = scene.table(now.dark)
@@ -337,7 +337,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: Scene, title: str) -> Non
     painter.drawText(QPointF(rect.left() - 3, rect.top() - 10), title)
 
 
-def flat_bar(painter: QPainter, rect: QRectF, scene: Scene) -> None:
+def flat_bar(painter: QPainter, rect: QRectF, scene: MapScene) -> None:
     """The colours from the lowest limit at the left to the highest, the true values beneath."""
     now = theme.current()
     ramp = np.concatenate([scene.table(now.dark), np.full((256, 1), 255)], 1).astype(np.uint8)
@@ -606,7 +606,7 @@ WIDE = 30  # logical px
 def draw_row_sums(
     painter: QPainter,
     box: QRectF,
-    along: Along,
+    along: MapAxis,
     ratio: float,
     mass: Floats,
     most: float = 0.0,
@@ -629,7 +629,7 @@ def draw_row_sums(
     mass_gutter(painter, box, rows, ratio, means, most or float(np.abs(mass).max()), title)
 
 
-def said(box: QRectF, along: Along, ratio: float, mass: Floats, place: QPointF) -> str:
+def said(box: QRectF, along: MapAxis, ratio: float, mass: Floats, place: QPointF) -> str:
     """What the row beside a place adds up to: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
     if not box.contains(place):
         return ""

@@ -523,7 +523,7 @@ class EmptyPage(QWidget):
         right = QWidget()
         right.setLayout(words)
         right.setMaximumWidth(560)
-        row = hbox(self, 1, Ghost(), margins=(32, 16, 32, 16), spacing=-1)
+        row = hbox(self, 1, BlankHourglass(), margins=(32, 16, 32, 16), spacing=-1)
         row.addSpacing(32)
         row.addWidget(right, 20)
         row.addStretch(1)
@@ -532,7 +532,7 @@ class EmptyPage(QWidget):
         self.asked.emit(self.sender().property("action"))
 
 
-class Ghost(QWidget):
+class BlankHourglass(QWidget):
     """An hourglass of blank thumbnails."""
 
     ROWS = ((0, 2, 27), (1, 1, 19), (2, 2, 14), (1, 1, 19), (0, 2, 27))  # level, layers, side
@@ -569,7 +569,7 @@ class Ghost(QWidget):
 # --- laying ---------------------------------------------------------------------------------------
 
 
-class Laying:
+class WindowLayout:
     """Reads and changes the layout of a window and of its Inspect page."""
 
     def __init__(self, frame: Window, page: InspectPage) -> None:

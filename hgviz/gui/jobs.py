@@ -84,7 +84,7 @@ def within(title: str) -> str:
     return title[:1].lower() + title[1:] if words == title else words
 
 
-class Working:
+class Jobs:
     """Hands tasks to the lanes and keeps session.work true."""
 
     def __init__(self, session: Session, lanes: Lanes, on_error: OnError) -> None:

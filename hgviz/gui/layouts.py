@@ -54,7 +54,7 @@ class Rect(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class LevelStay:
     """A stay at one level: the layer that leads into it and the rows of self attention, with those
     that look at another level again."""
 
@@ -64,7 +64,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LayerRow:
     """One layer: its cells by head number. kind: square, strip (windows) or full (m x N)."""
 
     layer: int
@@ -75,7 +75,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class LevelBox:
     """The box of a visit, and the part of it that holds the name of its level."""
 
     level: int
@@ -95,7 +95,7 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class LevelLabel:
     """The name of a level at the left; full: with positions, tokens each and cost.
 
     first, last: from where to where its rows reach, so that it can stay in view beside them.
@@ -110,7 +110,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class HourglassRoom:
     """What the picture may take: the pane, less what stands at left, right and above."""
 
     width: float
@@ -125,19 +125,19 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class HourglassLayout:
     """The whole picture; width and height may exceed the room, then it scrolls."""
 
     width: float
     height: float
     size: float
     columns: tuple[tuple[int, float], ...]
-    rows: tuple[Row, ...]
-    bands: tuple[Band, ...]
+    rows: tuple[LayerRow, ...]
+    bands: tuple[LevelBox, ...]
     outline: tuple[tuple[float, float], ...]
     lines: tuple[tuple[float, float, float, float], ...]
     residuals: tuple[Residual, ...]
-    labels: tuple[Label, ...]
+    labels: tuple[LevelLabel, ...]
     top: float
     bottom: float
 
@@ -156,7 +156,7 @@ class Layout:
                         return HeadId(row.layer, head)
         return None
 
-    def row(self, layer: int) -> Row | None:
+    def row(self, layer: int) -> LayerRow | None:
         """The row of a layer."""
         return next((one for one in self.rows if one.layer == layer), None)
 
@@ -169,18 +169,18 @@ class Layout:
         return left[0][0] if y < left[0][1] else left[-1][0]
 
 
-def visits(spec: ModelSpec) -> tuple[Visit, ...]:
+def visits(spec: ModelSpec) -> tuple[LevelStay, ...]:
     """The stays at each level, in order of computation."""
-    out: list[Visit] = []
+    out: list[LevelStay] = []
     for layer in spec.layers:
         if layer.role in ("down", "up") and not (out and out[-1].level == layer.level):
             if not out:
-                out.append(Visit(layer.key_level))
-            out.append(Visit(layer.level, layer))
+                out.append(LevelStay(layer.key_level))
+            out.append(LevelStay(layer.level, layer))
         elif out and out[-1].level == layer.level:
             out[-1] = replace(out[-1], rows=(*out[-1].rows, layer))
         else:
-            out.append(Visit(layer.level, None, (layer,)))
+            out.append(LevelStay(layer.level, None, (layer,)))
     return tuple(out)
 
 
@@ -197,7 +197,7 @@ SLIM = 0.4  # a map between two texts is at least so wide and high, in parts of 
 DRIFT = 40  # as far as the name of a level may stand from the middle of its rows
 
 
-def arrange(spec: ModelSpec, lengths: Sequence[int], room: Room) -> Layout:
+def arrange(spec: ModelSpec, lengths: Sequence[int], room: HourglassRoom) -> HourglassLayout:
     """The picture of a model whose levels have these many positions.
 
     The thumbnails are as large as the width allows; where that would be too high they give way
@@ -225,7 +225,7 @@ def gap(size: float) -> int:
     return 4 if size >= 28 else 2 if size > SMALLEST else 1
 
 
-def _free(room: Room) -> float:
+def _free(room: HourglassRoom) -> float:
     return room.height - room.title - room.bottom
 
 
@@ -239,7 +239,7 @@ class _Plan:
     def __init__(
         self,
         spec: ModelSpec,
-        stays: Sequence[Visit],
+        stays: Sequence[LevelStay],
         lengths: Sequence[int],
         columns: int,
         size: int,
@@ -247,8 +247,8 @@ class _Plan:
     ) -> None:
         self.spec, self.stays, self.lengths = spec, stays, lengths
         self.columns, self.size, self.funnel = columns, size, funnel
-        self.rows: list[Row] = []
-        self.bands: list[Band] = []
+        self.rows: list[LayerRow] = []
+        self.bands: list[LevelBox] = []
         self.gaps: list[tuple[int, int, float, float]] = []
         self.height = self._place()
 
@@ -279,18 +279,18 @@ class _Plan:
             y += PAD if number == last else BOX
             half = self.width(stay.level) / 2 + PAD
             box = Rect(-half, top, 2 * half, y - top)
-            self.bands.append(Band(stay.level, box, stay.level not in seen))
+            self.bands.append(LevelBox(stay.level, box, stay.level not in seen))
             seen.add(stay.level)
         return y
 
-    def _self_rows(self, stay: Visit, y: float) -> float:
+    def _self_rows(self, stay: LevelStay, y: float) -> float:
         if not stay.rows:
             return y + self.thumb(stay.level) / 2
         one = self.thumb(stay.level)
         for layer in stay.rows:
             kind, width, height = self._shape(layer, one)
             cells = self._cells(layer, y, width, height)
-            self.rows.append(Row(layer.index, kind, y, height, cells))
+            self.rows.append(LayerRow(layer.index, kind, y, height, cells))
             y += height + gap(one)
         return y - gap(one)
 
@@ -312,7 +312,7 @@ class _Plan:
         levels = self.spec.levels
         return levels[one].sequence != levels[other].sequence
 
-    def _cross(self, stay: Visit, before: int, inward: bool, y: float) -> float:
+    def _cross(self, stay: LevelStay, before: int, inward: bool, y: float) -> float:
         """The funnel between two visits, with the row of resampling on its narrow side."""
         if self._apart(stay.level, before):
             return y + PAD
@@ -325,7 +325,7 @@ class _Plan:
             y += 2
             kind, width, height = self._resampling(layer, inner)
             cells = self._cells(layer, y, width, height, inner)
-            self.rows.append(Row(layer.index, kind, y, height, cells))
+            self.rows.append(LayerRow(layer.index, kind, y, height, cells))
             y += height + 2
         if not inward:
             self.gaps.append((stay.level, inner, y, y + self.funnel))
@@ -411,7 +411,7 @@ class _Plan:
             out.append(Residual(band.level, edge, edge + LANE, top, bottom))
         return out
 
-    def layout(self, room: Room) -> Layout:
+    def layout(self, room: HourglassRoom) -> HourglassLayout:
         """The finished picture, moved to where it stands in the room."""
         widest = max((band.box.width for band in self.bands), default=2.0 * PAD)
         width = max(room.width, room.label + widest + room.right)
@@ -422,7 +422,7 @@ class _Plan:
         height = max(room.height, down + self.height + room.bottom)
         move = _Move(middle, down)
         outer = max(self.bands, key=lambda one: one.box.width).level if self.bands else 0
-        return Layout(
+        return HourglassLayout(
             width,
             height,
             self.size,
@@ -445,7 +445,7 @@ class _Move(NamedTuple):
     def rect(self, one: Rect) -> Rect:
         return one._replace(x=one.x + self.x, y=one.y + self.y)
 
-    def row(self, one: Row) -> Row:
+    def row(self, one: LayerRow) -> LayerRow:
         cells = tuple((head, self.rect(cell)) for head, cell in one.cells)
         return replace(one, top=one.top + self.y, cells=cells)
 
@@ -454,7 +454,9 @@ class _Move(NamedTuple):
         return Residual(one.level, one.edge + x, one.lane + x, one.top + y, one.bottom + y)
 
 
-def _labels(bands: Sequence[Band], room: Room, height: float) -> tuple[Label, ...]:
+def _labels(
+    bands: Sequence[LevelBox], room: HourglassRoom, height: float
+) -> tuple[LevelLabel, ...]:
     """The level names beside their rows, pushed apart; short ones where full ones do not fit."""
     floor, ceiling = room.title + 2, height - room.bottom - room.short_label
     sizes = [room.full_label if b.first and room.details else room.short_label for b in bands]
@@ -463,13 +465,13 @@ def _labels(bands: Sequence[Band], room: Room, height: float) -> tuple[Label, ..
         sizes = [room.short_label for _ in bands]
         tops = _apart(bands, sizes, floor, ceiling)
     return tuple(
-        Label(band.level, top, size, size > room.short_label, band.box.y, band.box.bottom)
+        LevelLabel(band.level, top, size, size > room.short_label, band.box.y, band.box.bottom)
         for band, top, size in zip(bands, tops, sizes, strict=True)
     )
 
 
 def _apart(
-    bands: Sequence[Band], sizes: Sequence[float], floor: float, ceiling: float
+    bands: Sequence[LevelBox], sizes: Sequence[float], floor: float, ceiling: float
 ) -> list[float]:
     """Tops beside the rows, pushed down and then up until none overlap."""
     tops = [_beside(band, size) for band, size in zip(bands, sizes, strict=True)]
@@ -484,7 +486,7 @@ def _apart(
     return tops
 
 
-def _beside(band: Band, size: float) -> float:
+def _beside(band: LevelBox, size: float) -> float:
     return band.box.y + (band.box.height - size) / 2
 
 

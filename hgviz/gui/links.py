@@ -39,7 +39,7 @@ from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import Cited, explanation
+from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.view import Notice, View
 from hgviz.gui.widgets import (
     Flow,
@@ -75,7 +75,7 @@ LIMITS = (
 )  # fmt: skip
 USUAL = 1
 VALUED = "Weigh by what a key has to give: weight × |v·W_O|"
-NORM = Cited("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
+NORM = Citation("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
 TOGGLES = (
     ("words", "Words", "Merge pieces into words: rows averaged, columns added"),
     ("special", "Special", "Show special tokens, padding and the zeros of a shift"),
@@ -241,7 +241,7 @@ RED, BLUE = 215, 40  # of the 256 colours of signed weights
 
 
 @dataclass(frozen=True, slots=True)
-class Strands:
+class HeadColours:
     """One strand of every query: its name, and its colours above and below zero."""
 
     name: str
@@ -250,7 +250,7 @@ class Strands:
     off: bool = False
 
 
-def strands_of(links: Links, off: frozenset[object]) -> list[Strands]:
+def strands_of(links: Links, off: frozenset[object]) -> list[HeadColours]:
     """How each strand is named and coloured; off: heads that are switched off."""
     dark = theme.current().dark
     hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
@@ -261,11 +261,11 @@ def strands_of(links: Links, off: frozenset[object]) -> list[Strands]:
         plain = QColor(hues[0])
         above = QColor(*table[RED].tolist()) if links.signed else plain
         below = QColor(*table[BLUE].tolist()) if links.signed else plain
-        return [Strands(name, above, below, alone and links.heads[0] in off)]
+        return [HeadColours(name, above, below, alone and links.heads[0] in off)]
     found = []
     for at, head in enumerate(links.heads):
         hue = QColor(hues[at % len(hues)])
-        found.append(Strands(str(head), hue, hue, head in off))
+        found.append(HeadColours(str(head), hue, hue, head in off))
     return found
 
 
@@ -277,14 +277,14 @@ PITCH, LETTER = 22, 17  # px of a row, and of one of a letter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Track:
+class TokenAxis:
     """edges (units + 1,) px of the units shown, from 0; letters (units,): how wide each is."""
 
     edges: NDArray[np.float64]
     letters: NDArray[np.int64]
 
     @classmethod
-    def of(cls, side: Side) -> Track:
+    def of(cls, side: Side) -> TokenAxis:
         """A row for each unit."""
         letters = _letters(side)
         pitch = LETTER if letters.max(initial=0) <= 2 else PITCH
@@ -343,20 +343,20 @@ def _width(character: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class LinkScene:
     """What is shown. links: of the chosen queries, or of all in view; hot: of the query under the
     pointer, where it is none of these. chosen: places of the queries chosen; key: of the key.
     """
 
     links: Links
-    tracks: tuple[Track, Track]
-    strands: tuple[Strands, ...]
+    tracks: tuple[TokenAxis, TokenAxis]
+    strands: tuple[HeadColours, ...]
     chosen: frozenset[int] = frozenset()
     key: int | None = None
     hot: Links | None = None
     titles: tuple[str, str] = ("Query", "Key")
 
-    def stays(self, other: Scene) -> bool:
+    def stays(self, other: LinkScene) -> bool:
         """Whether the same texts stood there before."""
         mine, its = self.links, other.links
         return mine.queries is its.queries and mine.keys is its.keys
@@ -417,7 +417,7 @@ STUB_WIDTH = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LinkLayout:
     """Of a viewport of width x height px: start and room px along the text; the text of each side
     between sides[0] and sides[1] across it, its links between ends, and numbers from there on,
     None where there are none; value: how far it is scrolled, up to most.
@@ -430,10 +430,10 @@ class Plan:
     numbers: float | None
     lengths: tuple[float, float]
     value: float
-    scene: Scene
+    scene: LinkScene
 
     @classmethod
-    def of(cls, scene: Scene, width: float, height: float, value: float) -> Plan:
+    def of(cls, scene: LinkScene, width: float, height: float, value: float) -> LinkLayout:
         """The plan of a scene."""
         lengths = scene.tracks[0].length, scene.tracks[1].length
         letter = QFontMetricsF(theme.mono(1.0)).horizontalAdvance("0")
@@ -462,7 +462,7 @@ class Plan:
         """How far it scrolls: as far as the longer of the two goes."""
         return max(0.0, max(self.lengths) + 8 - self.room)
 
-    def scrolled(self, value: float) -> Plan:
+    def scrolled(self, value: float) -> LinkLayout:
         """The same, scrolled elsewhere."""
         return replace_dataclass(self, value=value)
 
@@ -505,7 +505,7 @@ class Plan:
                 return side
         return 1 if x > self.sides[1][1] else 0 if x < self.sides[0][0] else None
 
-    def stubs(self, scene: Scene) -> list[tuple[QRectF, int]]:
+    def stubs(self, scene: LinkScene) -> list[tuple[QRectF, int]]:
         """Where it is said that links go on beyond what is in view, and to which key."""
         found = []
         for before, place, *_ in scene.beyond(self.shown(1)):
@@ -530,14 +530,14 @@ STEP = 3.0  # px between strands that end at one key
 CENTRE = Qt.AlignmentFlag.AlignCenter
 
 
-class Brush:
+class LinkPainter:
     """One painting. hot: the side and place under the pointer."""
 
     def __init__(
         self,
         painter: QPainter,
-        scene: Scene,
-        plan: Plan,
+        scene: LinkScene,
+        plan: LinkLayout,
         hot: tuple[int, int] | None,
         focused: bool,
     ) -> None:
@@ -635,12 +635,12 @@ class Brush:
 
     def _link(
         self,
-        plan: Plan,
+        plan: LinkLayout,
         place: int,
         key: int,
         weight: float,
         part: float,
-        strand: Strands,
+        strand: HeadColours,
         beside: float,
         front: bool,
     ) -> None:
@@ -888,17 +888,17 @@ QUERY, KEY = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LinkEnd:
     """What is under the pointer: a unit on the side of queries or of keys, at a place."""
 
     side: int
     place: int
 
 
-class Web(QAbstractScrollArea):
+class LinkCanvas(QAbstractScrollArea):
     """Queries on one side, keys on the other; says what the pointer chooses."""
 
-    pointed = Signal(object)  # a Spot, None for nothing
+    pointed = Signal(object)  # a LinkEnd, None for nothing
     queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
     keyed = Signal(int)  # a place
     stepped = Signal(str, int, bool)  # query or key, by so much, adding
@@ -907,9 +907,9 @@ class Web(QAbstractScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scene: Scene | None = None
-        self.plan: Plan | None = None
-        self.hot: Spot | None = None
+        self.scene: LinkScene | None = None
+        self.plan: LinkLayout | None = None
+        self.hot: LinkEnd | None = None
         self._dragging = self._mine = False  # mine: what is chosen was chosen here
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -922,7 +922,7 @@ class Web(QAbstractScrollArea):
 
     # --- what is shown ----------------------------------------------------------------------------
 
-    def show_scene(self, scene: Scene | None) -> None:
+    def show_scene(self, scene: LinkScene | None) -> None:
         """Show links; the same texts stay where they are."""
         old, self.scene = self.scene, scene
         fresh = old is None or scene is None or not scene.stays(old)
@@ -935,7 +935,7 @@ class Web(QAbstractScrollArea):
         self._mine = False
         self.viewport().update()
 
-    def _show_links(self, scene: Scene) -> None:
+    def _show_links(self, scene: LinkScene) -> None:
         """Scroll to the queries chosen, and to their strongest key where both fit."""
         if not scene.chosen or self.plan is None:
             return
@@ -972,7 +972,7 @@ class Web(QAbstractScrollArea):
             self.bar.setRange(0, 0)
             return
         size = self.viewport().size()
-        self.plan = Plan.of(self.scene, size.width(), size.height(), self.bar.value())
+        self.plan = LinkLayout.of(self.scene, size.width(), size.height(), self.bar.value())
         self.bar.blockSignals(True)
         self.bar.setPageStep(max(1, int(self.plan.room)))
         self.bar.setSingleStep(TURN // 3)
@@ -994,7 +994,7 @@ class Web(QAbstractScrollArea):
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.scene is not None and self.plan is not None:
                 hot = None if self.hot is None else (self.hot.side, self.hot.place)
-                Brush(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
+                LinkPainter(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
@@ -1016,7 +1016,7 @@ class Web(QAbstractScrollArea):
 
     # --- pointer ----------------------------------------------------------------------------------
 
-    def spot(self, place: QPointF) -> Spot | None:
+    def spot(self, place: QPointF) -> LinkEnd | None:
         """The unit at a place of the viewport; of the two sides, only their text counts."""
         if self.plan is None or self.scene is None:
             return None
@@ -1024,9 +1024,9 @@ class Web(QAbstractScrollArea):
         if side is None:
             return None
         found = self.track(side).at(place.y() - self.plan.start + self.plan.offset(side))
-        return None if found is None else Spot(side, found)
+        return None if found is None else LinkEnd(side, found)
 
-    def track(self, side: int) -> Track:
+    def track(self, side: int) -> TokenAxis:
         """Where the units of a side lie."""
         assert self.scene is not None
         return self.scene.tracks[side]
@@ -1062,7 +1062,7 @@ class Web(QAbstractScrollArea):
             self._mine = True
             self.queried.emit(found.place, False, True)
 
-    def point(self, spot: Spot | None) -> None:
+    def point(self, spot: LinkEnd | None) -> None:
         """What the pointer is over, here or in another pane."""
         if spot != self.hot:
             self.hot = spot
@@ -1135,7 +1135,7 @@ CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class LinkData:
     """What was read: the links of the queries chosen (or of all in view), and of the one pointed
     at; or why there are none.
     """
@@ -1162,7 +1162,7 @@ class LinksView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.found: Found | None = None
+        self.found: LinkData | None = None
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
         self._failed: Notice | None = None
@@ -1177,7 +1177,7 @@ class LinksView(View):
         self.export = self.export_button()
         self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export)
-        self.bar, self.web = Bar(), Web()
+        self.bar, self.web = Bar(), LinkCanvas()
         self.bar.changed.connect(self._rechosen)
         self.web.pointed.connect(self._point)
         self.web.queried.connect(self._query)
@@ -1200,7 +1200,7 @@ class LinksView(View):
         super().bind(session, lanes)
         self.everything.setEnabled(session.selection.query is not None)
 
-    def request(self, session: Session) -> Callable[[], Found] | None:
+    def request(self, session: Session) -> Callable[[], LinkData] | None:
         """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
@@ -1219,10 +1219,10 @@ class LinksView(View):
                 self.bar.linking(capture, chosen), queries=self._tokens(session)
             )
         except HgvizError as error:
-            return partial(self._refused, Found(capture, chosen, Linking(), error=error))
+            return partial(self._refused, LinkData(capture, chosen, Linking(), error=error))
         return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
 
-    def draw(self, result: Found) -> None:
+    def draw(self, result: LinkData) -> None:
         """Show the links, or why there are none."""
         if self.session is None:
             return
@@ -1237,7 +1237,7 @@ class LinksView(View):
         place = (
             None if key is None else links.keys.place(capture.column(result.selection.layer, key))
         )
-        scene = Scene(
+        scene = LinkScene(
             links, self._tracks(links), tuple(strands_of(links, off)), result.chosen, place,
             result.hot, self._titles(capture, result.selection.layer),
         )  # fmt: skip
@@ -1289,8 +1289,8 @@ class LinksView(View):
         linking: Linking,
         pointed: int | None,
         window: tuple[int, int],
-    ) -> Found:
-        found = Found(capture, chosen, linking)
+    ) -> LinkData:
+        found = LinkData(capture, chosen, linking)
         progress(0, 1, "reading links")
         try:
             sides = self._sides_of(capture, chosen.layer, linking)
@@ -1320,19 +1320,19 @@ class LinksView(View):
             self._sides = key, sides_of(capture, layer, linking)
         return self._sides[1]
 
-    def _refused(self, found: Found) -> Found:
+    def _refused(self, found: LinkData) -> LinkData:
         progress(0, 1)
         return found
 
-    def _tracks(self, links: Links) -> tuple[Track, Track]:
+    def _tracks(self, links: Links) -> tuple[TokenAxis, TokenAxis]:
         old = self.web.scene
         if old is not None and (old.links.queries, old.links.keys) == (links.queries, links.keys):
             return old.tracks
-        return Track.of(links.queries), Track.of(links.keys)
+        return TokenAxis.of(links.queries), TokenAxis.of(links.keys)
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _entitle(self, result: Found) -> None:
+    def _entitle(self, result: LinkData) -> None:
         assert self.session is not None
         heads, linking = result.linking.heads, result.linking
         title = tr("Head {head}", head=heads[0] if heads else result.selection.head_id)
@@ -1388,7 +1388,7 @@ class LinksView(View):
             return None
         return (links.queries if side == QUERY else links.keys).token(place)
 
-    def _point(self, spot: Spot | None) -> None:
+    def _point(self, spot: LinkEnd | None) -> None:
         if self.session is None:
             return
         hover, chosen = None, self.session.selection

@@ -21,9 +21,9 @@ from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as tiling
 from hgviz.gui.grid import Viewport, banded, rule_of, seen
 from hgviz.gui.heatmap import Canvas, Supply
-from hgviz.gui.ink import Cross, Scene
+from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
-from hgviz.gui.opened import Opened, Opener
+from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, MapsView, View, plain, scale_choice
@@ -59,7 +59,7 @@ class MapView(MapsView):
         self.tiles = Tiles()
         self.canvas = Canvas(self.tiles)
         self._opener = Opener(self.tiles)
-        self._opened: Opened | None = None
+        self._opened: OpenedMap | None = None
         self._whole = False
         self._role = ""
         self._supply = Supply(self.canvas, self._opener)
@@ -114,7 +114,7 @@ class MapView(MapsView):
         self._held.stop()
         super().unbind()
 
-    def request(self, session: Session) -> Callable[[], Opened] | None:
+    def request(self, session: Session) -> Callable[[], OpenedMap] | None:
         """Open the head and read the row looked at."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
@@ -139,7 +139,7 @@ class MapView(MapsView):
             grown=self._opened is not None and self._opened.went_on(chosen.head_id, capture),
         )
 
-    def draw(self, result: Opened) -> None:
+    def draw(self, result: OpenedMap) -> None:
         """Show the head; its tiles follow as they are read."""
         old, self._opened = self._opened, result
         grown = old is not None and old.went_on(result.head, result.grid.capture)
@@ -224,11 +224,11 @@ class MapView(MapsView):
         grid = opened.grid
         self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
         limits = self._limits(opened, session)
-        scene = Scene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
+        scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
         scene = replace(scene, wide=grid.wide, mass=opened.mass, sides=grid.sides)
         self.canvas.show_scene(scene)
 
-    def _limits(self, opened: Opened, session: Session) -> tuple[float, float]:
+    def _limits(self, opened: OpenedMap, session: Session) -> tuple[float, float]:
         limits, most = session.display.limits, self._opener.most
         peak = most if session.display.shared and most is not None else opened.peak
         return palettes.limits_of(*(limits or (-peak, peak)), opened.source.signed)
@@ -320,7 +320,7 @@ class MapView(MapsView):
         if weights is None:  # it is being read, and will be said then
             return
         rule = rule_of(capture, opened.head)
-        said = sayings.Reading(
+        said = sayings.CellReading(
             opened.head,
             opened.grid.queries,
             opened.grid.keys,
@@ -364,7 +364,7 @@ class MapView(MapsView):
         self.refresh()
 
 
-def row_table(opened: Opened, row: int) -> Table | None:
+def row_table(opened: OpenedMap, row: int) -> Table | None:
     """The weights of one row of a whole map on every key that it sees; None until it was read."""
     weights = opened.rows.get(row)
     if weights is None:
@@ -383,7 +383,7 @@ def row_table(opened: Opened, row: int) -> Table | None:
     ]
 
 
-def cell_table(opened: Opened, tiles: Tiles, view: Viewport) -> Table:
+def cell_table(opened: OpenedMap, tiles: Tiles, view: Viewport) -> Table:
     """The cells on screen; several that share a pixel are 0:4, with their largest weight."""
     values = tiling.compose(tiles, opened.source, view)
     hidden = tiling.unseen(opened.source, view)
@@ -419,7 +419,7 @@ STEPS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Overlay:
+class ImageOverlay:
     """What a query looks at: row (n,) the weights of all positions, the last of which are patches;
     limits: what the ends of the colours stand for."""
 
@@ -468,7 +468,7 @@ class ImageCanvas(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shown: Overlay | None = None
+        self._shown: ImageOverlay | None = None
         self._pixels = QImage()
         self._bar: Colours = np.zeros((1, 3), np.uint8)
         self._key: int | None = None
@@ -476,7 +476,9 @@ class ImageCanvas(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumSize(160, 120)
 
-    def show_overlay(self, shown: Overlay, table: Colours, scale: str, key: int | None) -> None:
+    def show_overlay(
+        self, shown: ImageOverlay, table: Colours, scale: str, key: int | None
+    ) -> None:
         """Show the weights of a row; key: the position that is looked at more closely."""
         self._shown, self._bar, self._key = shown, table, key
         picture = shown.signal.picture
@@ -541,7 +543,7 @@ class ImageCanvas(QWidget):
                 painter.setPen(QPen(now.press, 2))
                 painter.drawRect(box.adjusted(-4, -4, 4, 4))
 
-    def _paint_bar(self, painter: QPainter, box: QRectF, shown: Overlay) -> None:
+    def _paint_bar(self, painter: QPainter, box: QRectF, shown: ImageOverlay) -> None:
         now = theme.current()
         bar = QRectF(box.right() + GAP, box.top(), BAR, box.height())
         column = np.ascontiguousarray(self._bar[::-1])
@@ -600,7 +602,7 @@ class ImageView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.found: Overlay | None = None
+        self.found: ImageOverlay | None = None
         self.head = PaneHead(tr("Head"))
         self.export = self.export_button()
         self.head.add(self.export)
@@ -616,7 +618,7 @@ class ImageView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Overlay] | None:
+    def request(self, session: Session) -> Callable[[], ImageOverlay] | None:
         """Read the row of the query that is chosen, else of the first."""
         capture, chosen = session.capture, session.selection
         self.empty_actions: tuple[tuple[str, str], ...] = ()
@@ -635,7 +637,7 @@ class ImageView(View):
         within = replace(chosen, query=min(query, len(capture.prompt) - 1))
         return partial(_overlay, capture, within, session.display.limits)
 
-    def draw(self, result: Overlay) -> None:
+    def draw(self, result: ImageOverlay) -> None:
         """Show the row."""
         session = self.session
         if session is None or session.capture is not result.capture:
@@ -703,7 +705,7 @@ class ImageView(View):
             self._pick(self.found.added + row * columns + column)
 
 
-def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> Overlay:
+def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> ImageOverlay:
     """The row of a query, coloured up to its own largest weight unless limits are chosen."""
     progress(0, 1)
     one, query = capture.maps[chosen.layer], chosen.query or 0
@@ -712,4 +714,4 @@ def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> Over
     rows, columns = (capture.prompt.signal.grid if capture.prompt.signal else None) or (1, 1)
     patches = row[len(row) - rows * columns :]
     ends = limits or palettes.limits_of(float(patches.min()), float(patches.max()), one.signed)
-    return Overlay(capture, chosen, row, ends, one.signed)
+    return ImageOverlay(capture, chosen, row, ends, one.signed)

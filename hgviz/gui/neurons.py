@@ -27,10 +27,10 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, HeadId, Integers, Prompt, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
-from hgviz.gui.grid import Names, Words
-from hgviz.gui.grid import Words as Texts
+from hgviz.gui.grid import CaptureWords, Names
+from hgviz.gui.grid import CaptureWords as Texts
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import Cited, explanation
+from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import View
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, tip, vbox
@@ -57,7 +57,7 @@ MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dissected:
+class RowAnatomy:
     """One row of a head, and what its row and columns stand for.
 
     products and positions: the largest of their elements by magnitude, of all keys.
@@ -184,7 +184,7 @@ class Dissected:
         return lines
 
 
-def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Dissected:
+def dissected(capture: Capture, head: HeadId, query: int, texts: CaptureWords) -> RowAnatomy:
     """Take the row of a query apart in a head whose map is computed from queries and keys."""
     layer = capture.spec.layers[head.layer]
     one = capture.maps[head.layer]
@@ -198,7 +198,7 @@ def dissected(capture: Capture, head: HeadId, query: int, texts: Words) -> Disse
             (layer.key_level, capture.key_spans(head.layer)),
         )
     )
-    return Dissected(capture, head, found, rows, columns, *_reach(found))
+    return RowAnatomy(capture, head, found, rows, columns, *_reach(found))
 
 
 def _reach(one: Anatomy) -> tuple[float, float]:
@@ -250,21 +250,21 @@ NARROWEST_STRIP = 56  # px: fewer show nothing
 
 # the formula of a column by its kind, and where it comes from
 FORMULAS = {
-    "product": Cited("q_i · k_j = Σ_e q_ie k_je", "Vaswani et al. 2017"),
-    "position": Cited("r_ij", "mechanisms.md"),
-    "score": Cited("s_ij = c (q_i · k_j + r_ij), c = 1 / √d", "Vaswani et al. 2017"),
-    "seen": Cited("s_ij, j ∈ V_i", "Vaswani et al. 2017"),
-    "kept": Cited("s_ij, s_ij ≥ t_i", "activations.md"),
-    "normed": Cited("s_ij / √(Σ_k s_ik²)", "activations.md"),
-    "rectified": Cited("ln(exp s_ij − 1)", "activations.md"),
-    "exponent": Cited("s_ij − ln Σ_k exp s_ik", "activations.md"),
-    "biased": Cited("s_ij − ln n", "activations.md"),
-    "weight": Cited("a_ij = f(s_ij)", "activations.md"),
+    "product": Citation("q_i · k_j = Σ_e q_ie k_je", "Vaswani et al. 2017"),
+    "position": Citation("r_ij", "mechanisms.md"),
+    "score": Citation("s_ij = c (q_i · k_j + r_ij), c = 1 / √d", "Vaswani et al. 2017"),
+    "seen": Citation("s_ij, j ∈ V_i", "Vaswani et al. 2017"),
+    "kept": Citation("s_ij, s_ij ≥ t_i", "activations.md"),
+    "normed": Citation("s_ij / √(Σ_k s_ik²)", "activations.md"),
+    "rectified": Citation("ln(exp s_ij − 1)", "activations.md"),
+    "exponent": Citation("s_ij − ln Σ_k exp s_ik", "activations.md"),
+    "biased": Citation("s_ij − ln n", "activations.md"),
+    "weight": Citation("a_ij = f(s_ij)", "activations.md"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ColumnRoom:
     """Where the parts of a row stand, in px from its left; strip 0 wide where there is no room."""
 
     key: float
@@ -279,20 +279,20 @@ class KeyTable(KeyList):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Dissected | None = None
+        self.found: RowAnatomy | None = None
         self._under: int | None = None
         self.viewport().setMouseTracking(True)
         self.setAccessibleName(tr("Every key of this query"))
 
     # --- what it shows ----------------------------------------------------------------------------
 
-    def show_keys(self, found: Dissected, order: Integers, chosen: int | None) -> None:
+    def show_keys(self, found: RowAnatomy, order: Integers, chosen: int | None) -> None:
         """Show the keys of another row, or in another order; the place in the list stays."""
         self.found = found
         self.put_in_order(order)
         self.choose(chosen)
 
-    def room(self) -> Room:
+    def room(self) -> ColumnRoom:
         """How the width is shared: numbers first, the strip has what is left."""
         assert self.found is not None
         bold = QFontMetricsF(theme.font(0.85, 600))
@@ -313,7 +313,7 @@ class KeyTable(KeyList):
         for wide in each:
             columns.append((x, wide * shrink))
             x += wide * shrink
-        return Room(key, (PAD + key, strip), tuple(columns))
+        return ColumnRoom(key, (PAD + key, strip), tuple(columns))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the titles and the rows on screen."""
@@ -333,7 +333,7 @@ class KeyTable(KeyList):
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
-    def _titles(self, painter: QPainter, room: Room) -> None:
+    def _titles(self, painter: QPainter, room: ColumnRoom) -> None:
         assert self.found is not None
         now = theme.current()
         painter.setFont(theme.font(0.85, 600))
@@ -352,7 +352,7 @@ class KeyTable(KeyList):
             painter.drawText(QRectF(x, 0, across - 4, HEAD), theme.TO_RIGHT, said)
         painter.fillRect(QRectF(0, HEAD - 1, self.viewport().width(), 1), now.line)
 
-    def _strips(self, painter: QPainter, room: Room, shown: Integers, top: int) -> None:
+    def _strips(self, painter: QPainter, room: ColumnRoom, shown: Integers, top: int) -> None:
         """The products of all rows on screen as one picture, a line apart."""
         left, wide = room.strip
         if not wide or not len(shown):
@@ -365,7 +365,7 @@ class KeyTable(KeyList):
             box = QRectF(left, top + at * HIGH + 4, wide, HIGH - 8)
             painter.drawImage(box, picture, QRectF(0, at, picture.width(), 1))
 
-    def _row(self, painter: QPainter, room: Room, column: int, box: QRectF) -> None:
+    def _row(self, painter: QPainter, room: ColumnRoom, column: int, box: QRectF) -> None:
         assert self.found is not None
         now, one = theme.current(), self.found.anatomy
         left, wide = room.strip
@@ -386,7 +386,7 @@ class KeyTable(KeyList):
                 painter.setPen(now.text if one.seen[column] else now.secondary)
                 painter.drawText(area, theme.TO_RIGHT, number(value))
 
-    def _key(self, painter: QPainter, room: Room, column: int, box: QRectF) -> None:
+    def _key(self, painter: QPainter, room: ColumnRoom, column: int, box: QRectF) -> None:
         assert self.found is not None
         now, names = theme.current(), self.found.columns
         glyph, font = names.glyph(column) or "∅", theme.mono(0.92, 600)
@@ -476,7 +476,7 @@ LOW = 24  # px: the bars where there are two groups, or little room
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class NumberLane:
     """One row of the picture: numbers (d,) and how they are shown."""
 
     name: str
@@ -490,12 +490,12 @@ class Pair(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lanes: tuple[Lane, ...] = ()
+        self.lanes: tuple[NumberLane, ...] = ()
         self._low = False
         self.setMouseTracking(True)
         self.setFixedHeight(self._high())
 
-    def show_pair(self, found: Dissected | None, column: int | None) -> None:
+    def show_pair(self, found: RowAnatomy | None, column: int | None) -> None:
         """Show a key of a row; None clears."""
         self.lanes = () if found is None or column is None else tuple(_lanes(found, column))
         self.setFixedHeight(self._high())
@@ -509,17 +509,17 @@ class Pair(QWidget):
         self.setFixedHeight(self._high())
 
     @property
-    def _summed(self) -> list[Lane]:
+    def _summed(self) -> list[NumberLane]:
         return [one for one in self.lanes if one.bars]
 
-    def _tall(self, lane: Lane) -> int:
+    def _tall(self, lane: NumberLane) -> int:
         return CELL if not lane.bars else LOW if self._low or len(self._summed) > 1 else BARS
 
     def _high(self) -> int:
         lanes = sum(self._tall(one) + GAP for one in self.lanes) if self.lanes else 0
         return lanes + 12 if lanes else 2 * (CELL + GAP) + (LOW if self._low else BARS) + GAP + 12
 
-    def _boxes(self) -> list[tuple[Lane, QRectF]]:
+    def _boxes(self) -> list[tuple[NumberLane, QRectF]]:
         y, found = 6.0, []
         wide = max(0, self.width() - 2 * LANE_PAD - LEFT - RIGHT)
         for lane in self.lanes:
@@ -566,7 +566,7 @@ class Pair(QWidget):
         return "\n".join([tr("Element {n} of {total}", n=at, total=count), *rows])
 
 
-def _lanes(found: Dissected, column: int) -> list[Lane]:
+def _lanes(found: RowAnatomy, column: int) -> list[NumberLane]:
     """Query, key and products; those of the distance after them."""
     one, query = found.anatomy, found.anatomy.query
     near = one.elements(range(column, column + 1))
@@ -577,12 +577,12 @@ def _lanes(found: Dissected, column: int) -> list[Lane]:
     lanes = []
     for first, second, part, limit in groups:
         for name, values in ((first, part.left), (second, part.right[0])):
-            lanes.append(Lane(name, values, float(np.abs(values).max(initial=0.0)) or 1.0))
-        lanes.append(Lane(f"{first} · {second}", part.products[0], limit or 1.0, bars=True))
+            lanes.append(NumberLane(name, values, float(np.abs(values).max(initial=0.0)) or 1.0))
+        lanes.append(NumberLane(f"{first} · {second}", part.products[0], limit or 1.0, bars=True))
     return lanes
 
 
-def _bars(painter: QPainter, box: QRectF, lane: Lane) -> None:
+def _bars(painter: QPainter, box: QRectF, lane: NumberLane) -> None:
     now = theme.current()
     negative, positive = ink.sides()
     count = len(lane.values)
@@ -628,7 +628,7 @@ class NeuronView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.found: Dissected | None = None
+        self.found: RowAnatomy | None = None
         self._texts = Texts()
         self._of: tuple[Prompt, Prompt | None] | None = None
         self.head = PaneHead(tr("Head"))
@@ -658,7 +658,7 @@ class NeuronView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Dissected] | None:
+    def request(self, session: Session) -> Callable[[], RowAnatomy] | None:
         """Take the row of the query looked at apart."""
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
         self.empty_actions: tuple[tuple[str, str], ...] = ()
@@ -683,7 +683,7 @@ class NeuronView(View):
             return None
         return partial(dissected, capture, chosen.head_id, query, self._named(capture))
 
-    def draw(self, result: Dissected) -> None:
+    def draw(self, result: RowAnatomy) -> None:
         """Show the row."""
         if self.session is None:
             return

@@ -18,7 +18,7 @@ from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
 from hgviz.gui import grid as signs
 from hgviz.gui import sentences
-from hgviz.gui.grid import Grid, Names, Viewport, Words, rule_of, seen
+from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport, rule_of, seen
 from hgviz.gui.language import tr
 from hgviz.gui.tiles import SIDE, Key, Sight, Source, Tiles, wanted
 from hgviz.gui.tiles import seen as seen_cells
@@ -33,7 +33,7 @@ BLOCK = 256, 4096  # rows and columns added up at a time
 RUN = 8192  # keys of a row read at a time
 
 
-class Opened:
+class OpenedMap:
     """One head as it is known so far; filled in by the lane, read by the window.
 
     peak: its largest weight by magnitude, or the largest of what was read until `exact`. rows:
@@ -119,10 +119,10 @@ class Opener:
         self.tiles = tiles
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
-        self._words = Words()
+        self._words = CaptureWords()
         self._lock = Lock()
         self._grids: dict[tuple[int, bool], Grid] = {}
-        self._opened: OrderedDict[tuple[HeadId, bool], Opened] = OrderedDict()
+        self._opened: OrderedDict[tuple[HeadId, bool], OpenedMap] = OrderedDict()
 
     def open(
         self,
@@ -134,7 +134,7 @@ class Opener:
         shared: bool,
         view: Viewport,
         grown: bool = False,
-    ) -> Opened:
+    ) -> OpenedMap:
         """Open a head, read of a small map the tiles of a view, then the row of a query.
 
         A head whose row takes a while is the value of a step before.
@@ -157,9 +157,9 @@ class Opener:
             self._compare(capture)
         return found
 
-    def beside(self, opened: Opened) -> list[Opened]:
+    def beside(self, opened: OpenedMap) -> list[OpenedMap]:
         """Open what may be looked at next: the heads beside one, in its layer and around it."""
-        found: list[Opened] = []
+        found: list[OpenedMap] = []
         capture, heads = opened.grid.capture, _beside(opened.grid.capture, opened.head)
         for one in heads:
             with self._lock:
@@ -169,7 +169,7 @@ class Opener:
             progress(len(found), len(heads), "Opening the heads beside it")
         return found
 
-    def _found(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
+    def _found(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap:
         found = self._opened.get((head, whole))
         if found is None:
             found = self._open(capture, head, whole)
@@ -187,25 +187,25 @@ class Opener:
         self.most = None
         fresh = old.prompt is not capture.prompt or old.target is not capture.target
         if fresh:
-            self._words = Words()
+            self._words = CaptureWords()
         self._grids.clear()
         for key, one in list(self._opened.items()):
             if fresh or one.whole is not capture.maps[key[0].layer]:
                 del self._opened[key]
                 self.tiles.drop(one.source)
 
-    def _open(self, capture: Capture, head: HeadId, whole: bool) -> Opened:
+    def _open(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap:
         grid = self._grids.get((head.layer, whole))
         if grid is None:
             grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
         rule = grid.rule_of(head.head)
         if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
-            return Opened(head, grid, Source(grid.map, head.head, rule), None)
+            return OpenedMap(head, grid, Source(grid.map, head.head, rule), None)
         layer = capture.maps[head.layer]
         facts = layer.summary(head.head)  # type: ignore[union-attr]
         thumb = None if grid.band is not None else facts.thumb
         source = Source(grid.map, head.head, rule, thumb)
-        return Opened(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
+        return OpenedMap(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
 
     def _compare(self, capture: Capture) -> None:
         """The largest weight of all heads that are stored or small."""
@@ -247,7 +247,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedCells:
     """The cells that a map has, where it is laid on other cells than its own."""
 
     rule: Rule
@@ -267,7 +267,7 @@ class Placed:
 
 
 @dataclass(frozen=True, eq=False)
-class Either:
+class DifferenceCells:
     """The cells of a difference: those that stand for something in A and in B, and that one sees.
 
     Where only one of the two can look there, the other weighs 0.
@@ -327,7 +327,7 @@ There = tuple[NDArray[np.bool_], NDArray[np.bool_]] | None
 Lack = tuple[str, str] | None  # what, why
 
 
-class Kept:
+class TiledMap:
     """A source's map whose weights are taken from the tiles that are there already."""
 
     def __init__(self, source: Source, tiles: Tiles) -> None:
@@ -356,7 +356,7 @@ class Kept:
         return self.source.map.read(head, rows, columns, zoom, reduce)
 
 
-class Compared:
+class OpenedPair:
     """A head of A and one of B on the cells of a meeting, as they are known so far.
 
     Filled in by lanes, read by the window. sources: of A, B and A − B. names: how the rows and the
@@ -455,14 +455,14 @@ class Compared:
             (edge.a, edge.b)[number] for edge in (self.meeting.rows, self.meeting.columns)
         )
         laid = Projected(whole, rows, columns, signs.of(whole, head.head))
-        return Source(laid, head.head, Placed(rule, rows, columns))
+        return Source(laid, head.head, PlacedCells(rule, rows, columns))
 
     def _difference(self, a: Source, b: Source, tiles: Tiles) -> Source:
-        maps = Kept(a, tiles), Kept(b, tiles)
+        maps = TiledMap(a, tiles), TiledMap(b, tiles)
         same = self.meeting.same and alike(a.rule, b.rule)  # type: ignore[arg-type]
         edges = self.meeting.rows, self.meeting.columns
         both = None if self.meeting.same else (edges[0].both, edges[1].both)
-        rule = a.rule if same else Either(a.rule, b.rule, *edges)
+        rule = a.rule if same else DifferenceCells(a.rule, b.rule, *edges)
         less = Difference(*maps, {a.head: b.head}, both, self.meeting.off)
         return Source(less, a.head, rule)
 
@@ -526,17 +526,17 @@ class Compared:
         self.masses = found[0], found[1], found[2]
 
 
-class Comparer:
+class PairOpener:
     """Opens pairs of heads, in any thread, and keeps those opened last of two captures."""
 
     def __init__(self, tiles: Tiles) -> None:
         self.tiles = tiles
         self._alignment: Alignment | None = None
-        self._kept: OrderedDict[tuple[HeadId, HeadId | None], Compared] = OrderedDict()
+        self._kept: OrderedDict[tuple[HeadId, HeadId | None], OpenedPair] = OrderedDict()
 
     def open(
         self, a: Capture, b: Capture, head: HeadId, beside: HeadId | None, query: int | None
-    ) -> Compared:
+    ) -> OpenedPair:
         """Open a head of A and the one of B that stands beside it.
 
         Of small maps all is read at once; others are the value of a step before their row is read.
@@ -552,7 +552,7 @@ class Comparer:
             found.read_row(row)
         return found
 
-    def _found(self, a: Capture, b: Capture, head: HeadId, other: HeadId | None) -> Compared:
+    def _found(self, a: Capture, b: Capture, head: HeadId, other: HeadId | None) -> OpenedPair:
         known = self._alignment
         if known is None or known.a is not a or known.b is not b:
             self._alignment = known = Alignment(a, b)
@@ -562,7 +562,7 @@ class Comparer:
         if found is None:
             lone = other is None
             meeting = Meeting.of(Alignment(a, a) if lone else known, head, other or head)
-            found = Compared(meeting, self.tiles, lone)
+            found = OpenedPair(meeting, self.tiles, lone)
         self._kept[head, other] = found
         self._kept.move_to_end((head, other))
         while len(self._kept) > KEPT:
@@ -571,7 +571,7 @@ class Comparer:
         return found
 
 
-def _all(found: Compared) -> list[Key]:
+def _all(found: OpenedPair) -> list[Key]:
     """Every tile of small maps at full resolution, those of the difference last."""
     rows, columns = (range(-(-size // SIDE)) for size in found.shape)
     return [Key(one, 0, i, j) for one in found.shown for i in rows for j in columns]

@@ -145,7 +145,7 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PaletteEntry:
     """One line: an action by name, a head, or a file that was opened before."""
 
     words: str
@@ -159,10 +159,10 @@ class Entry:
     used: bool = False
 
 
-def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
+def entries(session: Session, used: tuple[str, ...] = ()) -> list[PaletteEntry]:
     """All there is to find, first the actions that were found last, the newest of these first."""
     found = [
-        Entry(
+        PaletteEntry(
             tr(one.words),
             tr(one.menu),
             one.icon,
@@ -179,7 +179,7 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
         gone = tr("It is not there any more") if path in session.gone else ""
         name = name_of(path)
         words = tr("Open {name}", name=name)
-        found.append(Entry(words, place_of(path), "open", path=path, off=gone))
+        found.append(PaletteEntry(words, place_of(path), "open", path=path, off=gone))
     for head in session.spec.heads if session.spec else ():
         fact = session.facts.get(head)
         where = ends(session.spec, head.layer)
@@ -189,7 +189,7 @@ def entries(session: Session, used: tuple[str, ...] = ()) -> list[Entry]:
             note = tr("at {level}", level=where)
         else:
             note = tr("in layer {layer}", layer=head.layer)
-        found.append(Entry(tr("Go to head {head}", head=head), note, "eye", head=head))
+        found.append(PaletteEntry(tr("Go to head {head}", head=head), note, "eye", head=head))
     return found
 
 
@@ -219,7 +219,7 @@ def match(query: str, words: str) -> tuple[int, tuple[int, ...]] | None:
     return cost, tuple(sorted(set(places)))
 
 
-class Finder(Overlay):
+class CommandPalette(Overlay):
     """Type, choose with the arrows, press Return."""
 
     chosen = Signal(str)
@@ -250,7 +250,7 @@ class Finder(Overlay):
         self.body.addSpacing(6)
         self._session, self._used = session, used
         session.changed.connect(self._changed)
-        self.model = _Lines(entries(session, used), self)
+        self.model = _Matches(entries(session, used), self)
         self.list = QListView()
         self.list.setModel(self.model)
         self.list.setItemDelegate(_Painter(self.list))
@@ -321,13 +321,13 @@ class Finder(Overlay):
             self.chosen.emit(entry.action)
 
 
-class _Lines(QAbstractListModel):
+class _Matches(QAbstractListModel):
     """The entries that match, best first."""
 
-    def __init__(self, every: list[Entry], parent: QObject) -> None:
+    def __init__(self, every: list[PaletteEntry], parent: QObject) -> None:
         super().__init__(parent)
         self.all = every
-        self.shown: list[tuple[Entry, tuple[int, ...]]] = []
+        self.shown: list[tuple[PaletteEntry, tuple[int, ...]]] = []
 
     def narrow(self, query: str) -> None:
         """Keep what matches the query; the note (a head's role, a menu) counts for less."""
@@ -366,7 +366,7 @@ def _pressed(event: QKeyEvent) -> bool:
     return event.type() == QEvent.Type.KeyPress
 
 
-def _rank(row: tuple[int, int, Entry, tuple[int, ...]]) -> tuple[int, int]:
+def _rank(row: tuple[int, int, PaletteEntry, tuple[int, ...]]) -> tuple[int, int]:
     return row[0], row[1]
 
 
@@ -408,7 +408,7 @@ class _Painter(QStyledItemDelegate):
             x += metrics.horizontalAdvance(words)
         painter.restore()
 
-    def _right(self, painter: QPainter, entry: Entry, box: QRect, chosen: bool) -> int:
+    def _right(self, painter: QPainter, entry: PaletteEntry, box: QRect, chosen: bool) -> int:
         """Draw what stands at the right end; give where it begins."""
         now = theme.current()
         x = box.right() - 12
@@ -441,7 +441,7 @@ class _Painter(QStyledItemDelegate):
         return x
 
 
-def _runs(entry: Entry, places: tuple[int, ...], ink: Any) -> list[tuple[str, Any, Any]]:
+def _runs(entry: PaletteEntry, places: tuple[int, ...], ink: Any) -> list[tuple[str, Any, Any]]:
     """The words in runs of bold (what matches) and plain, then the note."""
     out: list[tuple[str, Any, Any]] = []
     bold, plain = theme.font(weight=600), theme.font()

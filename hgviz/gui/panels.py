@@ -60,7 +60,7 @@ from hgviz.core import Capture, Display, HeadId, Integers, Item, Map, Prompt, Se
 from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import Cited, explanation, measured
+from hgviz.gui.sentences import Citation, explanation, measured
 from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
 from hgviz.gui.widgets import (
     RETURN_KEYS,
@@ -121,7 +121,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TextMatch:
     """What a row shows: which text of all, what was found in it (start, end), if it is open."""
 
     item: Item
@@ -131,7 +131,7 @@ class Row:
     open: bool
 
 
-class Texts(QAbstractListModel):
+class TextModel(QAbstractListModel):
     """The texts that match a search, in the order of the file."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -197,7 +197,7 @@ class Texts(QAbstractListModel):
         said = f"{place}, {self._told(item)} (--item {item.number})\n\n{text}"
         return TextQt.convertFromPlainText(said, Qt.WhiteSpaceMode.WhiteSpaceNormal)  # it wraps
 
-    def _row(self, at: int, item: Item) -> Row:
+    def _row(self, at: int, item: Item) -> TextMatch:
         """The text from its beginning, or from a little before what was found."""
         text, sought = " ".join(item.text.split()), self._search.words
         place = self._folded[at][0].find(sought)
@@ -206,10 +206,10 @@ class Texts(QAbstractListModel):
         cut = "…" if start else ""
         found = (place - start + len(cut), end - start + len(cut))
         shown = cut + _line(text[start : start + SHOWN])
-        return Row(item, at + 1, shown, found, item.number == self.open)
+        return TextMatch(item, at + 1, shown, found, item.number == self.open)
 
 
-class RowPainter(QStyledItemDelegate):
+class TextPainter(QStyledItemDelegate):
     """Number, text with what was found in bold, label, tokens: in one line, or two if narrow."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
@@ -219,7 +219,7 @@ class RowPainter(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw one row."""
         row, model = index.data(Qt.ItemDataRole.UserRole), index.model()
-        assert isinstance(row, Row) and isinstance(model, Texts)
+        assert isinstance(row, TextMatch) and isinstance(model, TextModel)
         now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -258,7 +258,7 @@ class RowPainter(QStyledItemDelegate):
         self._text(painter, QRect(start, line.top(), 0, high), line.right() if two else end, row)
         painter.restore()
 
-    def _label(self, painter: QPainter, box: QRect, right: int, row: Row) -> int:
+    def _label(self, painter: QPainter, box: QRect, right: int, row: TextMatch) -> int:
         """Draw the label as a chip that ends at the right; give where it begins."""
         now, font = theme.current(), theme.font(0.85)
         metrics = QFontMetrics(font)
@@ -273,7 +273,7 @@ class RowPainter(QStyledItemDelegate):
         painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, said)
         return chip.left()
 
-    def _text(self, painter: QPainter, box: QRect, end: int, row: Row) -> None:
+    def _text(self, painter: QPainter, box: QRect, end: int, row: TextMatch) -> None:
         """Draw the text as far as there is room, what was found in bold."""
         first, last = row.found
         painter.setPen(theme.current().text)
@@ -296,7 +296,7 @@ def row_height(width: int) -> int:
     return HIGH_ROW if width < NARROW else ROW
 
 
-def tokens_width(model: Texts) -> int:
+def tokens_width(model: TextModel) -> int:
     """Px that the longest count of tokens takes, or their name above them."""
     most = max((one.tokens for one in model.items), default=0)
     return QFontMetrics(theme.font(0.92)).horizontalAdvance(f"{most:,}") + 1
@@ -427,7 +427,7 @@ MEASURING = (("jobs", "All jobs…"),)  # heads are measured by themselves
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HeadReport:
     """A head's facts, and by metric the values of all self-attention heads."""
 
     facts: HeadFacts
@@ -454,7 +454,7 @@ class HeadPanel(View):
         self.evidence = label(factor=0.92, kind="secondary")
         for one in (self.sentence, self.evidence):
             one.setWordWrap(True)
-        self._told: Told | None = None
+        self._told: HeadReport | None = None
         self.lines: dict[str, tuple[Words, Ticks, QLabel]] = {}
         grid = QGridLayout()
         grid.setHorizontalSpacing(8)
@@ -479,7 +479,7 @@ class HeadPanel(View):
         column.addWidget(self.count)
         column.addStretch(1)
 
-    def request(self, session: Session) -> Callable[[], Told] | None:
+    def request(self, session: Session) -> Callable[[], HeadReport] | None:
         """What is known of the chosen head."""
         facts = session.facts.get(session.selection.head_id)
         self.empty_actions = CAPTURE if session.capture is None else MEASURING
@@ -487,7 +487,7 @@ class HeadPanel(View):
             return None
         return partial(_told, session.capture, facts, session.facts)
 
-    def draw(self, result: Told) -> None:
+    def draw(self, result: HeadReport) -> None:
         """Say it."""
         self._told, facts = result, result.facts
         self.sentence.setText(tr(facts.sentence))
@@ -598,7 +598,7 @@ class Ticks(QWidget):
                 focus_ring(painter, QRectF(self.rect()))
 
 
-def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> Told:
+def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> HeadReport:
     progress(1, 1)
     every = peers(facts.head, known)
     others = {name: [one.metrics[name] for one in every if name in one.metrics] for name in METRICS}
@@ -607,7 +607,7 @@ def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts])
         rank, total = place(name, facts.head, known)
         ranks[name] = tr("place {rank:,} of {total:,}, from the largest", rank=rank, total=total)
     unit = capture.key_prompt(facts.head.layer).unit
-    return Told(
+    return HeadReport(
         facts, others, ranks, unit, _limits(capture.maps[facts.head.layer], facts.head.head)
     )
 
@@ -650,7 +650,7 @@ GLYPH, WORD = 28, 108  # px: the columns left of the bar
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class TopKey:
     """One key that is looked at: its glyph, the word it is in, which part of it, its weight.
 
     letter: whether it is a letter, which is shown both alone and in its word.
@@ -666,12 +666,12 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class TopKeys:
     """The chosen letter, where it stands, and its strongest keys."""
 
     glyph: str
     where: str
-    keys: tuple[Key, ...]
+    keys: tuple[TopKey, ...]
     signed: bool = False
     side: str = ""
 
@@ -690,12 +690,12 @@ class LooksPanel(View):
         self.letter = label(weight=600, kind="mark")
         self.letter.setFont(theme.mono(1.0, 600))
         self.where = Words(factor=0.92, kind="secondary")
-        self.keys = KeyList()
+        self.keys = TopKeyList()
         self.keys.picked.connect(self._pick)
         top = hbox(None, self.letter, (self.where, 1), spacing=8)
         vbox(self.content, top, self.keys, 1, margins=(PAD, 8, PAD, 8), spacing=2)
 
-    def request(self, session: Session) -> Callable[[], Looked] | None:
+    def request(self, session: Session) -> Callable[[], TopKeys] | None:
         """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
         self.empty, self.empty_actions = NOTHING, CAPTURE
@@ -710,7 +710,7 @@ class LooksPanel(View):
             return None
         return partial(_looked, capture, chosen)
 
-    def draw(self, result: Looked) -> None:
+    def draw(self, result: TopKeys) -> None:
         """List them."""
         self.letter.setText(result.glyph)
         side = tr("in the {text}:", text=result.side) if result.side else ""
@@ -730,21 +730,21 @@ class LooksPanel(View):
             self.session.select(key=token)
 
 
-class KeyList(QWidget):
+class TopKeyList(QWidget):
     """Five rows, painted: glyph, word with the letter bold, bar, weight. A click chooses a key."""
 
     picked = Signal(int)
 
     def __init__(self) -> None:
         super().__init__()
-        self.keys: tuple[Key, ...] = ()
+        self.keys: tuple[TopKey, ...] = ()
         self.signed = False
         self.setFixedHeight(TOP * HIGH)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._under = -1
 
-    def show_keys(self, keys: tuple[Key, ...], signed: bool = False) -> None:
+    def show_keys(self, keys: tuple[TopKey, ...], signed: bool = False) -> None:
         """Show other keys; the height stays."""
         self.keys, self.signed = keys, signed
         said = (f"{one.glyph} {sentences.weight(one.weight)}" for one in keys)
@@ -800,7 +800,9 @@ class KeyList(QWidget):
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.rect()).adjusted(-2, 0, 2, 0))
 
-    def _row(self, painter: QPainter, area: QRectF, key: Key, share: float, *, first: bool) -> None:
+    def _row(
+        self, painter: QPainter, area: QRectF, key: TopKey, share: float, *, first: bool
+    ) -> None:
         now = theme.current()
         mono, x = theme.mono(0.92, 500), 2.0
         if key.letter or not key.inside:
@@ -827,7 +829,7 @@ class KeyList(QWidget):
         bar.setWidth(max(2.0, bar.width() * share))
         painter.drawRoundedRect(bar, 2, 2)
 
-    def _word(self, painter: QPainter, area: QRectF, key: Key, room: float) -> None:
+    def _word(self, painter: QPainter, area: QRectF, key: TopKey, room: float) -> None:
         now = theme.current()
         x = area.x()
         end = x + room
@@ -844,7 +846,7 @@ class KeyList(QWidget):
             x += metrics.horizontalAdvance(said)
 
 
-def _looked(capture: Capture, chosen: Selection) -> Looked:
+def _looked(capture: Capture, chosen: Selection) -> TopKeys:
     progress(0, 1, "reading one row")
     asking, prompt = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
     same = asking is prompt
@@ -866,7 +868,7 @@ def _looked(capture: Capture, chosen: Selection) -> Looked:
     where = tr(sentences.NULL) if null else sentences.place(asking, own, int(start), int(end))
     glyph = "∅" if null else sentences.glyph(asking, int(start), int(end))
     side = "" if same else sentences.level(capture.spec, one.key_level)
-    return Looked(glyph, where, keys, grid.signed(capture, chosen.head_id), side)
+    return TopKeys(glyph, where, keys, grid.signed(capture, chosen.head_id), side)
 
 
 def _key(
@@ -876,25 +878,25 @@ def _key(
     behind: tuple[int, ...],
     weight: float,
     segments: bool = False,
-) -> Key:
+) -> TopKey:
     start, end = behind
     if token is None or start < 0:
         place = tr(sentences.NULL) if segments else tr("before the text")
-        return Key(None, "∅", place, "", "", weight)
+        return TopKey(None, "∅", place, "", "", weight)
     around = sentences.word_at(spans, end - 1) or sentences.word_at(spans, start)
     if around is None:
         way, _ = sentences.beside(prompt, spans, end - 1)
         after = sentences.near(prompt, spans, end - 1) if way == "after" else ""
-        return Key(token, sentences.glyph(prompt, start, end), after, "", "", weight)
+        return TopKey(token, sentences.glyph(prompt, start, end), after, "", "", weight)
     if prompt.spans[start, 0] < 0:  # a special token is its own word
-        return Key(token, sentences.glyph(prompt, start, end), "", "", "", weight)
+        return TopKey(token, sentences.glyph(prompt, start, end), "", "", "", weight)
     letter = prompt.unit == "letter"
     first, last = min(around[0], start), max(around[1], end)
     before, inside, after = (
         sentences.shown(prompt.words(a, b)) for a, b in ((first, start), (start, end), (end, last))
     )
     glyph = sentences.glyph(prompt, start, end)
-    return Key(token, glyph, before, inside, after, weight, letter)
+    return TopKey(token, glyph, before, inside, after, weight, letter)
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -932,10 +934,10 @@ class TextsPanel(View):
         self.field.textChanged.connect(self._narrow)
         self.count = Words(factor=0.92, kind="secondary")
         self.unit = label(factor=0.92, kind="secondary")
-        self.model = Texts(self)
+        self.model = TextModel(self)
         self.list = TextsTextList()
         self.list.setModel(self.model)
-        self.list.setItemDelegate(RowPainter(self.list))
+        self.list.setItemDelegate(TextPainter(self.list))
         self.list.clicked.connect(self._take)
         for one in (self.field, self.list):
             one.installEventFilter(self)
@@ -1076,11 +1078,11 @@ def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
 WORTH = 4
 THUMB = 36  # px
 SCORE = "The number is the share of a row's weight where the role says, averaged over rows"
-SHARE = Cited("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
+SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class NotableHead:
     """A head worth a look, with its small picture (height, width, 4)."""
 
     facts: HeadFacts
@@ -1088,7 +1090,7 @@ class Worth:
     small: atlas.Pixels | None
 
 
-class WorthPanel(View):
+class NotablePanel(View):
     """The clearest heads of different roles; a click opens one, a table holds them all."""
 
     title = "Heads worth a look"
@@ -1100,12 +1102,12 @@ class WorthPanel(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: list[WorthRow] = []
+        self.rows: list[NotableRow] = []
         self._column = vbox(self.content, margins=(8, 6, 8, 6), spacing=1)
         self._all = Button(tr("All heads in a table"), "table", kind="link", weight=400)
         self._all.clicked.connect(self._ask_for_table)
         for _ in range(WORTH):
-            row = WorthRow()
+            row = NotableRow()
             row.clicked.connect(self._clicked)
             row.hide()
             self.rows.append(row)
@@ -1114,7 +1116,7 @@ class WorthPanel(View):
         self._column.addStretch(1)
         self._drawn_for: tuple[object, ...] = ()
 
-    def request(self, session: Session) -> Callable[[], tuple[Worth, ...]] | None:
+    def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | None:
         """The heads and their small maps."""
         self.empty_actions = CAPTURE if session.capture is None else MEASURING
         if session.capture is None or not session.facts:
@@ -1128,7 +1130,7 @@ class WorthPanel(View):
             for row in self.rows:
                 row.mark(self.session.selection.head_id)
 
-    def draw(self, result: tuple[Worth, ...]) -> None:
+    def draw(self, result: tuple[NotableHead, ...]) -> None:
         """List them."""
         for row, one in zip(self.rows, (*result, *[None] * WORTH), strict=False):
             row.setVisible(one is not None)
@@ -1150,11 +1152,11 @@ class WorthPanel(View):
 
     def _clicked(self) -> None:
         row = self.sender()
-        if isinstance(row, WorthRow) and row.head is not None and self.session is not None:
+        if isinstance(row, NotableRow) and row.head is not None and self.session is not None:
             self.session.select(layer=row.head.layer, head=row.head.head)
 
 
-class WorthRow(QAbstractButton):
+class NotableRow(QAbstractButton):
     """Thumbnail, name, level, role and score, 44 px high; marked when it is the chosen head."""
 
     def __init__(self) -> None:
@@ -1162,12 +1164,12 @@ class WorthRow(QAbstractButton):
         self.setFixedHeight(44)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.head: HeadId | None = None
-        self.worth: Worth | None = None
+        self.worth: NotableHead | None = None
         self._role = ""
         self._chosen = False
         self._image = QImage()
 
-    def show_head(self, worth: Worth) -> None:
+    def show_head(self, worth: NotableHead) -> None:
         """Show another head."""
         self.worth, self.head = worth, worth.facts.head
         self._image = QImage()  # the one of before borrowed memory that is gone
@@ -1253,7 +1255,7 @@ class WorthRow(QAbstractButton):
 
 def _worth(
     capture: Capture, facts: Mapping[HeadId, HeadFacts], palette: str, size: int
-) -> tuple[Worth, ...]:
+) -> tuple[NotableHead, ...]:
     out = []
     for number, one in enumerate(worth_a_look(facts, WORTH)):
         progress(number, WORTH, "drawing heads")
@@ -1263,11 +1265,11 @@ def _worth(
             thumb = atlas.thumb(capture, known, layer, one.head.head)
             table = palettes.colours(palettes.suited(palette, thumb.signed), theme.current().dark)
             small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
-        out.append(Worth(one, sentences.ends(capture.spec, one.head.layer), small))
+        out.append(NotableHead(one, sentences.ends(capture.spec, one.head.layer), small))
     return tuple(out)
 
 
 # --- known ----------------------------------------------------------------------------------------
 
 
-PANELS = (TextsPanel, HeadPanel, LooksPanel, WorthPanel, DisplayPanel)
+PANELS = (TextsPanel, HeadPanel, LooksPanel, NotablePanel, DisplayPanel)

@@ -25,14 +25,14 @@ from hgviz.gui.commands import Commands
 from hgviz.gui.commands import chosen as chosen_run
 from hgviz.gui.grid import signed
 from hgviz.gui.headgrid import place_noun
-from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, Laying
+from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, WindowLayout
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted, with_sign
 from hgviz.gui.sessions import RecentMenu, Recovery, last
-from hgviz.gui.sides import Told, sides_of
+from hgviz.gui.sides import SideNames, sides_of
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
@@ -41,7 +41,7 @@ from hgviz.resources import resource
 from hgviz.session import Session
 
 if TYPE_CHECKING:
-    from hgviz.gui.compare import ComparePage, Reader
+    from hgviz.gui.compare import ComparePage, PairReader
     from hgviz.gui.prune import PrunePage
     from hgviz.gui.studies import SweepPage
     from hgviz.gui.widgets import StatusLine, Words
@@ -63,7 +63,7 @@ class Status(QObject):
         super().__init__(left)
         self._left, self._right = left, right
         self._session, self._lanes = session, lanes
-        self._reader: Reader | None = None
+        self._reader: PairReader | None = None
         self._wait = QTimer(self, singleShot=True, interval=30)
         self._wait.timeout.connect(self._ask)
         session.changed.connect(self._heard)
@@ -138,9 +138,9 @@ class Status(QObject):
 
     def _compared(self) -> str:
         """The same cell of A and B; reads a row of each."""
-        from hgviz.gui.compare import Reader
+        from hgviz.gui.compare import PairReader
 
-        self._reader = self._reader or Reader()
+        self._reader = self._reader or PairReader()
         session = self._session
         a, b, looked = session.capture, session.beside, session.looked_at
         assert a is not None and b is not None
@@ -149,7 +149,7 @@ class Status(QObject):
 
 
 def _both(
-    reader: Reader, a: Capture, b: Capture, chosen: Selection, told: Told, display: Display
+    reader: PairReader, a: Capture, b: Capture, chosen: Selection, told: SideNames, display: Display
 ) -> str:
     from hgviz.gui import compare
 
@@ -330,7 +330,7 @@ class Program:
         with theme.undressed(self._app):
             self.empty, self.inspect = EmptyPage(), InspectPage()
             frame.furnish({"empty": self.empty, "inspect": self.inspect})
-            self.laying = Laying(frame, self.inspect)
+            self.laying = WindowLayout(frame, self.inspect)
             self.laying.restore(kept)
             self.inspect.respond(frame.width(), frame.height())
         self.views: tuple[View, ...] = ()

@@ -209,7 +209,7 @@ NARROW_WALL = 420  # px
 HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
 
 
-class HeadsView(View):
+class ScoresView(View):
     """All heads as cells; the masks below."""
 
     title = "Heads"
@@ -482,7 +482,7 @@ ELSEWHERE = "The mask is not on this curve; click or press Right to come back to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class CurveLine:
     """A curve with its band. x (points,), its own and the band's: what is saved at each point, or
     milliseconds there, which random orders lack."""
 
@@ -516,7 +516,7 @@ def curve_of(session: Session) -> Curve | None:
     return max(reversed(mine), key=lambda one: len(one.order), default=None)
 
 
-def line_of(session: Session, axis: str) -> Line | None:
+def line_of(session: Session, axis: str) -> CurveLine | None:
     """The curve of the chosen score with its random band, as far as it is drawn."""
     study, one = session.study, curve_of(session)
     if study is None or one is None:
@@ -532,15 +532,17 @@ def line_of(session: Session, axis: str) -> Line | None:
         ]
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = curves.allowed(one)
-    return Line(one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven)
+    return CurveLine(
+        one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven
+    )
 
 
-def stop_of(line: Line, off: Off) -> int | None:
+def stop_of(line: CurveLine, off: Off) -> int | None:
     """How many heads a mask switches off along the order; None where it is another one."""
     return len(off) if line.curve.off(len(off)) == off else None
 
 
-def chart_of(line: Line, axis: str, off: Off) -> Chart:
+def chart_of(line: CurveLine, axis: str, off: Off) -> Chart:
     """The curve over what is saved, its band and floor; the slider is at the mask."""
     one, band = line.curve, line.band
     whole = float(one.values[0])
@@ -599,7 +601,7 @@ def chart_of(line: Line, axis: str, off: Off) -> Chart:
     )  # fmt: skip
 
 
-def mark_words(line: Line, at: int | None) -> str:
+def mark_words(line: CurveLine, at: int | None) -> str:
     """Where the slider is, and what was measured nearest to it."""
     if at is None:
         return tr(ELSEWHERE)
@@ -618,7 +620,7 @@ def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
     )
 
 
-def allowed_words(line: Line) -> str:
+def allowed_words(line: CurveLine) -> str:
     """42 can go: less than 1 point lost, at 95 % 36."""
     if not line.allowed:
         return tr("none can go without losing more than 1 point")
@@ -631,7 +633,7 @@ def allowed_words(line: Line) -> str:
     )
 
 
-def picture_words(line: Line) -> str:
+def picture_words(line: CurveLine) -> str:
     """The picture in words; a curve that is being drawn, or was stopped, as far as it is."""
     one = line.curve
     whole, last = (100 * float(one.values[at]) for at in (0, -1))
@@ -642,7 +644,7 @@ def picture_words(line: Line) -> str:
     return f"{said} · {allowed_words(line)}"
 
 
-def point_words(line: Line, at: int) -> str:
+def point_words(line: CurveLine, at: int) -> str:
     """What was measured at a point: 12 heads off: 57.8 % (57.1 to 58.5), and its times."""
     one = line.curve
     count = int(one.removed[at])
@@ -666,7 +668,7 @@ def point_words(line: Line, at: int) -> str:
     return f"{said}\n{timed}"
 
 
-def point_rows(line: Line) -> list[list[str]]:
+def point_rows(line: CurveLine) -> list[list[str]]:
     """A row for every point of the curve, then for the middle of random orders and its band."""
     one, band = line.curve, line.band
     times = one.times if one.times is not None else np.zeros((len(one.removed), 0))
@@ -733,7 +735,7 @@ class CurveView(ChartView):
         self.axis.chosen.connect(self._again)
         self.export = self.export_button()
         self.head.add(self.axis, self.export)
-        self.line: Line | None = None
+        self.line: CurveLine | None = None
         self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
         self.chart.pointed.connect(self._tell)
@@ -743,7 +745,7 @@ class CurveView(ChartView):
         vbox(self.content, self.head, (self.chart, 1))
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Callable[[], Line] | None:
+    def request(self, session: Session) -> Callable[[], CurveLine] | None:
         """The curve of the chosen score, None where it is not traced."""
         self._offer_axes(session)
         found = line_of(session, self.axis.choice)
@@ -758,7 +760,7 @@ class CurveView(ChartView):
             return None
         return partial(_given, found)
 
-    def draw(self, result: Line) -> None:
+    def draw(self, result: CurveLine) -> None:
         """Show it."""
         self.line = result
         self._redraw()
@@ -820,7 +822,7 @@ class CurveView(ChartView):
         self.refresh()
 
 
-def _given(line: Line) -> Line:
+def _given(line: CurveLine) -> CurveLine:
     progress(0, 1)
     return line
 
@@ -840,7 +842,7 @@ class PrunePage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heads, self.live, self.curve = HeadsView(), LiveView(), CurveView()
+        self.heads, self.live, self.curve = ScoresView(), LiveView(), CurveView()
         self.changed, self.slices = ChangedView(), SlicesView()
         self.tables: dict[str, ChangedView | SlicesView] = {
             "changed": self.changed,

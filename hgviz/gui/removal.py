@@ -29,7 +29,7 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step
 from hgviz.gui import theme
 from hgviz.gui.dialogs import Overlay, ask_for
-from hgviz.gui.jobs import GOING, Lanes, Working
+from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import named
@@ -108,7 +108,7 @@ def _left(out: str) -> str:
     return out if there else ""
 
 
-class Removing:
+class RemovalRunner:
     """Asks, runs the removal in the engine lane, and shows in the dialog what came of it.
 
     The dialog may be left while it runs; it comes back with the proof, or with what went wrong.
@@ -119,7 +119,7 @@ class Removing:
         window: QWidget,
         session: Session,
         lanes: Lanes,
-        working: Working,
+        working: Jobs,
         open_path: Callable[[str], None],
         labels: Mapping[tuple[str, str], Mapping[str, str]],
     ) -> None:

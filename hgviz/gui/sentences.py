@@ -395,7 +395,7 @@ def _of_bytes(prompt: Prompt) -> bool:
 # --- metrics --------------------------------------------------------------------------------------
 
 
-class Cited(NamedTuple):
+class Citation(NamedTuple):
     """A formula, and the paper or page that it is from."""
 
     formula: str
@@ -411,12 +411,12 @@ def explained(metric: str, unit: str) -> str:
     """What a metric means, its formula, and where it comes from: a line each."""
     one = METRICS[metric]
     meaning = tr(one.description, unit=tr(unit))
-    return explanation(meaning, Cited(one.formula, one.source))
+    return explanation(meaning, Citation(one.formula, one.source))
 
 
-def explanation(meaning: str, formula: Cited | str, source: str = "") -> str:
+def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
     """A number in three lines."""
-    cited = formula if isinstance(formula, Cited) else Cited(formula, source)
+    cited = formula if isinstance(formula, Citation) else Citation(formula, source)
     return "\n".join([meaning, cited.formula, tr("Source: {source}", source=cited.source)])
 
 

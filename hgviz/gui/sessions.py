@@ -23,12 +23,12 @@ from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, progress
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
-from hgviz.gui.jobs import GOING, Lanes, Working, within
+from hgviz.gui.jobs import GOING, Jobs, Lanes, within
 from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
 from hgviz.gui.sentences import counted, percent
 from hgviz.gui.sides import BESIDE
-from hgviz.gui.sources import NAMES, Checked, checking, gather, placed, saving
+from hgviz.gui.sources import NAMES, SessionCheck, checking, gather, placed, saving
 from hgviz.gui.view import LOOKS
 from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 AGAIN = ("open", "find-model", "measure", BESIDE, "capture")
 
 
-def losses(session: Session, working: Working, comes_back: bool) -> tuple[str, ...]:
+def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]:
     """What would be lost, a sentence each. comes_back: whether what is open is there again at the
     next start."""
     found = []
@@ -125,7 +125,7 @@ Deed = Literal["open", "data", "corpus", "ids", "together", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DropPlan:
     """What is done with files. paths: by what each is for, as in a session where several are opened
     together, else the one path under "file". page: which is shown. said: in a line, what was left
     aside, or why there is nothing to do."""
@@ -159,32 +159,32 @@ def _kind(path: str) -> Kind:
         return "texts" if ending in TEXTS else "ids" if ending == IDS else "nothing"
 
 
-def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> Plan:
+def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> DropPlan:
     """What to do with what was dropped. has_model: whether a checkpoint is open; page: which."""
     by: dict[str, list[str]] = {}
     for path, kind in found:
         by.setdefault(kind, []).append(path)
     if whole := by.get("session", []) + by.get("sweep", []):
-        return Plan("open", {"file": whole[0]}, said=_aside(found, {whole[0]}))
+        return DropPlan("open", {"file": whole[0]}, said=_aside(found, {whole[0]}))
     pictures = [path for path, kind in found if kind in ("checkpoint", "capture")]
     texts, studies = by.get("texts", []), by.get("study", [])
     if pictures:
         return _together(found, pictures, texts, studies)
     if studies:
-        return Plan("open", {"file": studies[0]}, said=_aside(found, {studies[0]}))
+        return DropPlan("open", {"file": studies[0]}, said=_aside(found, {studies[0]}))
     for kind, deed in (("texts", "data" if page == "prune" else "corpus"), ("ids", "ids")):
         if kind in by:
             path = by[kind][0]
             if not has_model:
                 said = "{file} needs a model to read it: open or drop one with it"
-                return Plan("nothing", {}, said=tr(said, file=name_of(path)))
-            return Plan(deed, {"file": path}, said=_aside(found, {path}))  # type: ignore[arg-type]
-    return Plan("nothing", {}, said=_nothing(found))
+                return DropPlan("nothing", {}, said=tr(said, file=name_of(path)))
+            return DropPlan(deed, {"file": path}, said=_aside(found, {path}))  # type: ignore[arg-type]
+    return DropPlan("nothing", {}, said=_nothing(found))
 
 
 def _together(
     found: list[tuple[str, Kind]], pictures: list[str], texts: list[str], studies: list[str]
-) -> Plan:
+) -> DropPlan:
     """A model or a capture, B beside it, a study and data that belong to it."""
     kinds = dict(found)
     if len(pictures) == 2 and {kinds[one] for one in pictures} == {"checkpoint", "capture"}:
@@ -200,8 +200,8 @@ def _together(
         paths["data"], page = texts[0], page or "prune"
     said = _aside(found, set(paths.values()))
     if len(paths) == 1:
-        return Plan("open", {"file": a}, said=said)
-    return Plan("together", paths, page, said)
+        return DropPlan("open", {"file": a}, said=said)
+    return DropPlan("together", paths, page, said)
 
 
 def _aside(found: list[tuple[str, Kind]], used: set[str]) -> str:
@@ -229,7 +229,7 @@ def _nothing(found: list[tuple[str, Kind]]) -> str:
 # --- recent ---------------------------------------------------------------------------------------
 
 
-class Opened(dict[str, str]):
+class RecentNames(dict[str, str]):
     """The name of everything that was opened since the start, and of what comes with hgviz, by
     path. told: hears of every path that is opened, also again."""
 
@@ -434,7 +434,7 @@ class Sessions:
         def failed(_: BaseException) -> None:
             otherwise()
 
-        def show(checked: Checked) -> None:
+        def show(checked: SessionCheck) -> None:
             if checked.paths.keys() & PICTURES or checked.missing:
                 last().replace(_set_aside_path())  # one that ends the program does so once
                 self.show(checked)
@@ -445,7 +445,7 @@ class Sessions:
         lane = self.commands.lanes.files
         self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
 
-    def show(self, checked: Checked, then: Callable[[], object] | None = None) -> None:
+    def show(self, checked: SessionCheck, then: Callable[[], object] | None = None) -> None:
         """Open a session, as far as what it names is there; then: what is done once it is open."""
         if checked.missing:
             gone = (f"{tr(NAMES[name])}: {path}" for name, path in checked.missing.items())
@@ -456,7 +456,7 @@ class Sessions:
         self.clear()
         self.commands.close_sweep()
         self.lay_out(checked.saved.layout)
-        Restoring(self, checked.saved, checked.paths, then).start()
+        SessionRestorer(self, checked.saved, checked.paths, then).start()
 
     def open_together(self, paths: dict[str, str], page: str) -> None:
         """Open things that belong together, by what each is for, on a page; the window stays, and
@@ -479,7 +479,7 @@ class Sessions:
         )
         self.file = ""
         self.clear()
-        Restoring(self, wanted, paths).start()
+        SessionRestorer(self, wanted, paths).start()
 
     def clear(self) -> None:
         """Nothing is open any more: what comes is no part of what was there."""
@@ -495,7 +495,7 @@ class Sessions:
         )  # fmt: skip
 
 
-class Restoring:
+class SessionRestorer:
     """One session on its way back: first the picture, then what belongs to it."""
 
     def __init__(
@@ -535,7 +535,7 @@ class Restoring:
         else:
             self._study()
 
-    def _capture_there(self, found: sources.Found) -> None:
+    def _capture_there(self, found: sources.OpenedFile) -> None:
         wanted = self.wanted
         if found.capture is None:
             self._without_capture(_no_capture(self.paths["capture"]))
@@ -604,7 +604,7 @@ class Restoring:
         else:
             self._rest()
 
-    def _study_there(self, found: sources.Found) -> None:
+    def _study_there(self, found: sources.OpenedFile) -> None:
         spec, study, mode = self.session.spec, found.study, self.session.mode
         if study is not None and (spec is None or spec.digest == study.spec.digest):
             masks, off = self.session.masks, self.session.off
@@ -655,7 +655,7 @@ class Restoring:
         if self.then is not None:
             self.then()
 
-    def _runs_there(self, mode: Mode, found: sources.Found) -> None:
+    def _runs_there(self, mode: Mode, found: sources.OpenedFile) -> None:
         """A study of many runs lies beside all else; the page is the one that was shown."""
         if found.sweep is not None:
             self.commands.show_sweep(found.sweep, found.path)
@@ -828,7 +828,7 @@ class Recovery:
             self._left = False
             self.keep()
 
-        def show(checked: Checked) -> None:
+        def show(checked: SessionCheck) -> None:
             self.sessions.show(checked, then=opened)
 
         task, lane = partial(checking, str(self.file)), self.commands.lanes.files

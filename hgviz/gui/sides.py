@@ -36,8 +36,8 @@ from hgviz.core import (
     progress_as,
 )
 from hgviz.gui import sentences, sources, theme
-from hgviz.gui.dialogs import LARGEST, Overlay, Reads, ctrl_return
-from hgviz.gui.jobs import GOING, Lanes, OnError, Working
+from hgviz.gui.dialogs import LARGEST, ModelInputs, Overlay, ctrl_return
+from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted, named, percent
@@ -59,7 +59,7 @@ GUIDE = "compare-in-the-window.md"  # the page that says how all of it is comput
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SideNames:
     """The names of A and B, and how B comes to be from A. phrases: what is said in sentences, such
     as "with softmax", "without head 2.5"; empty for "with" and the name."""
 
@@ -76,13 +76,13 @@ class Told:
         return first, second
 
 
-def sides_of(session: Session) -> Told:
+def sides_of(session: Session) -> SideNames:
     """What is said of A and B; names differ, or are A and B."""
     a, b, other = session.capture, session.beside, session.other
     if a is None or b is None:
-        return Told()
+        return SideNames()
     found = _told(session, a, b, other)
-    return Told(note=found.note) if found.a == found.b else found
+    return SideNames(note=found.note) if found.a == found.b else found
 
 
 def model_of(session: Session, capture: Capture, short: bool = False) -> str:
@@ -103,22 +103,22 @@ def head_of_b(session: Session) -> HeadId | None:
     return counterpart(a, b, chosen.head_id, chosen.beside)
 
 
-def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told:
+def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> SideNames:
     kind = other.kind if other is not None else "model"
     if kind == "head":
         return _heads(a, session.selection.head_id, session.selection.beside)
     if kind == "text":
         phrases = (tr("on this text"), tr("on the other text"))
-        return Told(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
+        return SideNames(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
     if kind == "off":
         phrases = (_lacking(a.off), _lacking(b.off))
-        return Told(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
+        return SideNames(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
     here, there = activation_of(a), activation_of(b)
     if kind == "activation":
         if here == there:
-            return Told(here, there, tr("One checkpoint, the same on both sides."))
+            return SideNames(here, there, tr("One checkpoint, the same on both sides."))
         said = "One checkpoint, its {here} exchanged for {there}, not trained again."
-        return Told(here, there, tr(said, here=here, there=there))
+        return SideNames(here, there, tr(said, here=here, there=there))
     names = model_of(session, a, short=True), model_of(session, b, short=True)
     if names[0] == names[1] and here != there:
         names = here, there
@@ -128,13 +128,13 @@ def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> Told
         note = tr("One model on one text.") if texts else tr("One model on two texts.")
     else:
         note = tr("Two models on one text.") if texts else tr("Two models on two texts.")
-    return Told(*names, note)
+    return SideNames(*names, note)
 
 
-def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
+def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> SideNames:
     other = beside or head
     if other == head:
-        return Told(note=tr("One head beside itself: choose another one for B."))
+        return SideNames(note=tr("One head beside itself: choose another one for B."))
     layers = capture.spec.layers
     levels = [layers[one.layer].level for one in (head, other)]
     said = tr("Two heads of one model.")
@@ -144,7 +144,7 @@ def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> Told:
             said = tr("Two levels of one model, {a} and {b}.", a=labels[0], b=labels[1])
     names = tr("head {head}", head=head), tr("head {head}", head=other)
     phrases = tr("in head {head}", head=head), tr("in head {head}", head=other)
-    return Told(*names, said, phrases)
+    return SideNames(*names, said, phrases)
 
 
 def _switched(a: Off, b: Off) -> str:
@@ -216,7 +216,7 @@ Opened = tuple[str, str]  # the path of a checkpoint and the activation it is op
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SideSource:
     """What B is made of. path, activation: the checkpoint to open where model is None; A's are
     those of the checkpoint at hand, device what it runs on."""
 
@@ -233,7 +233,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class SideCapture:
     """B, and the model that made it; None where it was a file."""
 
     other: Other
@@ -242,7 +242,7 @@ class Brought:
     opened: Opened = ("", "")
 
 
-def looked(other: Other, a: Capture) -> Brought | None:
+def looked(other: Other, a: Capture) -> SideCapture | None:
     """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
 
     Errors: HgvizError for what is neither.
@@ -265,20 +265,20 @@ def looked(other: Other, a: Capture) -> Brought | None:
         numbers = [one.number for one in capture.items]
         number = same[0] if same else a.item if a.item in numbers else capture.item
         capture = capture if number == capture.item else open_capture(other.path, number)
-    return Brought(other, capture)
+    return SideCapture(other, capture)
 
 
-def bring(source: Source, a: Capture) -> Brought:
+def bring(source: SideSource, a: Capture) -> SideCapture:
     """Capture B; the progress may carry what is Brought so far."""
     other, model = source.other, source.model
-    wish = sources.Wish(
+    wish = sources.CaptureRequest(
         source.path, other.text, other.second, device=source.device, activation=source.activation
     )
     if model is None:
         model = sources.load(wish)
 
     def brought(step: Step) -> Step:
-        so_far = Brought(other, step.value) if isinstance(step.value, Capture) else None
+        so_far = SideCapture(other, step.value) if isinstance(step.value, Capture) else None
         return replace(step, value=so_far)
 
     with progress_as(brought):
@@ -289,10 +289,10 @@ def bring(source: Source, a: Capture) -> Brought:
             # with some heads off the others are as in A, and with none it is the whole model
             few = a.streaming if other.kind == "activation" or off else NO_STREAMING
             captured = tasks.capture_alike(model, a, off, few)
-    return Brought(other, captured, model, source.opened)
+    return SideCapture(other, captured, model, source.opened)
 
 
-def _another_text(wish: sources.Wish, model: Model) -> Capture:
+def _another_text(wish: sources.CaptureRequest, model: Model) -> Capture:
     try:
         _, _, found = sources.capture_text(wish, model)
     except sources.UnreadError as error:
@@ -312,10 +312,10 @@ NEEDS_CHECKPOINT = HgvizError(
 )
 
 
-class Comparing:
+class Sides:
     """Makes session.beside what session.other says, for every new capture of A."""
 
-    def __init__(self, session: Session, lanes: Lanes, working: Working, on_error: OnError) -> None:
+    def __init__(self, session: Session, lanes: Lanes, working: Jobs, on_error: OnError) -> None:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
         self._shown: Other | None = None  # what session.beside is of
         self._model: Model | None = None  # the one that made B, and what it was opened from
@@ -392,7 +392,7 @@ class Comparing:
         if a is None or other is None:
             return
         if other.kind == "head":
-            self._take(Brought(other, a))
+            self._take(SideCapture(other, a))
         elif other.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
@@ -403,7 +403,7 @@ class Comparing:
         else:
             self._capture(a, other)
 
-    def _looked(self, found: Brought | None) -> None:
+    def _looked(self, found: SideCapture | None) -> None:
         a, other = self.session.capture, self.session.other
         if found is not None:
             self._take(found)
@@ -420,7 +420,7 @@ class Comparing:
             model = session.model
         elif (path, activation) == self._opened:
             model = self._model
-        source = Source(other, path, activation, model, settings.load().device)
+        source = SideSource(other, path, activation, model, settings.load().device)
         self._partial = False
         self.working.start(
             self.lanes.engine, BESIDE, "Capturing B", partial(bring, source, a),
@@ -430,7 +430,7 @@ class Comparing:
     def _stepped(self, step: Step) -> None:
         """Show B once it has the head that is looked at, unless all of it will be there in a
         moment: each new B is compared from the start."""
-        if not isinstance(step.value, Brought) or self.working.age(BESIDE) <= QUIET:
+        if not isinstance(step.value, SideCapture) or self.working.age(BESIDE) <= QUIET:
             return
         part, now = step.value.capture, self.session.beside
         if self._has(part) and not (self._partial and now is not None and self._has(now)):
@@ -442,7 +442,7 @@ class Comparing:
         a, chosen = self.session.capture, self.session.selection
         return a is not None and counterpart(a, b, chosen.head_id, chosen.beside) is not None
 
-    def _take(self, found: Brought) -> None:
+    def _take(self, found: SideCapture) -> None:
         if found.model is not None:
             self._model, self._opened = found.model, found.opened
         self._shown = found.other
@@ -522,7 +522,7 @@ MOST = 240  # px of a button at most
 CHEVRON = 14  # px
 
 
-class Choice(Button):
+class SideMenu(Button):
     """A field that says what is chosen and drops a menu of what else could be."""
 
     def __init__(self, name: str, fill: Callable[[QMenu], None]) -> None:
@@ -568,21 +568,21 @@ class Choice(Button):
             mark.paint(painter, self.width() - CHEVRON - 9, top, CHEVRON, CHEVRON)
 
 
-class Seat(QWidget):
+class SideLabel(QWidget):
     """[A] [what it is ⌄] where it comes from."""
 
     def __init__(self, letter: str, fill: Callable[[QMenu], None]) -> None:
         super().__init__()
         self.setFixedHeight(28)
         self.letter = label(letter, factor=0.92, weight=600, kind="side")
-        self.choice = Choice(tr("What {side} is", side=letter), fill)
+        self.choice = SideMenu(tr("What {side} is", side=letter), fill)
         self.words = Words(factor=0.92, kind="secondary")
         self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
         self.stop.hide()
         hbox(self, self.letter, self.choice, (self.words, 1), self.stop, spacing=8)
 
 
-class Sides(View):
+class SideBar(View):
     """A and B: two seats over their maps. It is no picture itself, and takes no room.
 
     side: an Other, and the head of B that stands beside A's, None for the same one.
@@ -606,7 +606,7 @@ class Sides(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.a, self.b = Seat("A", self._offer_a), Seat("B", self._offer_b)
+        self.a, self.b = SideLabel("A", self._offer_a), SideLabel("B", self._offer_b)
         self.b.stop.clicked.connect(self.stopped)
         self.more: Mapping[str, str] = {}  # what was opened before, path and name
         self.setFixedHeight(0)
@@ -638,7 +638,7 @@ class Sides(View):
         rows = [[one.letter.text(), one.choice.full, one.words.full] for one in (self.a, self.b)]
         return [[tr("Side"), tr("What it is"), tr("Where it comes from")], *rows]
 
-    def _about_b(self, session: Session, told: Told) -> str:
+    def _about_b(self, session: Session, told: SideNames) -> str:
         a, b, other = session.capture, session.beside, session.other
         if a is None or b is None:
             return ""
@@ -885,7 +885,7 @@ class CompareDialog(Overlay):
 
     def _text(self) -> QWidget:
         texts = texts_of(self._capture)
-        reads = Reads.of(self._session.model)
+        reads = ModelInputs.of(self._session.model)
         self.texts = []
         for text, name in ((texts[0], "Text of B"), (texts[1], "Second text of B")):
             edit = QPlainTextEdit(text)

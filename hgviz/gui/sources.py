@@ -36,15 +36,15 @@ from hgviz.gui.dialogs import (
     READ,
     READABLE,
     TEXTS,
-    Reads,
+    ModelInputs,
     TextDialog,
     WriteDialog,
-    Writing,
+    WritingOptions,
     ask_for,
     ask_where,
 )
 from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words, layer_words
-from hgviz.gui.jobs import Lanes, OnError, Working
+from hgviz.gui.jobs import Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import (
     CHOSEN,
@@ -91,7 +91,7 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class SessionCheck:
     """A session file, the paths of what it names that are there, by what they are for, and those
     of what is missing."""
 
@@ -170,7 +170,7 @@ def saving(found: Saved, paths: dict[str, str], file: str) -> str:
         ) from None
 
 
-def checking(file: str) -> Checked:
+def checking(file: str) -> SessionCheck:
     """Read a session, and look at what it names. Errors: HgvizError for what is no session."""
     progress(0, 1, "reading the session")
     found = saved.read(file)
@@ -180,7 +180,7 @@ def checking(file: str) -> Checked:
         progress(0, 1, f"looking for {place.path}")
         path = places.path_of(place, file)
         (there if places.is_at(place, file) else missing)[name] = path
-    return Checked(file, found, there, missing)
+    return SessionCheck(file, found, there, missing)
 
 
 def _mask(one: Mask) -> SavedMask:
@@ -211,7 +211,7 @@ AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the firs
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class OpenedFile:
     """What a path held: a capture with what is known of it, a study of heads or of many runs, a
     session, or (none of them) a checkpoint."""
 
@@ -221,33 +221,33 @@ class Found:
     selection: Selection | None = None
     opened: Mapping[int, HeadId] = field(default_factory=dict)
     study: Study | None = None
-    checked: Checked | None = None
+    checked: SessionCheck | None = None
     sweep: Sweep | None = None
 
 
-def look(path: str, item: int = 0) -> Found:
+def look(path: str, item: int = 0) -> OpenedFile:
     """Open a study or a capture, of many texts the one of that number; read a session; see how many
     runs stand; or say that it is a checkpoint."""
     progress(0, 3, "looking at the file")
     if is_session(path):
-        return Found(path, checked=checking(path))
+        return OpenedFile(path, checked=checking(path))
     if tasks.is_sweep_file(path):
-        return Found(path, sweep=tasks.open_sweep(path))
+        return OpenedFile(path, sweep=tasks.open_sweep(path))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
-        return Found(path)
+        return OpenedFile(path)
     if kind == "study":
         from hgviz.store import open_study
 
-        return Found(path, study=open_study(path))
+        return OpenedFile(path, study=open_study(path))
     from hgviz.store import open_capture
 
     capture = open_capture(path, item)
     if Path(path) == resource(FIRST):
-        return Found(path, capture, selection=CHOSEN, opened=CLEAREST)
+        return OpenedFile(path, capture, selection=CHOSEN, opened=CLEAREST)
     progress(1, 3, "measuring heads")
     if not is_quick(capture) or not capture.complete:
-        return Found(path, capture)
+        return OpenedFile(path, capture)
     return replace(measure(capture), path=path)
 
 
@@ -256,7 +256,7 @@ def is_quick(capture: Capture) -> bool:
     return max(map(len, capture.spans)) <= AT_ONCE
 
 
-def measure(capture: Capture) -> Found:
+def measure(capture: Capture) -> OpenedFile:
     """What every head does, a selection that shows the clearest, and the clearest of each level."""
     from hgviz.analysis.heads import worth_a_look
 
@@ -271,11 +271,11 @@ def measure(capture: Capture) -> Found:
         }
         for one in worth_a_look(here, count=1):
             opened[level.index] = one.head
-    return Found(capture.path, capture, facts, clearest(capture, best), opened)
+    return OpenedFile(capture.path, capture, facts, clearest(capture, best), opened)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CaptureRequest:
     """What to capture: the checkpoint at path, a text or two or a file of ids.
 
     activation: what its attention is exchanged for, "" for its own.
@@ -305,7 +305,7 @@ class Wish:
 class UnreadError(HgvizError):
     """The model is open, but it cannot read what it was given."""
 
-    def __init__(self, error: HgvizError, wish: Wish, model: Model) -> None:
+    def __init__(self, error: HgvizError, wish: CaptureRequest, model: Model) -> None:
         do = error.do
         if model.spec.modality != "text":
             do = "Choose an image" if model.spec.modality == "image" else "Choose a sound"
@@ -324,13 +324,15 @@ class UnreadError(HgvizError):
 class LongError(UnreadError):
     """What it was given takes so long that somebody has to agree first."""
 
-    def __init__(self, estimate: tasks.Estimate, wish: Wish, model: Model) -> None:
+    def __init__(self, estimate: tasks.Estimate, wish: CaptureRequest, model: Model) -> None:
         said = HgvizError(f"a capture of {estimate.tokens:,} tokens takes about {estimate.time}")
         super().__init__(said, wish, model)
         self.estimate = estimate
 
 
-def capture_text(wish: Wish, model: Model | None) -> tuple[Wish, Model, Capture]:
+def capture_text(
+    wish: CaptureRequest, model: Model | None
+) -> tuple[CaptureRequest, Model, Capture]:
     """Capture what is wished for; model None: it is loaded first. Errors: also UnreadError."""
     if model is None or (model.is_tower and wish.reads != model.spec.modality):
         model = load(wish)
@@ -341,7 +343,7 @@ def capture_text(wish: Wish, model: Model | None) -> tuple[Wish, Model, Capture]
     return wish, model, captured
 
 
-def _read(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
+def _read(wish: CaptureRequest, model: Model) -> tuple[Prompt, Prompt | None]:
     """What the model reads of a wish, once it is known to fit, and not to take long unless somebody
     agreed. Errors: UnreadError."""
     try:
@@ -357,8 +359,8 @@ def _read(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
 
 
 def capture_corpus(
-    wish: Wish, model: Model | None, corpus: str, out: str
-) -> tuple[Wish, Model, Capture]:
+    wish: CaptureRequest, model: Model | None, corpus: str, out: str
+) -> tuple[CaptureRequest, Model, Capture]:
     """Capture every text of a file in place of a text.
 
     A file at out goes, as the person who chose it was asked; what is left of another capture that
@@ -372,14 +374,16 @@ def capture_corpus(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenText:
     """A text with what the model has written so far, from the token first on."""
 
     capture: Capture
     first: int
 
 
-def write_on(wish: Wish, model: Model | None, writing: Writing) -> tuple[Wish, Model, Written]:
+def write_on(
+    wish: CaptureRequest, model: Model | None, writing: WritingOptions
+) -> tuple[CaptureRequest, Model, WrittenText]:
     """Have a model go on with what is wished for. The progress may carry what is Written so far."""
     if model is None:
         model = load(wish)
@@ -388,7 +392,7 @@ def write_on(wish: Wish, model: Model | None, writing: Writing) -> tuple[Wish, M
     first = len(prompt if target is None else target)
 
     def written(step: Step) -> Step:
-        so_far = Written(step.value, first) if isinstance(step.value, Capture) else None
+        so_far = WrittenText(step.value, first) if isinstance(step.value, Capture) else None
         return replace(step, value=so_far)
 
     with progress_as(written):
@@ -396,10 +400,10 @@ def write_on(wish: Wish, model: Model | None, writing: Writing) -> tuple[Wish, M
             model, prompt, writing.count, off=wish.off, target=target,
             seed=writing.seed, temperature=writing.temperature,
         )  # fmt: skip
-    return wish, model, Written(capture, first)
+    return wish, model, WrittenText(capture, first)
 
 
-def stopped(written: Written, writing: Writing) -> Written:
+def stopped(written: WrittenText, writing: WritingOptions) -> WrittenText:
     """What was written before it was stopped; the capture says so, as those of tasks do."""
     capture = written.capture
     count = len(capture.main) - written.first
@@ -410,13 +414,13 @@ def stopped(written: Written, writing: Writing) -> Written:
     return replace(written, capture=replace(capture, made=made))
 
 
-def load(wish: Wish) -> Model:
+def load(wish: CaptureRequest) -> Model:
     """The checkpoint, its attention exchanged where that is wished for."""
     activation = wish.activation or None
     return tasks.load(wish.path, wish.device, activation=activation, reads=wish.reads)
 
 
-def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
+def _prompts(wish: CaptureRequest, model: Model) -> tuple[Prompt, Prompt | None]:
     """What the model reads; a decoder that was given none of its own reads the source again."""
     if wish.ids and model.spec.modality != "text":
         target = wish.second or None
@@ -429,7 +433,7 @@ def _prompts(wish: Wish, model: Model) -> tuple[Prompt, Prompt | None]:
     return tasks.prompt_from(model, wish.text, pair=pair, target=target)
 
 
-def _fitted(wish: Wish, model: Model) -> Wish:
+def _fitted(wish: CaptureRequest, model: Model) -> CaptureRequest:
     """A wish for texts of another model, as this one reads them: of a pair the first where it reads
     no pairs, and as much as it has positions for."""
     most = model.spec.max_positions
@@ -508,7 +512,7 @@ def shown_error(error: BaseException) -> HgvizError:
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 T = TypeVar("T")
-Again = Callable[[Wish], None]
+Again = Callable[[CaptureRequest], None]
 
 GROWS = 0.12  # s between two pictures of a text that grows
 SOON = 0.2  # s that a picture has to itself
@@ -526,7 +530,7 @@ def _nothing() -> None:
     """Nothing follows."""
 
 
-def _shortened(wish: Wish, asked: Wish, model: Model) -> str:
+def _shortened(wish: CaptureRequest, asked: CaptureRequest, model: Model) -> str:
     """What a model does not read of what was asked for."""
     if len(wish.text) < len(asked.text):
         most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
@@ -534,7 +538,7 @@ def _shortened(wish: Wish, asked: Wish, model: Model) -> str:
     return tr("The second text was left out or cut: this model does not read all of it")
 
 
-class Capturing:
+class CaptureRunner:
     """Puts captures of session.text into the session, layer by layer.
 
     open_path: opens a file, as the person at the window would. ask: asks whether to go on with what
@@ -545,7 +549,7 @@ class Capturing:
         self,
         session: Session,
         lanes: Lanes,
-        working: Working,
+        working: Jobs,
         opened_before: dict[str, str],
         open_path: Callable[[str], None],
         ask: Callable[[tasks.Estimate, Callable[[], None], Callable[[], None]], None],
@@ -556,7 +560,7 @@ class Capturing:
         self._say = say
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
-        self._newest: Written | None = None
+        self._newest: WrittenText | None = None
         self._first: int | None = None  # the first token that was written before
         self._shown = 0.0
         self._ids = ""  # what was captured last, where that was a file of them
@@ -586,7 +590,7 @@ class Capturing:
     ) -> None:
         """Open a checkpoint and capture the text as it was once captured; then: what follows.
 
-        fields: those of a Wish, such as off.
+        fields: those of a CaptureRequest, such as off.
         """
         wish = replace(self._wish(path, fits=True), **fields)
         self._start(wish, None, f"Opening {name_of(path)}", on_error, then)
@@ -612,13 +616,13 @@ class Capturing:
             keeps=KEEPS_TEXTS,
         )
 
-    def start_writing(self, writing: Writing) -> None:
+    def start_writing(self, writing: WritingOptions) -> None:
         """Have the model go on with the text; it grows on screen."""
         session = self.session
         wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
         self._write(wish, writing)
 
-    def _write(self, wish: Wish, writing: Writing) -> None:
+    def _write(self, wish: CaptureRequest, writing: WritingOptions) -> None:
         session = self.session
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
@@ -661,14 +665,14 @@ class Capturing:
                 post=self.lanes.bridge.post,
             )
 
-    def _wish(self, path: str, **fields: Any) -> Wish:
+    def _wish(self, path: str, **fields: Any) -> CaptureRequest:
         session, device = self.session, settings.load().device
         texts = session.text, session.second, session.ids
-        return Wish(path, *texts, device=device, **fields)
+        return CaptureRequest(path, *texts, device=device, **fields)
 
     def _start(
         self,
-        wish: Wish,
+        wish: CaptureRequest,
         model: Model | None,
         title: str,
         on_error: OnError | None = None,
@@ -676,7 +680,7 @@ class Capturing:
     ) -> None:
         self._stopped = None
 
-        def again(agreed: Wish) -> None:
+        def again(agreed: CaptureRequest) -> None:
             self._start(agreed, self.session.model, "Capturing", on_error, then)
 
         self.working.start(
@@ -693,7 +697,7 @@ class Capturing:
 
     def _not_read(
         self,
-        wish: Wish,
+        wish: CaptureRequest,
         on_error: OnError,
         again: Again,
         then: Callable[[], None] | None,
@@ -723,11 +727,11 @@ class Capturing:
         else:
             on_error(error)
 
-    def _open(self, wish: Wish, model: Model) -> None:
+    def _open(self, wish: CaptureRequest, model: Model) -> None:
         """A model that showed no capture: one of another goes."""
         self.session.put(model=model, text=wish.text, second=wish.second, **self._opened(wish))
 
-    def _opened(self, wish: Wish) -> dict[str, Any]:
+    def _opened(self, wish: CaptureRequest) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
         if wish.path != self.session.checkpoint:
             named = trained_as(self.session.sweep, wish.path) or name_of(wish.path)
@@ -736,7 +740,7 @@ class Capturing:
         ids = self.session.ids if wish.path == self.session.checkpoint else ""
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
 
-    def _part(self, wish: Wish, step: Step) -> None:
+    def _part(self, wish: CaptureRequest, step: Step) -> None:
         """Show the layers that are done, unless all of them will be in a moment."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
@@ -750,9 +754,9 @@ class Capturing:
 
     def _done(
         self,
-        asked: Wish,
+        asked: CaptureRequest,
         then: Callable[[], None] | None,
-        result: tuple[Wish, Model, Capture],
+        result: tuple[CaptureRequest, Model, Capture],
     ) -> None:
         wish, model, capture = result
         self._take(capture, model=model, **self._opened(wish))
@@ -768,7 +772,7 @@ class Capturing:
         if step.note:
             self.working.tell("capture", note=step.note)
 
-    def _corpus_done(self, result: tuple[Wish, Model, Capture]) -> None:
+    def _corpus_done(self, result: tuple[CaptureRequest, Model, Capture]) -> None:
         wish, model, capture = result
         self._open(wish, model)
         self._open_path(capture.path)
@@ -790,7 +794,7 @@ class Capturing:
 
     def _wrote(self, step: Step) -> None:
         """Show what is written so far, once the picture of what was before is there."""
-        if not isinstance(step.value, Written):
+        if not isinstance(step.value, WrittenText):
             return
         self._newest = step.value
         now = time.monotonic()
@@ -798,16 +802,16 @@ class Capturing:
             self._shown = now
             self._grow(step.value)
 
-    def _grow(self, written: Written, **fields: Any) -> None:
+    def _grow(self, written: WrittenText, **fields: Any) -> None:
         first = written.first if self._first is None else self._first
         self._take(written.capture, written=first, **fields)
 
-    def _keep_written(self, writing: Writing) -> None:
+    def _keep_written(self, writing: WritingOptions) -> None:
         if self._newest is not None:
             self._grow(stopped(self._newest, writing))
             self.measure()
 
-    def _written(self, result: tuple[Wish, Model, Written]) -> None:
+    def _written(self, result: tuple[CaptureRequest, Model, WrittenText]) -> None:
         wish, model, written = result
         self._grow(written, model=model, **self._opened(wish))
         self.measure()
@@ -818,7 +822,7 @@ class Capturing:
         if old is None or old.spec != capture.spec:
             self._given = self.session.selection
 
-    def _measured(self, found: Found) -> None:
+    def _measured(self, found: OpenedFile) -> None:
         now = self.session.capture
         if now is None or found.capture.maps is not now.maps:
             return  # of a text that has gone
@@ -844,21 +848,21 @@ class Capturing:
 FILE = QFileDialog.FileMode.ExistingFile
 
 
-class Prompting:
+class PromptChooser:
     """Asks what to capture, and has it captured. remember: keeps the folder of a path."""
 
     def __init__(
         self,
         window: Window,
         session: Session,
-        capturing: Capturing,
+        capturing: CaptureRunner,
         run: Callable[[str], None],
         answered: Callable[..., Callable[..., None]],
         remember: Callable[[str], None],
     ) -> None:
         self.window, self.session, self.capturing = window, session, capturing
         self.run, self.answered, self.remember = run, answered, remember
-        self.writing = Writing()
+        self.writing = WritingOptions()
 
     @property
     def _spec(self) -> ModelSpec | None:
@@ -869,7 +873,7 @@ class Prompting:
         """Edit the text, or both; a model that reads none is asked for ids."""
         session, spec = self.session, self._spec
         other = spec is not None and spec.modality != "text"
-        if other or not Reads.of(session.model).text:
+        if other or not ModelInputs.of(session.model).text:
             self.ids()
             return
         dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
@@ -926,7 +930,7 @@ class Prompting:
         dialog.chosen.connect(self.answered("write", self.write_so))
         dialog.open()
 
-    def write_so(self, writing: Writing) -> None:
+    def write_so(self, writing: WritingOptions) -> None:
         """Have the model write."""
         self.writing = writing
         self.capturing.start_writing(writing)

@@ -26,7 +26,17 @@ from hgviz.core import progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import studyruns, theme
-from hgviz.gui.charts import Axis, Band, Bars, Chart, ChartView, ChartWidget, Entry, Plot, Points
+from hgviz.gui.charts import (
+    Axis,
+    Band,
+    Chart,
+    ChartView,
+    ChartWidget,
+    Intervals,
+    LegendEntry,
+    Plot,
+    Points,
+)
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
@@ -188,7 +198,7 @@ REST = 10  # what takes long to read is read again after so many times of rest
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class StudyCharts:
     """What is drawn of the cells that are done; when it is worth looking again, on the clock."""
 
     path: str
@@ -197,7 +207,7 @@ class Found:
     again: float
 
 
-class FoundView(ChartView):
+class StudyChartView(ChartView):
     """One chart of what is done so far; it changes as more is."""
 
     figureless = "Nothing of it is done yet"
@@ -221,10 +231,10 @@ class FoundView(ChartView):
         self.chart = ChartWidget(tr(self.title))
         self.chart.pointed.connect(self.pointed)
         vbox(self.content, self.head, (self.chart, 1))
-        self._found: Found | None = None
+        self._found: StudyCharts | None = None
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Callable[[], Found] | None:
+    def request(self, session: Session) -> Callable[[], StudyCharts] | None:
         """What the done cells give; the same as before where no more are done."""
         sweep = session.sweep
         some = () if sweep is None else sweep.of(self.work)
@@ -235,7 +245,7 @@ class FoundView(ChartView):
             return None
         return partial(_drawn, self.kind, sweep, done, self._found)
 
-    def draw(self, result: Found) -> None:
+    def draw(self, result: StudyCharts) -> None:
         """Show it."""
         self._found = result
         content = result.content
@@ -266,7 +276,7 @@ class FoundView(ChartView):
         return [[tr(str(one)) for one in names], *([_plain(one) for one in row] for row in rows)]
 
 
-class ReachedView(FoundView):
+class ReachedView(StudyChartView):
     """What every model and activation reaches: a point for each seed, the mean, its interval."""
 
     title = "What each reaches"
@@ -285,7 +295,7 @@ class ReachedView(FoundView):
         super().__init__(seeds_chart)
 
 
-class BudgetsView(FoundView):
+class BudgetsView(StudyChartView):
     """What is left as heads go, by method: means over seeds with their intervals."""
 
     title = "As heads go"
@@ -331,7 +341,7 @@ def seeds_chart(content: Seeds) -> Chart:
             seeds.append(Points(xs, ys, series, size=5.2, hollow=True))
             sure = [at for at, (_, mark) in enumerate(there) if np.isfinite(mark.low)]
             ends = [there[at][1] for at in sure]
-            bars.append(Bars(x[sure], [m.low for m in ends], [m.high for m in ends], series))
+            bars.append(Intervals(x[sure], [m.low for m in ends], [m.high for m in ends], series))
             name = content.series[series]
             said = [_reached((content.groups[at], name), mark) for at, mark in there]
             y = [mark.mean for _, mark in there]
@@ -339,7 +349,7 @@ def seeds_chart(content: Seeds) -> Chart:
         up = Axis(low, high, tr(content.up)) if not number else Axis(low, high, words=_nothing)
         parts = (*seeds, *bars, *means)
         found.append(Plot(Axis(0.0, float(groups), ticks=ticks), up, parts, facet.title))
-    legend = tuple(Entry(called(name), at, at) for at, name in enumerate(content.series))
+    legend = tuple(LegendEntry(called(name), at, at) for at, name in enumerate(content.series))
     return Chart(
         tuple(found), legend=legend if count > 1 else (), of=content.groups, across=len(found)
     )
@@ -369,7 +379,9 @@ def budgets_chart(content: Plots) -> Chart:
                 Points(one.x, one.y, colour, number, 7.0, told=told),
             ]
         found.append(Plot(across, up, (*bands, *lines), plot.title))
-    legend = tuple(Entry(called(name), _colour(at, name), at) for at, name in enumerate(names))
+    legend = tuple(
+        LegendEntry(called(name), _colour(at, name), at) for at, name in enumerate(names)
+    )
     return Chart(tuple(found), legend=legend, of=tuple(names))
 
 
@@ -415,7 +427,9 @@ def _nothing(value: float) -> str:
     return ""
 
 
-def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None) -> Found:
+def _drawn(
+    kind: str, sweep: Sweep, done: tuple[str, ...], before: StudyCharts | None
+) -> StudyCharts:
     progress(0, 1, "reading what is done")
     begun = time.monotonic()
     if before is not None and before.path == sweep.path:
@@ -426,7 +440,7 @@ def _drawn(kind: str, sweep: Sweep, done: tuple[str, ...], before: Found | None)
 
     content = sweep_chart(kind, sweep)
     now = time.monotonic()
-    return Found(sweep.path, done, content, now + REST * (now - begun))
+    return StudyCharts(sweep.path, done, content, now + REST * (now - begun))
 
 
 def _plain(value: Any) -> str:
@@ -598,7 +612,7 @@ class CellTable(SortedTable):
     picked = Signal(str)
 
     def __init__(self) -> None:
-        self.rows = Rows()
+        self.rows = RunsModel()
         super().__init__(self.rows, tr("All cells"), by=-1)  # as they are computed
         self.horizontalHeader().setStretchLastSection(True)
         for column, wide in enumerate(WIDTHS):
@@ -625,7 +639,7 @@ class CellTable(SortedTable):
         self.picked.emit(self.rows.standings[number].cell.key)
 
 
-class Rows(QAbstractTableModel):
+class RunsModel(QAbstractTableModel):
     """One row per cell, in the order they are computed."""
 
     def __init__(self, parent: QObject | None = None) -> None:

@@ -36,7 +36,7 @@ MOST, WORDS, LONG = 40, 5, 120  # texts that are looked at, words at least, char
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class StudyModel:
     """A checkpoint of a study, what its attention is exchanged for, and what people call it."""
 
     path: str
@@ -57,7 +57,7 @@ def folder_of(path: str) -> SweepFolder:
     return SweepFolder(path)
 
 
-def models_of(sweep: Sweep, cell: Cell) -> list[Model]:
+def models_of(sweep: Sweep, cell: Cell) -> list[StudyModel]:
     """The models that a cell is of: one, of a comparison A and B."""
     if cell.work == "compare":
         place = cell.place
@@ -71,14 +71,16 @@ def models_of(sweep: Sweep, cell: Cell) -> list[Model]:
     return [_model(sweep, given, cell.paths.get("checkpoint", ""), cell.place)]
 
 
-def _model(sweep: Sweep, given: Mapping[str, Any], path: str, place: Mapping[str, str]) -> Model:
+def _model(
+    sweep: Sweep, given: Mapping[str, Any], path: str, place: Mapping[str, str]
+) -> StudyModel:
     parts = [place.get("model", ""), place.get("activation", "")]
     if "trained" in given:
         parts += [f"seed {place['seed']}"] if place.get("seed") else []
         at = str(folder_of(sweep.path).model_at(str(given["trained"])))
-        return Model(at, "", " ".join(filter(None, parts)))
+        return StudyModel(at, "", " ".join(filter(None, parts)))
     activation = str(given.get("activation", ""))
-    return Model(path, activation, parts[0] or path)
+    return StudyModel(path, activation, parts[0] or path)
 
 
 def trained_as(sweep: Sweep | None, path: str) -> str:
@@ -373,7 +375,7 @@ OFTEN, SELDOM = 1.0, 5.0  # s from the end of a look to the next: while cells ru
 PART = 10  # a look that takes long is followed by so many times of rest
 
 
-class Watching(QObject):
+class FolderWatcher(QObject):
     """Keeps session.sweep true. seen: whether anybody would notice; else nothing is looked at."""
 
     def __init__(self, session: Session, lanes: Lanes, seen: Callable[[], bool]) -> None:

@@ -18,7 +18,16 @@ from hgviz.gui import sentences
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.tables import Table
-from hgviz.gui.textrows import LEFT, Line, Passage, Strip, Tokens, Wish, passages, segment_ends
+from hgviz.gui.textrows import (
+    LEFT,
+    Passage,
+    Strip,
+    StripOptions,
+    StripRow,
+    Tokens,
+    passages,
+    segment_ends,
+)
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
 from hgviz.session import Session, step_item
@@ -35,7 +44,7 @@ KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class TextStripData:
     """What a request brings."""
 
     capture: Capture
@@ -44,7 +53,7 @@ class Shown:
     segment_ends: Integers | None = None
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[StripRow, ...]:
         """Every row."""
         return tuple(line for one in self.passages for line in one.lines)
 
@@ -81,7 +90,7 @@ class TextStrip(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._queries: Tokens | None = None
-        self._shown: Shown | None = None
+        self._shown: TextStripData | None = None
         self._said = tr(NOTE, unit=tr("letter"))
         self.head = PaneHead(tr("Text"), self._said)
         self.verdict = label(factor=0.92, weight=500, kind="chip")
@@ -131,7 +140,7 @@ class TextStrip(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Shown] | None:
+    def request(self, session: Session) -> Callable[[], TextStripData] | None:
         """Read what the chosen letters give in the head open at each level."""
         capture = session.capture
         if capture is None or not len(capture.main):
@@ -139,13 +148,13 @@ class TextStrip(View):
         chosen = session.looked_at
         tokens = {one.index: session.last_token(one.index) for one in capture.spec.levels}
         off = session.off | capture.off
-        wish = Wish(
+        wish = StripOptions(
             replace(chosen, layer=session.selection.layer, head=session.selection.head),
             self._several(chosen), session.opened, tokens, session.display, off,
         )  # fmt: skip
         return partial(_shown, capture, wish)
 
-    def draw(self, result: Shown) -> None:
+    def draw(self, result: TextStripData) -> None:
         """Show the rows."""
         assert self.session is not None
         self._shown = result
@@ -239,7 +248,7 @@ class TextStrip(View):
             return self._queries
         return chosen.query, chosen.query
 
-    def _legend(self, result: Shown) -> Iterator[str]:
+    def _legend(self, result: TextStripData) -> Iterator[str]:
         assert self.session is not None
         if self.session.stale:
             yield tr("Text before: it was edited since. Capture it to see the new one.")
@@ -336,9 +345,9 @@ class TextStrip(View):
             self.session.select(layer=head.layer, head=head.head)
 
 
-def _shown(capture: Capture, wish: Wish) -> Shown:
+def _shown(capture: Capture, wish: StripOptions) -> TextStripData:
     found = passages(capture, wish)
-    return Shown(capture, found, wish.display, segment_ends(capture))
+    return TextStripData(capture, found, wish.display, segment_ends(capture))
 
 
 def passage_table(passages: Sequence[Passage]) -> Table:
@@ -362,7 +371,7 @@ def passage_table(passages: Sequence[Passage]) -> Table:
     return out
 
 
-def _weight(line: Line, token: int) -> str:
+def _weight(line: StripRow, token: int) -> str:
     """What the cell that a token is in gets; "" where the query does not see it."""
     cell = line.cell(token)
     if cell is None or line.weights is None or (line.seen is not None and not line.seen[cell]):

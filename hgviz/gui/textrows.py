@@ -68,7 +68,7 @@ class Glyph:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class StripRow:
     """One row of the strip: what one head gives the cells of one level.
 
     spans (cells, 2): their tokens. weights (cells,) or None where no query is chosen; seen
@@ -167,7 +167,7 @@ class Ruler:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StripLayout:
     """Where the rows lie: (top, height) of each, the height of the overview above them, and
     (top, height) of the lane between."""
 
@@ -176,7 +176,7 @@ class Rows:
     lane: tuple[int, int] = (0, 0)
 
     @classmethod
-    def fitted(cls, count: int, room: int, scrolls: bool, lane: int = 0) -> Rows:
+    def fitted(cls, count: int, room: int, scrolls: bool, lane: int = 0) -> StripLayout:
         """So many rows in a room; they shrink alike, the first stays the largest. lane: px."""
         overview = 8 if scrolls else 0
         gap = GAP if count <= 4 else 3
@@ -266,14 +266,14 @@ class Passage:
     """
 
     prompt: Prompt
-    lines: tuple[Line, ...]
+    lines: tuple[StripRow, ...]
     queries: Tokens | None = None
     asks: bool = True
     answers: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class StripOptions:
     """What to show: the selected head and tokens, the heads opened before, what is switched off.
 
     tokens: the query last chosen in each text by level, for rows of another text's head.
@@ -288,7 +288,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowRequest:
     """A row to read: a level, the head shown there, its query, and whether it shows its keys."""
 
     level: int
@@ -297,7 +297,7 @@ class Row:
     keys: bool = True
 
 
-def passages(capture: Capture, wish: Wish) -> tuple[Passage, ...]:
+def passages(capture: Capture, wish: StripOptions) -> tuple[Passage, ...]:
     """Read one row of weights for each row of the strip."""
     spec = capture.spec
     rows = list(_rows(capture, wish))
@@ -324,7 +324,7 @@ def passages(capture: Capture, wish: Wish) -> tuple[Passage, ...]:
     return tuple(found)
 
 
-def _rows(capture: Capture, wish: Wish) -> Iterator[Row]:
+def _rows(capture: Capture, wish: StripOptions) -> Iterator[RowRequest]:
     """Of one text a row for each level; of two texts, and of slots, a row for each of both."""
     spec, chosen = capture.spec, wish.selection
     layer = spec.layers[chosen.layer]
@@ -332,21 +332,21 @@ def _rows(capture: Capture, wish: Wish) -> Iterator[Row]:
         for level in spec.levels:
             head = wish.opened.get(level.index)
             if head is not None and capture.maps[head.layer] is not None:
-                yield Row(level.index, head, wish.queries)
+                yield RowRequest(level.index, head, wish.queries)
         return
     for level in spec.levels:
         if level.index == layer.key_level:
-            yield Row(level.index, chosen.head_id, wish.queries)
+            yield RowRequest(level.index, chosen.head_id, wish.queries)
         elif level.index == layer.level and layer.role == "cross" and level.index in wish.opened:
-            yield Row(level.index, wish.opened[level.index], wish.queries)
+            yield RowRequest(level.index, wish.opened[level.index], wish.queries)
         elif level.index == layer.level:  # its keys are slots
-            yield Row(level.index, None, wish.queries, keys=False)
+            yield RowRequest(level.index, None, wish.queries, keys=False)
         elif level.sequence == "source":
-            yield Row(level.index, _beside(capture, chosen), wish.queries)
+            yield RowRequest(level.index, _beside(capture, chosen), wish.queries)
         else:
             token = wish.tokens.get(level.index)
             queries = None if token is None else (token, token)
-            yield Row(level.index, wish.opened.get(level.index), queries, keys=False)
+            yield RowRequest(level.index, wish.opened.get(level.index), queries, keys=False)
 
 
 def _beside(capture: Capture, chosen: Selection) -> HeadId | None:
@@ -359,20 +359,22 @@ def _beside(capture: Capture, chosen: Selection) -> HeadId | None:
     return HeadId(crossing.index, head)
 
 
-def _line(capture: Capture, row: Row, wish: Wish) -> Line:
+def _line(capture: Capture, row: RowRequest, wish: StripOptions) -> StripRow:
     name = "" if len(capture.spec.levels) == 1 else sentences.level(capture.spec, row.level)
     head = row.head
     layer = None if head is None else capture.maps[head.layer]
     if head is None or layer is None:
         spans = capture.spans[row.level]
         chosen = None if row.queries is None else row.queries[1]
-        return Line(name, None, spans, chosen=chosen)
+        return StripRow(name, None, spans, chosen=chosen)
     facts = capture.spec.layers[head.layer]
     real = capture.key_spans(head.layer)
     null = capture.null(facts.key_level)  # which is there before any token
     last = np.flatnonzero(real[:, 1] > 0).max(initial=0 if null else -1)
     count = 1 + int(last)  # padding stands at the end
-    line = Line(name, head, real[:count], signed=grid.signed(capture, head), off=head in wish.off)
+    line = StripRow(
+        name, head, real[:count], signed=grid.signed(capture, head), off=head in wish.off
+    )
     if row.queries is None:
         return line
     first, last = (min(capture.row(head.layer, one), layer.shape[1] - 1) for one in row.queries)
@@ -402,7 +404,7 @@ def _same_keys(capture: Capture, head: HeadId, chosen: Selection) -> bool:
     return mine.sequence == its.sequence
 
 
-def _limits(line: Line, display: Display, most: float) -> tuple[float, float]:
+def _limits(line: StripRow, display: Display, most: float) -> tuple[float, float]:
     if display.limits is not None:
         return palettes.limits_of(*display.limits, line.signed)
     reach = most if display.shared or line.weights is None else _reach(line.weights)
@@ -431,7 +433,7 @@ def segment_ends(capture: Capture) -> Integers | None:
     return ends[ends > 0] - 1
 
 
-class Place(NamedTuple):
+class MarkPlace(NamedTuple):
     """Where marks are drawn. x: the right edge of a token; lane and row: top and height of the
     marks and of the text; foot: where their lines end; shown: the tokens on screen."""
 
@@ -442,7 +444,7 @@ class Place(NamedTuple):
     shown: tuple[int, int]
 
 
-def draw_segment_ends(painter: QPainter, ends: Integers, where: Place) -> None:
+def draw_segment_ends(painter: QPainter, ends: Integers, where: MarkPlace) -> None:
     """A line and a mark at the end of every segment on screen."""
     now, (first, last) = theme.current(), where.shown
     top, bottom = where.row[0] - 1, where.lane[0] + where.lane[1] - 1
@@ -483,7 +485,7 @@ NULL = 13  # px: the room of the cell that stands for no token
 
 
 def draw(
-    painter: QPainter, line: Line, row: tuple[int, int], chosen: bool, null: Floats | None
+    painter: QPainter, line: StripRow, row: tuple[int, int], chosen: bool, null: Floats | None
 ) -> None:
     """The label of a row at (top, height). chosen: of the selected head; null (1, 3): the colour of
     its null group, None where it has none."""
@@ -534,7 +536,7 @@ def draw_overview(
     painter: QPainter,
     rect: QRectF,
     ruler: Ruler,
-    line: Line,
+    line: StripRow,
     display: Display,
     queries: tuple[int, int] | None,
 ) -> None:
@@ -557,7 +559,7 @@ def draw_overview(
     painter.drawRoundedRect(QRectF(left, rect.top() - 1, wide, rect.height() + 2), 2, 2)
 
 
-def pixels(line: Line, display: Display, count: int, dark: bool) -> NDArray[np.uint8]:
+def pixels(line: StripRow, display: Display, count: int, dark: bool) -> NDArray[np.uint8]:
     """uint8 (count, 4): red, green, blue, and 0 where nothing is seen."""
     assert line.weights is not None
     bounds = np.arange(count) * len(line.weights) // count
@@ -636,12 +638,12 @@ class Strip(RulerWidget):
     def __init__(self) -> None:
         super().__init__()
         self.prompt: Prompt | None = None
-        self.lines: Sequence[Line] = ()
+        self.lines: Sequence[StripRow] = ()
         self.selected: HeadId | None = None
         self.queries: Tokens | None = None
         self.written: int | None = None
         self.segment_ends: Integers | None = None
-        self.rows = Rows()
+        self.rows = StripLayout()
         self._drag: Tokens | None = None
         self.setAccessibleName(tr("Text, one row for each resolution"))
 
@@ -654,7 +656,7 @@ class Strip(RulerWidget):
     def show_lines(
         self,
         prompt: Prompt,
-        lines: Sequence[Line],
+        lines: Sequence[StripRow],
         display: Display,
         selected: HeadId | None,
         written: int | None = None,
@@ -684,7 +686,9 @@ class Strip(RulerWidget):
         before = self.ruler.offset if self.ruler is not None and offset is None else offset or 0.0
         self.ruler = Ruler.fitted(self.prompt, max(20, self.width() - LEFT - RIGHT), before)
         lane = LANE if self.segment_ends is not None else 0
-        self.rows = Rows.fitted(len(self.lines), self.height() - TOP, self.ruler.scrolls, lane)
+        self.rows = StripLayout.fitted(
+            len(self.lines), self.height() - TOP, self.ruler.scrolls, lane
+        )
         self.update()
 
     # --- painting ---------------------------------------------------------------------------------
@@ -716,7 +720,7 @@ class Strip(RulerWidget):
                 ink.focus_ring(painter, QRectF(0, -TOP, self.width(), self.height()))
 
     def _row(
-        self, painter: QPainter, line: Line, band: QRectF, written: list[Glyph], first: bool
+        self, painter: QPainter, line: StripRow, band: QRectF, written: list[Glyph], first: bool
     ) -> None:
         assert self.ruler is not None
         start, end = self.ruler.shown()
@@ -751,14 +755,14 @@ class Strip(RulerWidget):
             ink.switched_off(painter, span, ratio)
         self._letters(painter, band, written, of, inks, within, first)
 
-    def _where(self, shown: tuple[int, int]) -> Place:
+    def _where(self, shown: tuple[int, int]) -> MarkPlace:
         (top, height), foot = self.rows.tops[0], self.rows.tops[min(1, len(self.rows.tops) - 1)][0]
 
         def edge(token: int) -> float:
             assert self.ruler is not None
             return LEFT + round(self.ruler.x(token + 1))
 
-        return Place(edge, self.rows.lane, (top, height), max(foot, top + height), shown)
+        return MarkPlace(edge, self.rows.lane, (top, height), max(foot, top + height), shown)
 
     def _second_text(self, painter: QPainter, band: QRectF, start: int, end: int) -> None:
         """A line under the tokens of the second text of a pair."""
@@ -860,7 +864,7 @@ class Strip(RulerWidget):
         left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
         return QRectF(left, band.top(), right - left, band.height())
 
-    def _colours(self, line: Line, cells: np.ndarray) -> np.ndarray | None:
+    def _colours(self, line: StripRow, cells: np.ndarray) -> np.ndarray | None:
         """uint8 (cells, 3): the colours of some cells; None where there is nothing to colour."""
         if line.weights is None or line.off:
             return None
@@ -939,7 +943,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Half:
+class SideRow:
     """The row of one side: weights (cells,), 0 where the head is off, and which cells it could look
     at; seen is False where the side has nothing, which there (cells,) tells apart from what it may
     not see."""
@@ -951,17 +955,17 @@ class Half:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowPair:
+class PairedRow:
     """A row of the grid of two heads. row, query, key: cells, None where there are none; a, b:
     None where no query is chosen, or where that side has no such row."""
 
     meeting: Meeting
-    names: tuple[Names, Names]
+    names: tuple[CellTexts, CellTexts]
     row: int | None = None
     query: int | None = None
     key: int | None = None
-    a: Half | None = None
-    b: Half | None = None
+    a: SideRow | None = None
+    b: SideRow | None = None
 
     @property
     def difference(self) -> Floats | None:
@@ -992,19 +996,22 @@ class RowPair:
         return float(max(found, default=0.0))
 
 
-def named(meeting: Meeting) -> tuple[Names, Names]:
+def named(meeting: Meeting) -> tuple[CellTexts, CellTexts]:
     """What is written in the cells along the columns, for A and for B."""
     prompts = (
         meeting.a.key_prompt(meeting.head.layer),
         meeting.b.key_prompt(meeting.other.layer),
     )
-    first, second = (Names.of(meeting.columns, side, one) for side, one in enumerate(prompts))
+    first, second = (CellTexts.of(meeting.columns, side, one) for side, one in enumerate(prompts))
     return first, second
 
 
 def read(
-    meeting: Meeting, query: int | None, key: int | None, names: tuple[Names, Names] | None = None
-) -> RowPair:
+    meeting: Meeting,
+    query: int | None,
+    key: int | None,
+    names: tuple[CellTexts, CellTexts] | None = None,
+) -> PairedRow:
     """The row of a token of A in both maps; reads the rows that stand in it. names: those of the
     meeting, where they are known."""
     names = names or named(meeting)
@@ -1013,7 +1020,7 @@ def read(
     levels = meeting.a.spec.levels
     alike = levels[one.level].sequence == levels[one.key_level].sequence
     mine = meeting.cell(None, query)[1] if alike else None
-    blank = RowPair(meeting, names, row, mine, column)
+    blank = PairedRow(meeting, names, row, mine, column)
     if row is None:
         return blank
     sides = (
@@ -1021,10 +1028,10 @@ def read(
         (meeting.b, meeting.other, meeting.rows.b, meeting.columns.b),
     )
     halves = [_half(capture, head, rows, columns, row) for capture, head, rows, columns in sides]
-    return RowPair(meeting, names, row, mine, column, *halves)
+    return PairedRow(meeting, names, row, mine, column, *halves)
 
 
-def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -> Half | None:
+def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -> SideRow | None:
     if not rows.there[row]:
         return None
     whole = capture.maps[head.layer]
@@ -1038,7 +1045,7 @@ def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -
     there, some = columns.there, np.zeros(len(columns), bool)
     if there.any():
         some[there] = np.logical_or.reduceat(inside[columns.positions], columns.offsets[:-1][there])
-    return Half(weights, some & there, there, grid.signed(capture, head))
+    return SideRow(weights, some & there, there, grid.signed(capture, head))
 
 
 def laid(block: Floats, columns: Axis) -> Floats:
@@ -1055,7 +1062,7 @@ def laid(block: Floats, columns: Axis) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class CellTexts:
     """What is written in the cells along a grid for one side: spans (cells, 2) of its tokens."""
 
     prompt: Prompt
@@ -1063,7 +1070,7 @@ class Names:
     there: Bools
 
     @classmethod
-    def of(cls, edge: Edge, side: int, prompt: Prompt) -> Names:
+    def of(cls, edge: Edge, side: int, prompt: Prompt) -> CellTexts:
         """Of A (0) or of B (1)."""
         spans = edge.spans[side]
         there = (edge.a, edge.b)[side].there & (spans[:, 1] > np.maximum(spans[:, 0], 0))
@@ -1152,7 +1159,7 @@ class TextRow:
     """
 
     name: str
-    names: Names
+    names: CellTexts
     there: Bools
     weights: Floats | None = None
     seen: Bools | None = None
@@ -1169,7 +1176,7 @@ class TextRows(RulerWidget):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[TextRow] = ()
-        self.pair: RowPair | None = None
+        self.pair: PairedRow | None = None
         self.limit = 1.0
         self._grid: object = None
         self.setAccessibleName(tr("Text with the weights of A, of B, and their difference"))
@@ -1183,7 +1190,7 @@ class TextRows(RulerWidget):
         return QSize(LEFT + RIGHT + 60, ROWS_TOP + 3 * (LOWEST + 3))
 
     def show_rows(
-        self, pair: RowPair, rows: Sequence[TextRow], display: Display, limit: float, follow: bool
+        self, pair: PairedRow, rows: Sequence[TextRow], display: Display, limit: float, follow: bool
     ) -> None:
         """Show rows of a grid; another one starts at its beginning. follow: scroll to the query."""
         same = self._grid is not None and self.pair is not None and _alike(self.pair, pair)
@@ -1339,7 +1346,7 @@ class TextRows(RulerWidget):
         count = len(self.ruler.edges) - 1
         spans = np.stack([np.arange(count), np.arange(count) + 1], 1)
         weights = row.weights if row is not None else None
-        line = Line(
+        line = StripRow(
             "", None, spans, weights, row.seen if row is not None else None,
             limits=self._limits(row) if row is not None else (0.0, 1.0),
             signed=row is not None and row.signed,
@@ -1404,7 +1411,7 @@ class TextRows(RulerWidget):
         self.update()
 
 
-def _alike(one: RowPair, other: RowPair) -> bool:
+def _alike(one: PairedRow, other: PairedRow) -> bool:
     """Whether two rows are of grids with the same cells."""
     a, b = one.meeting.columns, other.meeting.columns
     same = one.names[0].prompt is other.names[0].prompt and len(a) == len(b)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Floats, Map
 from hgviz.gui import grid as signs
-from hgviz.gui.grid import Along, Box, Sight, Viewport, below, seen
+from hgviz.gui.grid import Box, MapAxis, Sight, Viewport, below, seen
 from hgviz.jobs import Post
 from hgviz.maps import Rule, thumb_zoom
 from hgviz.maps.pyramid import lowest_zoom
@@ -587,7 +587,7 @@ def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> b
     return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
 
 
-def ranges(along: Along) -> NDArray[np.int64]:
+def ranges(along: MapAxis) -> NDArray[np.int64]:
     """(n, 2): the cells of every pixel, or of every cell on screen where these are larger."""
     if along.scale >= 1:
         first, last = along.shown()
@@ -597,7 +597,7 @@ def ranges(along: Along) -> NDArray[np.int64]:
     return np.stack([bounds[:-1], bounds[1:]], axis=1)
 
 
-def _ends(along: Along, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _ends(along: MapAxis, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The first and last cell of every pixel, from an edge on: at this zoom it has one or two."""
     cells = (along.bounds() - edge + (1 << zoom) - 1) >> zoom
     last = cells[1:] - 1

@@ -38,7 +38,7 @@ from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
 from hgviz.gui.headgrid import place_noun
-from hgviz.gui.jobs import GOING, Lanes, OnError, Working
+from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
@@ -63,7 +63,7 @@ SIZES = {"next": (1, 2, 4)} | dict.fromkeys((*EACH, "masked"), (32, 64))
 SHORT = 256  # tokens: as many shorter windows as have these together stand for one
 
 
-class Urgent:
+class NewestFirst:
     """Work that goes before what runs in the same lane; only the newest is kept."""
 
     def __init__(self) -> None:
@@ -152,20 +152,20 @@ def trying(trials: Trials, off: Off) -> Trial:
 
 
 def measuring(
-    trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: Urgent
+    trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: NewestFirst
 ) -> Study:
     """Measure what is not known of all heads; what is urgent goes before."""
     with _urgent_first(urgent):
         return tasks.importance(trials, needs, data, known=known)
 
 
-def tracing(trials: Trials, study: Study, method: str, urgent: Urgent) -> Study:
+def tracing(trials: Trials, study: Study, method: str, urgent: NewestFirst) -> Study:
     """The curve of a score beside random orders; what is urgent goes before."""
     with _urgent_first(urgent):
         return tasks.curve(trials, study, method, most=POINTS)
 
 
-def both(wish: sources.Wish, model: Model | None) -> tuple[Capture, Capture]:
+def both(wish: sources.CaptureRequest, model: Model | None) -> tuple[Capture, Capture]:
     """A text captured with the whole model, and without the heads that are off."""
     _, model, whole = sources.capture_text(replace(wish, off=frozenset()), model)
     _, _, without = sources.capture_text(wish, model)
@@ -181,7 +181,7 @@ def save(study: Study, path: str) -> str:
 
 
 @contextmanager
-def _urgent_first(urgent: Urgent) -> Iterator[None]:
+def _urgent_first(urgent: NewestFirst) -> Iterator[None]:
     """Do what is urgent at every report of progress inside, whose study is handed on as a new
     object. A report may be skipped where many come, so the trial that was done last is handed on
     again with those that have no study.
@@ -237,7 +237,7 @@ TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
 LONG = (MEASURE, CURVE)
 
 
-class Pruning:
+class TrialRunner:
     """Keeps session.trial true to the heads that are off, in the engine lane; the newest set of
     heads wins. ask_labels: asks which classes the labels of a file are, where the model does not
     know them."""
@@ -246,7 +246,7 @@ class Pruning:
         self,
         session: Session,
         lanes: Lanes,
-        working: Working,
+        working: Jobs,
         on_error: OnError,
         ask_labels: Callable[[str, LabelError], None],
     ) -> None:
@@ -254,7 +254,7 @@ class Pruning:
         self._ask_labels = ask_labels
         self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
         self.trials: Trials | None = None
-        self.urgent = Urgent()
+        self.urgent = NewestFirst()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
         self._known: dict[Off, Trial] = {}
         self._job: Job | None = None
@@ -308,7 +308,7 @@ class Pruning:
     def open_text(self, text: str, on_done: Callable[[], object]) -> None:
         """Capture a text with the whole model and with heads off, and show the latter."""
         session = self.session
-        wish = sources.Wish(
+        wish = sources.CaptureRequest(
             session.checkpoint, text, off=session.off, device=settings.load().device,
             activation=session.activation,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, Selection, replace
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
-from hgviz.gui.across import AcrossView, Kept
+from hgviz.gui.across import AcrossView, ComposedCache
 from hgviz.gui.tiles import Tiles
 from hgviz.recipe import Recipe
 from hgviz.session import Session
@@ -222,5 +222,5 @@ def test_the_map_from_a_lane_equals_the_one_computed_at_once(opened, until):
     view = next(one for one in opened.inspect.looks if one.name == "across")
     opened.session.put(look="across")
     until(lambda: view._across is not None and view._across.opened is not None)
-    whole = Kept(Tiles()).across(opened.session.capture, view._across.query, Recipe())
+    whole = ComposedCache(Tiles()).across(opened.session.capture, view._across.query, Recipe())
     np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)

@@ -15,10 +15,11 @@ from hgviz.gui import theme
 from hgviz.gui.charts import (
     Axis,
     Band,
-    Bars,
     Chart,
+    ChartPoints,
     ChartWidget,
-    Entry,
+    Intervals,
+    LegendEntry,
     Line,
     Mark,
     Note,
@@ -26,7 +27,6 @@ from hgviz.gui.charts import (
     Points,
     Scale,
     Slider,
-    Spots,
     place_notes,
     thinned,
 )
@@ -90,11 +90,11 @@ def test_an_axis_has_round_numbers_or_those_it_is_given():
 
 def test_points_are_numbered_over_all_plots():
     one, two = cloud("abcde").plots[0], cloud("vwxyz").plots[0]
-    spots = Spots((one, two))
+    spots = ChartPoints((one, two))
     assert len(spots) == 10 and spots.find("w") == 6 and spots.find("q") is None
     assert spots.told(6) == "point w" and spots.key(0) == "a" and spots.name(9) == "z"
     assert spots.panel.tolist() == [0] * 5 + [1] * 5
-    assert len(Spots(())) == 0
+    assert len(ChartPoints(())) == 0
 
 
 places = st.floats(-1e4, 1e4)
@@ -194,9 +194,9 @@ def test_every_part_is_drawn_in_every_size_and_theme(app, chart, size, dark):
     blank = picture(chart)
     whole = curve(slider=Slider(np.arange(21.0), 3, "3 off"))
     plot = whole.plots[0]
-    more = Bars([4.0], [0.2], [0.9], 1), Note("words", ((10.0, 0.5),))
+    more = Intervals([4.0], [0.2], [0.9], 1), Note("words", ((10.0, 0.5),))
     plot = Plot(plot.x, plot.y, (*plot.parts, *more), "A title")
-    chart.show_chart(Chart((plot, plot), "", (Entry("one", 0), Entry("two", 1, 1))))
+    chart.show_chart(Chart((plot, plot), "", (LegendEntry("one", 0), LegendEntry("two", 1, 1))))
     QApplication.processEvents()
     assert (picture(chart) != blank).any(axis=2).sum() > 300
 
@@ -317,7 +317,7 @@ def test_a_click_chooses_what_a_point_stands_for_and_return_opens_it(chart):
 
 
 def test_a_legend_takes_as_many_rows_as_it_needs(chart):
-    entries = tuple(Entry(f"a method of number {at}", at, at, at % 2 == 1) for at in range(9))
+    entries = tuple(LegendEntry(f"a method of number {at}", at, at, at % 2 == 1) for at in range(9))
     for width in (220, 500, 1400):
         chart.resize(width, 400)
         chart.show_chart(Chart(cloud().plots, legend=entries, of=width))

@@ -17,7 +17,7 @@ from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
-from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, Writing
+from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
 from hgviz.gui.samples import FIRST, TEXT
 from hgviz.gui.sides import CompareDialog
 from hgviz.resources import resource
@@ -93,7 +93,7 @@ def slow(capture, go, layers=13):
             progress(*step)
         step = index + 1, layers, "", replace(capture, maps=tuple(maps))
         progress(*step)
-    return sources.Wish("somewhere"), None, capture
+    return sources.CaptureRequest("somewhere"), None, capture
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ LATE = (
     ("measure_heads", MeasureDialog, "commands.pruning.measure", (("loo",), True)),
     ("choose_data", QFileDialog, "commands.use_data", ("a.tsv",)),
     ("corpus", QFileDialog, "commands.prompting.keep_corpus", ("a.txt",)),
-    ("write", WriteDialog, "commands.prompting.write_so", (Writing(),)),
+    ("write", WriteDialog, "commands.prompting.write_so", (WritingOptions(),)),
     ("compare_with", CompareDialog, "commands.choose_side", (Other("activation", "tanh"), None)),
     ("save_study", QFileDialog, "commands._save_study", ("a.h5",)),
 )

@@ -13,12 +13,12 @@ from hgviz.analysis.alignment import Alignment
 from hgviz.analysis.meeting import Meeting
 from hgviz.core import HeadId, Selection
 from hgviz.gui import compare, heatmap, textrows, theme
-from hgviz.gui.compare import CompareView, NumbersView, Reader, TextsView, rows_of
-from hgviz.gui.export import Drafts, ExportDialog, Wish
+from hgviz.gui.compare import CompareView, NumbersView, PairReader, TextsView, rows_of
+from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache
 from hgviz.gui.grid import rule_of
-from hgviz.gui.opened import Kept
+from hgviz.gui.opened import TiledMap
 from hgviz.gui.sentences import share
-from hgviz.gui.sides import Sides, Told
+from hgviz.gui.sides import SideBar, SideNames
 from hgviz.gui.textrows import glyphs
 from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap, Projected
@@ -359,7 +359,7 @@ def test_blinking_swaps_a_and_b_in_one_place_twice_a_second(app, pair, until):
 def test_the_difference_is_made_of_tiles_that_are_there(app, pair, monkeypatch):
     a = pair[0]
     source, cache = Source(a.maps[0], 0, rule_of(a, HeadId(0, 0))), Tiles()
-    kept = Kept(source, cache)
+    kept = TiledMap(source, cache)
     cache.read(Part(Key(source, 0, 0, 0), 0, 0))
     expected = a.maps[0].read(0, (0, 73), (0, 73))
     monkeypatch.setattr(a.maps[0], "read", lambda *args: pytest.fail("it was there"))
@@ -399,7 +399,7 @@ def test_the_figure_has_the_three_maps(program, pair, tmp_path, until):
     dialog = next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
     assert dialog.choices.kind.currentData() == "compare"
     dialog.finish()
-    wish = Wish(spec, (a, b), Drafts({}), "three.svg")
+    wish = ExportRequest(spec, (a, b), FigureCache({}), "three.svg")
     program.commands._export_to(wish, str(tmp_path / "three.svg"))
     until(lambda: (tmp_path / "three.svg").exists())
     said = (tmp_path / "three.svg").read_text()
@@ -409,7 +409,7 @@ def test_the_figure_has_the_three_maps(program, pair, tmp_path, until):
 # --- numbers and text of both sides ---------------------------------------------------------------
 
 LONG = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
-TOLD = Told("softmax", "ymish")
+TOLD = SideNames("softmax", "ymish")
 
 FIRST = HeadId(0, 0)
 
@@ -652,7 +652,7 @@ def test_layers_that_are_not_captured_yet_and_nothing_beside_are_no_error(app):
 
 def test_the_reader_opens_a_meeting_once():
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
-    reader, session = Reader(), compared(a, b)
+    reader, session = PairReader(), compared(a, b)
     first = reader.read(a, b, session.selection, TOLD, session.display)
     again = reader.read(a, b, replace(session.selection, query=9), TOLD, session.display)
     assert again.pair.meeting is first.pair.meeting and again.of_text == first.of_text
@@ -730,7 +730,7 @@ def test_the_numbers_give_both_heads_and_their_places(app, signed_pair):
 
 def test_the_sides_say_what_they_are(app, signed_pair):
     session = compared(*signed_pair)
-    with showing(Sides, session, 900, 10) as view:
+    with showing(SideBar, session, 900, 10) as view:
         assert [one[0] for one in view.as_table()] == ["Side", "A", "B"]
         session.put(beside=None)
         assert view.as_table() is None

@@ -17,7 +17,7 @@ from hgviz.figures import FORMATS, WIDTHS, Spec, points
 from hgviz.figures.paper import style
 from hgviz.figures.preview import Preview
 from hgviz.gui import export
-from hgviz.gui.export import DOTS, ExportDialog, Picture
+from hgviz.gui.export import DOTS, ExportDialog, PagePicture
 from hgviz.gui.help import Explanation
 from hgviz.gui.jobs import Lanes
 from hgviz.gui.widgets import Words
@@ -178,7 +178,7 @@ def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
 
 
 def test_small_text_and_reduced_maps_are_said():
-    fine = Picture(QImage(), 396, 200, 6.5, ())
+    fine = PagePicture(QImage(), 396, 200, 6.5, ())
     assert export.warning(fine) == export.notes(fine) == ""
     small = export.warning(replace(fine, smallest=4.2))
     assert "4.2 pt" in small and "Too small" in small
@@ -211,7 +211,7 @@ def test_only_text_too_small_to_read_is_a_warning(drawn, until):
 )  # fmt: skip
 def test_a_size_is_said_in_the_unit_it_was_asked_in(width, unit, size):
     assert export.unit_of(width) == unit
-    words = export.measures(Picture(QImage(), 396, 200, 6.5, ()), width)
+    words = export.measures(PagePicture(QImage(), 396, 200, 6.5, ()), width)
     assert words.startswith(size) and words.count("pt") == 2
 
 

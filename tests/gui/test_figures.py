@@ -20,7 +20,7 @@ from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, progress, replace
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.gui import sources, theme
-from hgviz.gui.export import Drafts, ExportDialog, Wish, command_for, offer_of, offers
+from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache, command_for, offer_of, offers
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import View
 from hgviz.session import Session
@@ -279,7 +279,7 @@ def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, m
     assert not command.lacks
     (tmp_path / "exported").mkdir()
     path = tmp_path / "exported" / "again.svg"
-    Drafts(session.facts).export(spec, of, str(path))
+    FigureCache(session.facts).export(spec, of, str(path))
     monkeypatch.chdir(tmp_path)
     program, *words = shlex.split(command.words)
     assert program == "hgviz" and main(words) == 0
@@ -358,7 +358,7 @@ def test_saving_b_keeps_its_maps(drawn, until, tmp_path):
 
 def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
     session = drawn.session
-    found = sources.Found("", session.capture, dict(facts))
+    found = sources.OpenedFile("", session.capture, dict(facts))
     session.put(facts={})
     session.lies_at(session.capture, str(tmp_path / "mine.h5"))
     drawn.commands.capturing._measured(found)
@@ -439,7 +439,7 @@ def test_a_program_that_copied_something_ends_without_an_error():
 def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
     session = drawn.session
     spec = replace(drawn.inspect.map.figure(session), format="svg")
-    wish = Wish(spec, (session.capture,), Drafts(session.facts), "map.svg", True)
+    wish = ExportRequest(spec, (session.capture,), FigureCache(session.facts), "map.svg", True)
     drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
     until(lambda: not busy(drawn))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
@@ -491,7 +491,7 @@ def test_a_command_that_asks_again_draws_the_bytes_of_the_export(way, asked, tmp
     spec = replace(offer.spec, width="acl", format="svg", title=title)
     (tmp_path / "exported").mkdir()
     path = tmp_path / "exported" / "again.svg"
-    Drafts({}).export(spec, offer.of, str(path))
+    FigureCache({}).export(spec, offer.of, str(path))
     words = shlex.split(command_for(offer.of, spec, "again.svg").words)
     assert words[:3] == ["hgviz", "attribute", asked.checkpoint]
     monkeypatch.chdir(tmp_path)
@@ -517,7 +517,7 @@ def refused(program, until):
 def map_wish(program, **fields):
     """What exports the map, as SVG."""
     spec = replace(program.inspect.map.figure(program.session), format="svg")
-    return Wish(spec, (program.session.capture,), Drafts({}), "map.svg", **fields)
+    return ExportRequest(spec, (program.session.capture,), FigureCache({}), "map.svg", **fields)
 
 
 def test_the_export_dialog_stays_when_the_file_dialog_is_cancelled(drawn, until, tmp_path):

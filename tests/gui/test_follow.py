@@ -17,9 +17,9 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.attribution import said
 from hgviz.gui.follow import (
     ASIDE,
+    FollowOptions,
+    FollowRoom,
     FollowView,
-    Room,
-    Wish,
     char_edges,
     follow,
     lay,
@@ -189,7 +189,7 @@ CAPTURES = {
 def test_strips_are_inside_apart_and_hold_the_letter(strides, token, width, height):
     capture = CAPTURES[strides]
     way = stages(capture.spec)
-    room = Room(width, height)
+    room = FollowRoom(width, height)
     course = lay(capture, way, token, char_edges(capture), room)
     first, last = course.shown
     assert 0 <= first <= token < last <= len(SEA)
@@ -211,7 +211,7 @@ def test_strips_are_inside_apart_and_hold_the_letter(strides, token, width, heig
 @given(token=st.integers(0, len(SEA) - 1), width=st.integers(300, 2400))
 def test_a_cell_spans_exactly_the_letters_it_stands_for(token, width):
     capture = CAPTURES[1, 2, 4]
-    course = lay(capture, stages(capture.spec), token, char_edges(capture), Room(width, 800))
+    course = lay(capture, stages(capture.spec), token, char_edges(capture), FollowRoom(width, 800))
     for strip in course.strips:
         for position, left, right in strip.cells[1:]:
             start, end = capture.spans[strip.level][position]
@@ -221,7 +221,7 @@ def test_a_cell_spans_exactly_the_letters_it_stands_for(token, width):
 
 def test_strips_are_centred_and_narrower_where_the_text_is_shorter():
     capture = CAPTURES[1, 2, 4]
-    course = lay(capture, stages(capture.spec), 60, char_edges(capture), Room(1600, 858))
+    course = lay(capture, stages(capture.spec), 60, char_edges(capture), FollowRoom(1600, 858))
     middles = [(one.left + one.right) / 2 for one in course.strips]
     assert max(middles) - min(middles) < 1
     wide = [one.right - one.left for one in course.strips]
@@ -232,7 +232,7 @@ def test_strips_are_centred_and_narrower_where_the_text_is_shorter():
 
 def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
     capture = CAPTURES[1, 2, 4]
-    course = lay(capture, stages(capture.spec), 60, char_edges(capture), Room(1600, 858))
+    course = lay(capture, stages(capture.spec), 60, char_edges(capture), FollowRoom(1600, 858))
     top, first = course.crossings[0], course.strips[0]
     assert top.thread[:2] == (first.x(59), first.x(61))
     assert top.thread[2:] == course.strips[1].cell(30)
@@ -244,7 +244,7 @@ def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
 
 def test_lines_join_the_positions_that_meet():
     capture = CAPTURES[1, 2]
-    course = lay(capture, stages(capture.spec), 40, char_edges(capture), Room(1600, 858))
+    course = lay(capture, stages(capture.spec), 40, char_edges(capture), FollowRoom(1600, 858))
     down, up = course.crossings
     outer, inner = course.strips[0], course.strips[1]
     for number, (above, below, known) in enumerate(down.lines):
@@ -311,7 +311,7 @@ def test_a_model_without_levels_is_followed_in_groups_of_layers():
 
 # --- what is said of a letter ---------------------------------------------------------------------
 
-WISH = Wish(Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {})
+WISH = FollowOptions(Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {})
 
 
 @pytest.fixture(scope="module")
@@ -444,7 +444,7 @@ def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
         written.append((words, room))
         return words
 
-    monkeypatch.setattr("hgviz.gui.follow.Pen.elided", elided)
+    monkeypatch.setattr("hgviz.gui.follow.FollowPainter.elided", elided)
     capture, _ = make_funnel("apart", blocks=(2, 1, 2))
     for token in range(0, len(capture.prompt), 3):
         fields = {"capture": capture, "selection": Selection(0, 0, token)}

@@ -13,7 +13,7 @@ from PySide6.QtGui import QImage, QPainter
 from hgviz import palettes
 from hgviz.core import Display
 from hgviz.gui import ink
-from hgviz.gui.grid import Along, Names, Viewport
+from hgviz.gui.grid import MapAxis, Names, Viewport
 from hgviz.gui.sentences import word_spans
 from tests.making import make_capture
 
@@ -31,30 +31,30 @@ def texts(marks):
 
 def test_words_of_eleven_pixels_are_written():
     names = names_of(TEXT)
-    found = texts(names.marks(Along(len(names), 600, 4.0), 1.0))
+    found = texts(names.marks(MapAxis(len(names), 600, 4.0), 1.0))
     assert found[:4] == ["The", "hourglass", "was", "used"]
     assert "at" not in found and "sea." in found
 
 
 def test_from_twelve_pixels_every_token_is_written():
     names = names_of("a bé.")
-    found = names.marks(Along(len(names), 600, 12.0), 1.0)
+    found = names.marks(MapAxis(len(names), 600, 12.0), 1.0)
     assert texts(found) == ["a", "·", "b", "<C3>", "<A9>", "."]
     assert found.labels[0].middle == 6
 
 
 def test_below_words_come_lines_and_then_numbers():
     lines = names_of("\n".join(["a line of some words"] * 40))
-    assert texts(lines.marks(Along(len(lines), 840, 1.0), 1.0))[:2] == ["line 1", "line 2"]
+    assert texts(lines.marks(MapAxis(len(lines), 840, 1.0), 1.0))[:2] == ["line 1", "line 2"]
     names = names_of("abc " * 300)
-    numbers = texts(names.marks(Along(len(names), 300, 0.25), 1.0))
+    numbers = texts(names.marks(MapAxis(len(names), 300, 0.25), 1.0))
     assert numbers == ["0", "200", "400", "600", "800", "1,000"]
 
 
 def test_the_chosen_word_is_always_there_and_makes_room_for_itself():
     names = names_of(TEXT)
     token = TEXT.index(" at ") + 1
-    marks = names.marks(Along(len(names), 600, 4.0), 1.0, chosen=token)
+    marks = names.marks(MapAxis(len(names), 600, 4.0), 1.0, chosen=token)
     chosen = [label for label in marks.labels if label.chosen]
     assert [label.text for label in chosen] == ["at"]
     middles = [label.middle for label in marks.labels]
@@ -65,7 +65,7 @@ def test_a_coarser_level_is_named_by_its_tokens():
     names = names_of(TEXT, layer=5)
     assert names.glyph(0) == "T" and names.glyph(1) == "he·h"
     assert names.place(1) == "letters 1 to 4"
-    assert texts(names.marks(Along(len(names), 600, 16.0), 1.0))[1] == "he·h"
+    assert texts(names.marks(MapAxis(len(names), 600, 16.0), 1.0))[1] == "he·h"
 
 
 def test_padding_has_no_name():
@@ -79,7 +79,7 @@ def test_padding_has_no_name():
 @pytest.mark.parametrize("text", ["a", " ", "\n\n", "word", "שלום " * 9, "x" * 500])
 def test_any_text_has_marks_at_any_scale(text, scale):
     names = names_of(text)
-    along = Along(len(names), 300, scale)
+    along = MapAxis(len(names), 300, scale)
     marks = names.marks(along, 1.0, chosen=len(names) - 1)
     assert all(0 <= label.middle <= 300 for label in marks.labels)
 
@@ -131,7 +131,7 @@ def test_the_level_is_the_floor_of_the_data_px_per_screen_px(cells, zoom):
 
 @given(some.integers(1, 5000), some.integers(20, 700), some.integers(0, 4))
 def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns):
-    along = Along(cells, room, Viewport.fitted((cells, cells), (room, room)).down.scale)
+    along = MapAxis(cells, room, Viewport.fitted((cells, cells), (room, room)).down.scale)
     bounds = along.bounds()
     assert bounds[0] == 0 and bounds[-1] == cells
     assert len(bounds) == along.size + 1
@@ -141,7 +141,7 @@ def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns
 
 @given(some.integers(300, 5000), some.integers(0, 4000), some.integers(0, 300))
 def test_a_pixel_shows_the_same_cells_wherever_the_window_is(cells, start, by):
-    along = Along(cells, 200, 0.13).moved_to(start)
+    along = MapAxis(cells, 200, 0.13).moved_to(start)
     moved = along.moved_to(along.start + by)
     by = moved.start - along.start
     shared = along.size - by

@@ -13,7 +13,7 @@ from hgviz import palettes
 from hgviz.core import Display, HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.atlas import Thumb, compose
-from hgviz.gui.headgrid import Brush, Look
+from hgviz.gui.headgrid import HourglassFrames, HourglassPainter
 from hgviz.gui.hourglass import HourglassView, shades_of
 from hgviz.maps import LazyMap
 from hgviz.session import Session, Work
@@ -196,8 +196,10 @@ def test_level_names_stay_in_view_while_their_rows_do(capture):
     long = replace(capture, spec=many, maps=(capture.maps[0],) * 48, spans=capture.spans[:1])
     with showing(HourglassView, session_of(long, layer=47), 592, 400) as view:
         glass = view.glass
-        look = Look(None, None, frozenset(), glass.shown)
-        y = Brush(None, glass.layout_, glass.scene, look)._pinned(glass.layout_.labels[0])
+        look = HourglassFrames(None, None, frozenset(), glass.shown)
+        y = HourglassPainter(None, glass.layout_, glass.scene, look)._pinned(
+            glass.layout_.labels[0]
+        )
         assert glass.shown.top() <= y <= glass.shown.bottom()
 
 

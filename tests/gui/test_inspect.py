@@ -6,7 +6,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.gui.inspect import InspectPage, Laying
+from hgviz.gui.inspect import InspectPage, WindowLayout
 from hgviz.session.saved import Layout
 
 
@@ -54,7 +54,7 @@ def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     assert titles(opened)[0] == "Display"
     assert kept.panels == column.order
     page = InspectPage()
-    Laying(opened.frame, page).restore(kept)
+    WindowLayout(opened.frame, page).restore(kept)
     assert page.column.order == column.order
     page.deleteLater()
     opened.commands.run("reset_layout")

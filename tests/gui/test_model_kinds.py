@@ -24,7 +24,7 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.export import command_for, offers
 from hgviz.gui.follow import FollowView
 from hgviz.gui.grid import Names, signed
-from hgviz.gui.heatmap import Reading
+from hgviz.gui.heatmap import CellReading
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import LooksPanel
@@ -382,7 +382,7 @@ def test_sums_too_small_to_write_are_whole_in_the_sentence(app):
     names = Names(capture.prompt, spans, spans)
     weights = np.zeros(len(spans), np.float32)
     weights[:2] = 0.952, -0.0004
-    said = Reading(HeadId(0, 0), names, names, 1, weights, signed=True)
+    said = CellReading(HeadId(0, 0), names, names, 1, weights, signed=True)
     assert plain(said.sentence()).endswith("adds up to +0.952: +0.952 −<0.001.")
 
 

@@ -6,12 +6,12 @@ from PySide6.QtTest import QTest
 
 from hgviz.core import HeadId
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.palette import Finder, entries, match
+from hgviz.gui.palette import CommandPalette, entries, match
 
 
 @pytest.fixture
 def finder(opened):
-    one = Finder(opened.frame, opened.session)
+    one = CommandPalette(opened.frame, opened.session)
     one.open()
     yield one
     one.finish()
@@ -83,7 +83,7 @@ def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, fi
 
 
 def test_heads_that_come_while_it_is_open_can_be_found(program, capture):
-    one = Finder(program.frame, program.session)
+    one = CommandPalette(program.frame, program.session)
     one.open()
     few = one.model.rowCount()
     program.session.put(capture=capture)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from hgviz import palettes
 from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, WorthPanel
+from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel
 from hgviz.gui.sentences import measured
 from tests.gui.screen import picture, session_of, showing, shown
 
@@ -75,7 +75,7 @@ def test_a_click_on_a_key_chooses_it(session, qtbot):
 
 
 def test_the_notable_heads_open_by_a_click(session, qtbot):
-    with showing(WorthPanel, session, 304, 320) as view:
+    with showing(NotablePanel, session, 304, 320) as view:
         expected = [one.head for one in worth_a_look(session.facts)]
         assert [row.head for row in view.rows if row.isVisible()] == expected
         assert all(row.height() == 44 for row in view.rows)
@@ -86,7 +86,7 @@ def test_the_notable_heads_open_by_a_click(session, qtbot):
 
 
 def test_a_head_without_a_picture_shows_none(session):
-    with showing(WorthPanel, session, 304, 320) as view:
+    with showing(NotablePanel, session, 304, 320) as view:
         row = view.rows[0]
         drawn = picture(row)
         row.show_head(replace(row.worth, small=None))

@@ -170,7 +170,7 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
 
 
 def test_a_score_that_ends_during_a_measurement_is_reported_until_it_is_read(tiny, story):
-    trials, urgent = trying.prepare(tiny, "", "cpu", str(story)), trying.Urgent()
+    trials, urgent = trying.prepare(tiny, "", "cpu", str(story)), trying.NewestFirst()
     told = []
 
     def listener(step):

@@ -13,10 +13,10 @@ from hgviz.figures import Spec
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
-from hgviz.gui.follow import FollowView, Room, Wish, char_edges, follow, lay
+from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, follow, lay
 from hgviz.gui.grid import rule_of
 from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.layouts import Room as Space
+from hgviz.gui.layouts import HourglassRoom as Space
 from hgviz.gui.layouts import arrange, stages, visits
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import LooksPanel
@@ -186,7 +186,7 @@ def test_the_null_group_is_named_in_figures(given, tmp_path, kind):
 
 @pytest.mark.parametrize(("token", "said"), [(34, "“w” is in no segment yet"), (14, "“r” joins")])
 def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, token, said):
-    wish = trace.Wish(Selection(3, 0, token), {}, {})
+    wish = trace.FollowOptions(Selection(3, 0, token), {}, {})
     way = stages(given.spec)
     assert said in trace.follow(given, way, token, wish, str).chips[0]
 
@@ -214,7 +214,9 @@ def test_the_stage_of_segments_is_the_waist():
 def test_a_letter_is_followed_to_its_segment_and_back(name):
     capture = segmented(name)
     for token in (0, 1, len(SENTENCE) // 2, len(SENTENCE) - 1):
-        course = lay(capture, stages(capture.spec), token, char_edges(capture), Room(1200, 800))
+        course = lay(
+            capture, stages(capture.spec), token, char_edges(capture), FollowRoom(1200, 800)
+        )
         position = capture.position(1, token)
         cell = course.strips[1].cell(position)
         if position == 0 or cell is None:  # nothing is read of the null group
@@ -288,7 +290,7 @@ def no_stay():
 
 
 def course(token):
-    return lay(funnel(), stages(funnel().spec), token, char_edges(funnel()), Room(1200, 800))
+    return lay(funnel(), stages(funnel().spec), token, char_edges(funnel()), FollowRoom(1200, 800))
 
 
 @pytest.mark.parametrize("token", [0, 1, 4, 5, 17])
@@ -307,7 +309,7 @@ def test_a_letter_is_followed_to_its_positions_and_back(token):
 def test_a_letter_that_is_left_out_gets_nothing_back():
     assert N == 31 and funnel().spans[2][-1].tolist() == [25, 29]
     for token, back in ((0, True), (28, True), (29, False), (30, False)):
-        wish = Wish(Selection(0, 0, token), {}, {})
+        wish = FollowOptions(Selection(0, 0, token), {}, {})
         said = follow(funnel(), stages(funnel().spec), token, wish, str).chips[-1]
         assert (course(token).crossings[-1].thread is not None) is back
         assert ("gets nothing back" not in said) is back
@@ -386,7 +388,7 @@ def test_a_letter_is_followed_past_what_cuts_the_text(blt_capture):
     way = stages(capture.spec)
     assert [(one.level, one.layers) for one in way] == [(0, (2, 3)), (2, (5, 6)), (0, (8, 10))]
     last = len(capture.prompt) - 1
-    told = follow(capture, way, last, Wish(Selection(5, 0, last), {}, {}), str)
+    told = follow(capture, way, last, FollowOptions(Selection(5, 0, last), {}, {}), str)
     closed = int(capture.spans[2][-1, 1])
     assert ("in no segment yet" in told.chips[0]) is (closed <= last)
     assert "takes most from" in told.chips[1]

@@ -13,7 +13,7 @@ from hgviz import settings
 from hgviz.core import HeadId, Selection, progress
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobchip import JobsPopup
-from hgviz.gui.palette import Finder
+from hgviz.gui.palette import CommandPalette
 from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
 from hgviz.gui.sources import placed
 from hgviz.resources import resource
@@ -281,7 +281,7 @@ def test_the_empty_page_offers_recent_files(program, capture_file, until):
 def test_the_palette_offers_recent_files_and_says_where_they_lie(program, capture_file, until):
     program.commands.recent.add(str(capture_file))
     program.commands.run("find")
-    (finder,) = program.frame.findChildren(Finder)
+    (finder,) = program.frame.findChildren(CommandPalette)
     QTest.keyClicks(finder.field, "kept")
     entry, _ = finder.model.shown[0]
     assert (entry.words, entry.note) == ("Open kept.h5", place_of(str(capture_file)))
@@ -291,12 +291,12 @@ def test_the_palette_offers_recent_files_and_says_where_they_lie(program, captur
 
 def test_the_command_used_last_comes_first_in_the_palette(opened):
     opened.commands.run("find")
-    (finder,) = opened.frame.findChildren(Finder)
+    (finder,) = opened.frame.findChildren(CommandPalette)
     QTest.keyClicks(finder.field, "fit the map")
     QTest.keyClick(finder.field, Qt.Key.Key_Return)
     assert settings.load().used == ("fit",)
     opened.commands.run("find")
-    finder = next(one for one in opened.frame.findChildren(Finder) if one.isVisible())
+    finder = next(one for one in opened.frame.findChildren(CommandPalette) if one.isVisible())
     assert finder.model.shown[0][0].action == "fit"
     QTest.keyClicks(finder.field, "map")  # stands later in its words than in "Look: map"
     assert finder.model.shown[0][0].action == "fit"

@@ -15,8 +15,8 @@ from hgviz.core import HeadId, Selection
 from hgviz.gui import sides as comparing
 from hgviz.gui.actions import by_name
 from hgviz.gui.commands import report_command
-from hgviz.gui.jobs import Lanes, Working
-from hgviz.gui.sides import CompareDialog, Comparing, Sides, Told, listed, sides_of, spoken
+from hgviz.gui.jobs import Jobs, Lanes
+from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides, listed, sides_of, spoken
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -43,8 +43,8 @@ def bench(app, model, checkpoint):
     """A session with a capture of TEXT on the Compare page, and what brings B; no window."""
     session, lanes, errors = Session(), Lanes(), []
     session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
-    working = Working(session, lanes, errors.append)
-    brings = Comparing(session, lanes, working, errors.append)
+    working = Jobs(session, lanes, errors.append)
+    brings = Sides(session, lanes, working, errors.append)
     yield SimpleNamespace(session=session, lanes=lanes, comparing=brings, errors=errors)
     brings.close()
     lanes.close()
@@ -53,7 +53,7 @@ def bench(app, model, checkpoint):
 @pytest.fixture
 def sides(bench):
     """The two seats over a session."""
-    view = Sides()
+    view = SideBar()
     view.bind(bench.session, bench.lanes)
     view.side.connect(bench.comparing.choose)
     view.settle()
@@ -290,7 +290,7 @@ def test_names_are_short_and_phrases_can_be_said():
     assert listed([HeadId(2, 0)]) == "head 2.0"
     assert listed([HeadId(2, 1), HeadId(1, 0)]) == "heads 1.0 and 2.1"
     assert listed([HeadId(0, n) for n in range(7)]) == "7 heads"
-    assert Told("softmax", "ymish").within == ("with softmax", "with ymish")
+    assert SideNames("softmax", "ymish").within == ("with softmax", "with ymish")
 
 
 def test_the_sides_of_nothing_can_be_drawn(bench, sides):

@@ -15,7 +15,7 @@ from hgviz.gui.dialogs import (
     ErrorDialog,
     ExchangeDialog,
     LongDialog,
-    Reads,
+    ModelInputs,
     TextDialog,
     counted_tokens,
 )
@@ -58,7 +58,7 @@ def tokenizer(file):
 @pytest.fixture
 def model(folders):
     def opened(name, activation=""):
-        wish = sources.Wish(str(folders / name), device="cpu", activation=activation)
+        wish = sources.CaptureRequest(str(folders / name), device="cpu", activation=activation)
         return sources.load(wish)
 
     return opened
@@ -68,10 +68,10 @@ def model(folders):
 
 
 def test_the_form_of_a_text_follows_from_the_model(model):
-    assert Reads.of(None) == Reads()
-    assert Reads.of(model("bert")).second.startswith("Second text")
-    assert Reads.of(model("both")) == Reads(second="Target", needed=True)
-    assert not Reads.of(model("bare")).text and not Reads.of(model("listener")).text
+    assert ModelInputs.of(None) == ModelInputs()
+    assert ModelInputs.of(model("bert")).second.startswith("Second text")
+    assert ModelInputs.of(model("both")) == ModelInputs(second="Target", needed=True)
+    assert not ModelInputs.of(model("bare")).text and not ModelInputs.of(model("listener")).text
 
 
 def test_texts_are_counted_in_the_models_own_tokens(model):
@@ -125,7 +125,7 @@ def test_the_dialogs_fit_the_window(program, model, size):
 def test_a_pair_a_target_and_an_empty_text_are_captured(model):
     def captured(name, text, second=""):
         one = model(name)
-        _, _, found = sources.capture_text(sources.Wish("", text, second), one)
+        _, _, found = sources.capture_text(sources.CaptureRequest("", text, second), one)
         return found
 
     pair = captured("bert", "the film", "is good")
@@ -179,12 +179,12 @@ def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tm
 def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
     listener = model("listener")
     with pytest.raises(sources.UnreadError) as raised:
-        sources.capture_text(sources.Wish("", "the film"), listener)
+        sources.capture_text(sources.CaptureRequest("", "the film"), listener)
     assert "encoder_hidden_states" in raised.value.do and "--" not in raised.value.do
     file = tmp_path / "ids.json"
     states = [[0.1] * listener.spec.width] * 4
     file.write_text(json.dumps({"input_ids": [1, 2], "encoder_hidden_states": states}))
-    _, _, found = sources.capture_text(sources.Wish("", ids=str(file)), listener)
+    _, _, found = sources.capture_text(sources.CaptureRequest("", ids=str(file)), listener)
     assert (len(found.prompt), len(found.target)) == (4, 2)
 
 
@@ -260,7 +260,7 @@ def test_a_long_text_is_held_and_its_beginning_shown(program):
 def test_a_capture_that_takes_long_is_asked_about_first(
     program, checkpoint, monkeypatch, until, agreed
 ):
-    asked, model = [], sources.load(sources.Wish(str(checkpoint), device="cpu"))
+    asked, model = [], sources.load(sources.CaptureRequest(str(checkpoint), device="cpu"))
 
     def estimate(one, text):
         asked.append(text)

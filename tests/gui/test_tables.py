@@ -15,7 +15,7 @@ from hgviz.gui.grid import Names
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, TextsPanel, WorthPanel
+from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel, TextsPanel
 from hgviz.gui.tables import HEAD, HIGH, KeyList, where
 from hgviz.gui.text import TextStrip
 from hgviz.session import Session, Work
@@ -130,7 +130,7 @@ def test_the_docks_give_what_they_list(session):
     with showing(LooksPanel, session, 304, 400) as view:
         weights = [float(one[2]) for one in view.as_table()[1:]]
         assert weights == [one.weight for one in view.keys.keys]
-    with showing(WorthPanel, session, 304, 400) as view:
+    with showing(NotablePanel, session, 304, 400) as view:
         heads = [one[0] for one in view.as_table()[1:]]
         assert heads == [str(one.head) for one in view.rows if not one.isHidden()]
     with showing(DisplayPanel, session, 304, 200) as view:
@@ -144,7 +144,7 @@ def test_the_docks_give_what_they_list(session):
 
 def test_empty_views_offer_the_next_step():
     for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, LooksPanel, TextsPanel,
-                 WorthPanel):  # fmt: skip
+                 NotablePanel):  # fmt: skip
         with showing(kind, Session(), 704, 400) as view:
             assert view.empty_actions and not view.drawn, kind
 

@@ -13,7 +13,7 @@ from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import sentences, textrows, theme
 from hgviz.gui import textrows as ribbon
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP, Line, Rows, Ruler, glyphs, widths
+from hgviz.gui.textrows import LEFT, TOP, Ruler, StripLayout, StripRow, glyphs, widths
 from hgviz.gui.widgets import turns_along
 from tests.analysis.test_segments import make
 from tests.gui.screen import colour_at, shown
@@ -289,7 +289,7 @@ def test_a_wheel_goes_along_the_way_it_was_turned_more(app, across, down, turns)
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 @pytest.mark.parametrize("room", [100, 110, 130])
 def test_rows_shrink_into_their_room(count, room):
-    rows = Rows.fitted(count, room, scrolls=True)
+    rows = StripLayout.fitted(count, room, scrolls=True)
     top, height = rows.tops[-1]
     assert top + height <= max(room, 18 * count + 12)
     assert rows.at(rows.tops[0][0]) == 0
@@ -300,7 +300,7 @@ def test_the_line_of_all_tokens_shows_the_largest_where_several_share_a_pixel():
     weights[777] = 0.5
     seen = np.arange(1000) < 900
     spans = np.stack([np.arange(1000), np.arange(1, 1001)], axis=1)
-    line = Line("1:1", HeadId(0, 0), spans, weights, seen, limits=(0.0, 0.5))
+    line = StripRow("1:1", HeadId(0, 0), spans, weights, seen, limits=(0.0, 0.5))
     found = ribbon.pixels(line, Display(), 100, dark=False)
     assert tuple(found[77, :3]) == tuple(palettes.colours("viridis")[-1])
     assert (found[90:, 3] == 0).all() and (found[:90, 3] == 255).all()
@@ -328,7 +328,7 @@ def test_the_label_off_overlaps_neither_level_nor_head(app, level, null):
     spans = make("words").spans[1 if null else 0]
     image = QImage(200, 40, QImage.Format.Format_RGB32)
     with Spy(image) as painter:
-        line = Line(level, HeadId(1, 1), spans, off=True)
+        line = StripRow(level, HeadId(1, 1), spans, off=True)
         assert line.null == null
         textrows.draw(painter, line, (0, 30), True, None)
     found = {text: (left, right) for text, left, right in painter.written if text != "∅"}

@@ -48,7 +48,7 @@ def corpus(program, many, monkeypatch):
         progress(0, 1)
         length = 5 + item % 7
         other = make_capture("Every text is another text"[:length], seed=item)
-        return sources.Found(path, replace(other, items=many.items, item=item, path=path))
+        return sources.OpenedFile(path, replace(other, items=many.items, item=item, path=path))
 
     monkeypatch.setattr(sources, "look", look)
     program.session.put(capture=many)

@@ -13,8 +13,8 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection, progress
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
-from hgviz.gui.dialogs import WriteDialog, Writing
-from hgviz.gui.textrows import Line, Strip
+from hgviz.gui.dialogs import WriteDialog, WritingOptions
+from hgviz.gui.textrows import Strip, StripRow
 from hgviz.store import open_capture
 from tests.gui.kinds import KINDS
 from tests.gui.screen import busy, errors
@@ -67,7 +67,7 @@ def test_the_text_grows_on_screen_and_the_place_of_the_reader_stays(ready, until
     session.changed.connect(
         lambda name: lengths.append(len(session.capture.main)) if name == "capture" else None
     )
-    ready.commands.prompting.write_so(Writing(24))
+    ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: not busy(ready) and session.facts)
     ready.settle()
     assert len(lengths) > 2 and lengths == sorted(lengths)
@@ -86,14 +86,14 @@ def test_a_text_that_grows_is_drawn_only_so_often(ready, monkeypatch, until):
     puts = []
     ready.session.changed.connect(lambda name: puts.append(name) if name == "capture" else None)
     begun = time.monotonic()
-    ready.commands.prompting.write_so(Writing(50))
+    ready.commands.prompting.write_so(WritingOptions(50))
     until(lambda: not busy(ready))
     assert 1 <= len(puts) <= 2 + (time.monotonic() - begun) / sources.GROWS
     assert len(ready.session.capture.main) == len(GIVEN) + 50
 
 
 def test_stop_keeps_what_is_written(ready, until):
-    ready.commands.prompting.write_so(Writing(24))
+    ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: len(ready.session.capture.main) > len(GIVEN) + 3)
     assert ready.inspect.strip.capture_button.text() == "Stop"
     ready.inspect.strip.capture_button.click()
@@ -110,7 +110,7 @@ def test_stop_keeps_what_is_written(ready, until):
 def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_path):
     program = with_model
     given = len(program.session.capture.main)
-    program.commands.prompting.write_so(Writing(100_000, seed=1))
+    program.commands.prompting.write_so(WritingOptions(100_000, seed=1))
     until(lambda: len(program.session.capture.main) > given + 20)
     program.commands.run("stop")
     until(lambda: not program.lanes.engine.jobs and not busy(program))
@@ -129,7 +129,7 @@ def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_pa
 
 
 def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
-    ready.commands.prompting.write_so(Writing(24))
+    ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: not busy(ready))
 
     def more(model, prompt, count, **_):
@@ -138,7 +138,7 @@ def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
         return grown(40)
 
     monkeypatch.setattr(tasks, "generate", more)
-    ready.commands.prompting.write_so(Writing(16))
+    ready.commands.prompting.write_so(WritingOptions(16))
     until(lambda: not busy(ready))
     assert ready.session.written == len(GIVEN)
     ready.session.put(capture=make_capture("Something else"))
@@ -151,7 +151,7 @@ def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, mo
         raise HgvizError("the memory is full", "the text is long", "Write less")
 
     monkeypatch.setattr(tasks, "generate", broken)
-    ready.commands.prompting.write_so(Writing(9))
+    ready.commands.prompting.write_so(WritingOptions(9))
     until(lambda: errors(ready))
     assert errors(ready)[0].do == "Write less"
     assert ready.session.capture.main.text.startswith(GIVEN)
@@ -162,7 +162,7 @@ def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with
     given = len(session.capture.main)
     prompt = session.model.tokenize(session.text)
     again = tasks.generate(session.model, prompt, 12, seed=3, temperature=2.0)
-    program.commands.prompting.write_so(Writing(12, seed=3, temperature=2.0))
+    program.commands.prompting.write_so(WritingOptions(12, seed=3, temperature=2.0))
     until(lambda: not busy(program))
     assert session.capture.prompt.digest == again.prompt.digest
     assert session.written == given
@@ -173,7 +173,7 @@ def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with
     assert not errors(program)
     before = session.capture
     session.put(text="")
-    program.commands.prompting.write_so(Writing(9))
+    program.commands.prompting.write_so(WritingOptions(9))
     until(lambda: errors(program))
     assert "empty" in str(errors(program)[0]).lower() and session.capture is before
 
@@ -209,7 +209,7 @@ def test_a_model_that_reads_what_comes_after_cannot_write(opened):
 
 
 def dialog_of(program, room=None, last=None):
-    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last or Writing())
+    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last or WritingOptions())
     said = []
     dialog.chosen.connect(said.append)
     dialog.open()
@@ -222,11 +222,11 @@ def test_the_dialog_gives_the_likeliest_unless_chance_is_chosen(opened):
     assert not dialog.seed.isEnabled() and not dialog.temperature.isEnabled()
     dialog.count.setValue(12)
     QTest.keyClick(dialog.count, Qt.Key.Key_Return)
-    assert said == [Writing(12, None, 1.0)]
-    dialog, said = dialog_of(opened, last=Writing(5, 7, 0.5))
+    assert said == [WritingOptions(12, None, 1.0)]
+    dialog, said = dialog_of(opened, last=WritingOptions(5, 7, 0.5))
     assert dialog.seed.isEnabled() and dialog.seed.value() == 7
     dialog.default.click()
-    assert said == [Writing(5, 7, 0.5)]
+    assert said == [WritingOptions(5, 7, 0.5)]
 
 
 @pytest.mark.parametrize("room", [0, 1, 40])
@@ -257,7 +257,7 @@ def test_a_strip_that_grows_stays_where_it_was_scrolled_to(app):
     text = GIVEN + ADDED
     short, long, other = byte_prompt(text), byte_prompt(text + " Again."), byte_prompt(text[5:])
     for prompt, growing in ((short, False), (long, True), (other, False)):
-        line = Line("1:1", HeadId(0, 0), np.stack([np.arange(len(prompt))] * 2, 1) + [0, 1])
+        line = StripRow("1:1", HeadId(0, 0), np.stack([np.arange(len(prompt))] * 2, 1) + [0, 1])
         assert strip.show_lines(prompt, (line,), strip.display, None, 40) == growing
         assert strip.ruler.offset == (100.0 if growing else 0.0)
         strip.ruler = strip.ruler.moved(100.0)
