@@ -13,14 +13,13 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
-    QHelpEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.resolution import Composed
@@ -38,7 +37,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import MapsView, plain
-from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
+from hgviz.gui.widgets import PaneHead, Picker, hbox, label, shows_tip, vbox
 from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session
 
@@ -453,10 +452,7 @@ class CompositionBars(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """The numbers of the token under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.said_at(QPointF(event.pos())), self)
-            return True
-        return super().event(event)
+        return shows_tip(event, self, self.said_at) or super().event(event)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose a token."""

@@ -742,13 +742,11 @@ class Commands(ExportCommands):
         if self.session.study is None:  # as above
             return
         task = partial(tasks.require_model_of, self.session.study, path)
+        failed = partial(self._show_error, act=("open_studied", tr("Choose another…")))
         self.working.start(
             self.lanes.engine, FIND, f"Looking at {name_of(path)}", task,
-            self.open_path, self._not_its_model, bound=True,
+            self.open_path, failed, bound=True,
         )  # fmt: skip
-
-    def _not_its_model(self, error: BaseException) -> None:
-        self._show_error(error, ("open_studied", tr("Choose another…")))
 
     # --- a study of many runs ---------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
-    QHelpEvent,
     QImage,
     QKeyEvent,
     QMouseEvent,
@@ -26,7 +25,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.core import (
@@ -64,7 +63,7 @@ from hgviz.gui.sentences import (
 from hgviz.gui.sentences import share as in_percent
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, View
-from hgviz.gui.widgets import PaneHead, keeps_key, label, vbox
+from hgviz.gui.widgets import PaneHead, keeps_key, label, shows_tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -223,7 +222,8 @@ def lay(
             part = _other(capture, stage, token, wide, room)
         strips.append(_strip(capture, stage.level, *part[:2], middle, top, wide * scale, part[2]))
     below = strips[-1].bottom + 44
-    home = way[0].own if way[0].beside else _finest(capture)
+    finest = next((n for n, one in enumerate(capture.spec.levels) if one.stride == 1), 0)
+    home = way[0].own if way[0].beside else finest
     last = _strip(capture, home, edges, shown, middle, below, wide, per_char)
     own = tuple(None if s.away else capture.position(s.level, token) for s in way)
     cells = _own_cells(strips, own)
@@ -279,10 +279,6 @@ def _straight(
 def _narrow(cell: tuple[float, float]) -> tuple[float, float]:
     half, middle = min(THREAD, cell[1] - cell[0]) / 2, sum(cell) / 2
     return middle - half, middle + half
-
-
-def _finest(capture: Capture) -> int:
-    return next((n for n, one in enumerate(capture.spec.levels) if one.stride == 1), 0)
 
 
 def _strip(
@@ -1293,15 +1289,11 @@ class FollowCanvas(QAbstractScrollArea):
 
     def viewportEvent(self, event: QEvent) -> bool:
         """The weight of the cell under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            found = self._at(event.pos().x(), event.pos().y() + self.verticalScrollBar().value())
-            said = self._said(*found) if found is not None else ""
-            if said:
-                QToolTip.showText(event.globalPos(), said, self)
-            else:
-                QToolTip.hideText()
-            return True
-        return super().viewportEvent(event)
+        return shows_tip(event, self, self._told_at) or super().viewportEvent(event)
+
+    def _told_at(self, point: QPointF) -> str:
+        found = self._at(point.x(), point.y() + self.verticalScrollBar().value())
+        return self._said(*found) if found is not None else ""
 
     def _said(self, strip: StageStrip, position: int) -> str:
         story = self.story
@@ -1394,7 +1386,7 @@ class FollowView(View):
         self.start_at(self.trail)
         vbox(self.content, self.head, (self.trail, 1))
         self.trail.picked.connect(self._pick)
-        self.trail.head_picked.connect(self._pick_head)
+        self.trail.head_picked.connect(self.select_head)
 
     # --- the view ---------------------------------------------------------------------------------
 
@@ -1451,10 +1443,6 @@ class FollowView(View):
     def _pick(self, token: int) -> None:
         if self.session is not None:
             self.session.select(query=token, key=None)
-
-    def _pick_head(self, head: HeadId) -> None:
-        if self.session is not None:
-            self.session.select(layer=head.layer, head=head.head)
 
 
 def _way(capture: Capture, level: int) -> str:

@@ -57,7 +57,7 @@ from hgviz.gui.layouts import (
 )
 from hgviz.gui.sentences import counted, method_explained
 from hgviz.gui.tables import is_own
-from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, tip, vbox
+from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, shows_tip, tip, vbox
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -1421,12 +1421,8 @@ class ConductanceWall(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """What a head conducts, under the pointer; arrows are its own while it has the keyboard."""
-        if keeps_key(event, is_own):
-            return True
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
-            return True
-        return super().event(event)
+        own = keeps_key(event, is_own) or shows_tip(event, self, self.told_at)
+        return own or super().event(event)
 
     def told_at(self, place: QPointF) -> str:
         """Such as: Head 3.5 conducts +0.712 of the answer."""

@@ -522,7 +522,7 @@ class HeadsView(ChartView):
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
         for part in (self.picture, self.table, self.deeds):
-            part.picked.connect(self._pick)
+            part.picked.connect(self.select_head)
         for part in (self.picture, self.table):
             part.entered.connect(self._enter)
         self.picture.hovered.connect(self._hover)
@@ -677,10 +677,6 @@ class HeadsView(ChartView):
 
     def _went_deep(self, capture: Capture) -> bool:
         return self._deep is not None and self._deep.maps is capture.maps
-
-    def _pick(self, head: HeadId) -> None:
-        if self.session is not None:
-            self.session.select(layer=head.layer, head=head.head)
 
     def _hover(self, head: HeadId | None) -> None:
         if self.session is None:

@@ -242,7 +242,7 @@ class HourglassView(View):
         self.mapless.setContentsMargins(16, 4, 16, 8)
         self.mapless.hide()
         column.addWidget(self.mapless)
-        self.glass.picked.connect(self._pick)
+        self.glass.picked.connect(self.select_head)
         self.glass.hovered.connect(self._hover)
         self.glass.asked_menu.connect(self._menu)
         self.glass.rearranged.connect(self.refresh)
@@ -333,7 +333,8 @@ class HourglassView(View):
                 off,
             )
         )
-        self.head.title.setText(tr(self.title) if _shrinks(spec) else tr("Layers"))
+        shrinks = any(one.stride != 1 for one in spec.levels)
+        self.head.title.setText(tr(self.title) if shrinks else tr("Layers"))
         told = self._shades(session)
         notes = [
             _note(spec, capture, running),
@@ -364,10 +365,6 @@ class HourglassView(View):
             self.session.opened if captured else {},
             hover.head_id if hover is not None else None,
         )
-
-    def _pick(self, head: HeadId) -> None:
-        if self.session is not None:
-            self.session.select(layer=head.layer, head=head.head)
 
     def _hover(self, head: HeadId | None) -> None:
         if self.session is None:
@@ -422,7 +419,7 @@ class HourglassView(View):
             self.shaded.emit(head)
             return
         if head is not None and what != "copy":
-            self._pick(HeadId(*head))
+            self.select_head(HeadId(*head))
         if what == "export":
             self.export_wanted.emit()
         elif what == "copy":
@@ -495,10 +492,6 @@ def _nouns(spec: ModelSpec, capture: Capture | None) -> tuple[str, ...]:
     if capture is not None:
         return tuple(capture.prompt_of(one.index).unit for one in spec.levels)
     return ("letter" if spec.vocabulary == 256 else "token",) * len(spec.levels)
-
-
-def _shrinks(spec: ModelSpec) -> bool:
-    return any(one.stride != 1 for one in spec.levels)
 
 
 def _only(layer: Layer) -> bool:

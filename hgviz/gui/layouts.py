@@ -210,7 +210,9 @@ def arrange(spec: ModelSpec, lengths: Sequence[int], room: HourglassRoom) -> Hou
     def plan(size: int, funnel: int) -> _Plan:
         return _Plan(spec, stays, lengths, columns, size, funnel)
 
-    widest = max(SMALLEST, min(LARGEST, _size_for(free, columns)))
+    wide = (free + 4) / columns
+    fits = wide - 4 if wide >= 32 else free / columns - 2
+    widest = max(SMALLEST, min(LARGEST, fits))
     sizes = range(int(min(widest, READABLE)), int(widest) + 1)
     fitting = bisect_right(sizes, _free(room), key=lambda one: plan(one, FUNNEL).height)
     size = sizes[max(0, fitting - 1)]
@@ -227,10 +229,6 @@ def gap(size: float) -> int:
 
 def _free(room: HourglassRoom) -> float:
     return room.height - room.title - room.bottom
-
-
-def _size_for(free: float, columns: int) -> float:
-    return (free + 4) / columns - 4 if (free + 4) / columns >= 32 else free / columns - 2
 
 
 class _Plan:

@@ -1178,7 +1178,7 @@ class LinksView(View):
         self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export)
         self.bar, self.web = Bar(), LinkCanvas()
-        self.bar.changed.connect(self._rechosen)
+        self.bar.changed.connect(self.refresh)
         self.web.pointed.connect(self._point)
         self.web.queried.connect(self._query)
         self.web.keyed.connect(self._key)
@@ -1369,9 +1369,6 @@ class LinksView(View):
             self.sentence.say("")
 
     # --- what people do ---------------------------------------------------------------------------
-
-    def _rechosen(self) -> None:
-        self.refresh()
 
     def _moved(self) -> None:
         """Other queries are in view: where all have links, theirs are read."""

@@ -13,14 +13,13 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QGuiApplication,
-    QHelpEvent,
     QImage,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QToolTip, QWidget
+from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.activations import ACTIVATIONS
@@ -33,7 +32,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import View
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, tip, vbox
+from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, shows_tip, tip, vbox
 from hgviz.maps import LazyMap, Mixed
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
@@ -547,10 +546,7 @@ class Pair(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """What an element is, under the pointer."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
-            return True
-        return super().event(event)
+        return shows_tip(event, self, self.told_at) or super().event(event)
 
     def told_at(self, place: QPointF) -> str:
         """The number of an element and what it is in every lane; "" beside them."""

@@ -515,13 +515,14 @@ class OpenedPair:
             part = top, min(top + BLOCK[0], rows)
             for left in range(0, columns, BLOCK[1]):
                 across = left, min(left + BLOCK[1], columns)
-                if not any(_meets(one, part, across) for one in self.sources):
+                block = np.array([part]), np.array([across])
+                if not any(seen(one.rule, *block).any() for one in self.sources):
                     continue
                 a, b = (one.map.read(one.head, part, across) for one in self.sources[:2])
                 less = difference.between(a, b, part, across)
-                for mass, block in zip(found, (a, b, less), strict=True):
-                    mass[slice(*part), 0] += np.minimum(block, 0).sum(axis=1)
-                    mass[slice(*part), 1] += np.maximum(block, 0).sum(axis=1)
+                for mass, weights in zip(found, (a, b, less), strict=True):
+                    mass[slice(*part), 0] += np.minimum(weights, 0).sum(axis=1)
+                    mass[slice(*part), 1] += np.maximum(weights, 0).sum(axis=1)
                 progress(top, rows, "Adding up the rows")
         self.masses = found[0], found[1], found[2]
 
@@ -611,7 +612,3 @@ def _names(meeting: Meeting) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
             )
         )
     return pairs[0], pairs[1]
-
-
-def _meets(source: Source, rows: tuple[int, int], columns: tuple[int, int]) -> bool:
-    return bool(seen(source.rule, np.array([rows]), np.array([columns])).any())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import (
@@ -343,7 +344,8 @@ class _Matches(QAbstractListModel):
                 places = tuple(one for one in by_note[1] if one < length)
                 found.append((by_note[0] + 100 + lately, number, entry, places))
         self.beginResetModel()
-        self.shown = [(entry, places) for _, _, entry, places in sorted(found, key=_rank)]
+        found.sort(key=itemgetter(0, 1))
+        self.shown = [(entry, places) for _, _, entry, places in found]
         self.endResetModel()
 
     def rowCount(self, parent: Index | None = None) -> int:
@@ -364,10 +366,6 @@ class _Matches(QAbstractListModel):
 
 def _pressed(event: QKeyEvent) -> bool:
     return event.type() == QEvent.Type.KeyPress
-
-
-def _rank(row: tuple[int, int, PaletteEntry, tuple[int, ...]]) -> tuple[int, int]:
-    return row[0], row[1]
 
 
 class _Painter(QStyledItemDelegate):

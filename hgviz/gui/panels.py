@@ -1152,8 +1152,8 @@ class NotablePanel(View):
 
     def _clicked(self) -> None:
         row = self.sender()
-        if isinstance(row, NotableRow) and row.head is not None and self.session is not None:
-            self.session.select(layer=row.head.layer, head=row.head.head)
+        if isinstance(row, NotableRow) and row.head is not None:
+            self.select_head(row.head)
 
 
 class NotableRow(QAbstractButton):

@@ -18,7 +18,6 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import (
     QFocusEvent,
-    QHelpEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -32,14 +31,13 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QStyle,
     QTableView,
-    QToolTip,
 )
 
 from hgviz.core import Integers
 from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import RETURN_KEYS, keeps_key
+from hgviz.gui.widgets import RETURN_KEYS, keeps_key, shows_tip
 
 if TYPE_CHECKING:
     pass
@@ -302,10 +300,7 @@ class KeyList(QAbstractScrollArea):
 
     def viewportEvent(self, event: QEvent) -> bool:
         """The pointer rests, and a title or a row is told."""
-        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.told_at(QPointF(event.pos())), self)
-            return True
-        return super().viewportEvent(event)
+        return shows_tip(event, self, self.told_at) or super().viewportEvent(event)
 
     def event(self, event: QEvent) -> bool:
         """With the keyboard here, the arrows walk this list, not the menu's keys."""

@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz.analysis.texts import place
-from hgviz.core import Capture, Display, HeadId, Integers, Selection
+from hgviz.core import Capture, Display, Integers, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
@@ -118,7 +118,7 @@ class TextStrip(View):
             strip.pointed.connect(partial(self._point, number))
             strip.queried.connect(partial(self._choose, number))
             strip.keyed.connect(partial(self._key, number))
-            strip.opened.connect(self._open)
+            strip.opened.connect(self.select_head)
             strip.installEventFilter(self)
         self.legend = Words(factor=0.92, kind="secondary")
         self._foot = QWidget()
@@ -339,10 +339,6 @@ class TextStrip(View):
         passage = self._passage(number)
         if self.session is not None and passage is not None and passage.answers:
             self.session.put(selection=replace(self.session.selection, key=token))
-
-    def _open(self, head: HeadId) -> None:
-        if self.session is not None:
-            self.session.select(layer=head.layer, head=head.head)
 
 
 def _shown(capture: Capture, wish: StripOptions) -> TextStripData:

@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import HgvizError, Selection, Step
+from hgviz.core import HeadId, HgvizError, Selection, Step
 from hgviz.gui import log, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
@@ -352,6 +352,11 @@ class View(QWidget):
         button = IconButton("export", tr("Export figure… (Ctrl+E)"))
         button.clicked.connect(lambda: self.asked.emit("export"))
         return button
+
+    def select_head(self, head: HeadId) -> None:
+        """Select a head."""
+        if self.session is not None:
+            self.session.select(layer=head.layer, head=head.head)
 
     def start_at(self, widget: QWidget) -> None:
         """Name what gets the keyboard first. No focus proxy: what stands before it, such as the

@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QMargins, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QMargins,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtGui import (
     QColor,
+    QHelpEvent,
     QKeyEvent,
     QPainter,
     QPaintEvent,
@@ -31,6 +43,7 @@ from PySide6.QtWidgets import (
     QStyleOptionComboBox,
     QStylePainter,
     QToolButton,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -467,6 +480,14 @@ def keeps_key(event: QEvent, wanted: Callable[[QKeyEvent], object]) -> bool:
     shortcut = event.type() == QEvent.Type.ShortcutOverride
     if isinstance(event, QKeyEvent) and shortcut and wanted(event):
         event.accept()
+        return True
+    return False
+
+
+def shows_tip(event: QEvent, widget: QWidget, words_at: Callable[[QPointF], str]) -> bool:
+    """Whether the pointer rests on a widget, which shows what it says of that place then."""
+    if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+        QToolTip.showText(event.globalPos(), words_at(QPointF(event.pos())), widget)  # "" hides it
         return True
     return False
 

@@ -159,7 +159,7 @@ class Window(QMainWindow):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # so that no button starts with a ring
         self.setFocus()
-        self.may_close: Callable[[], bool] = _always  # the program knows what would be lost
+        self.may_close: Callable[[], bool] = lambda: True  # the program knows what would be lost
         self._painted = False
         self.menuBar().setFixedHeight(28)
         self.actions_by_name, self.menus = fill(self, self._triggered)
@@ -393,10 +393,6 @@ class Chooser(Button):
     def _pick(self, action: QAction) -> None:
         if action.data():
             self.picked.emit(action.data())
-
-
-def _always() -> bool:
-    return True
 
 
 def _blank() -> QWidget:
