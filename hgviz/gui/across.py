@@ -28,15 +28,14 @@ from hgviz.core import Capture, Floats, HeadId, Off, Selection, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
-from hgviz.gui.grid import CaptureWords as Texts
-from hgviz.gui.grid import MapAxis, Names, Viewport
+from hgviz.gui.grid import CaptureWords, MapAxis, Names, Viewport
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import MapsView, plain
+from hgviz.gui.view import CAPTURE, MapsView, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, shows_tip, vbox
 from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session
@@ -44,7 +43,7 @@ from hgviz.session import Session
 if TYPE_CHECKING:
     pass
 
-# --- composed -------------------------------------------------------------------------------------
+# --- cache ----------------------------------------------------------------------------------------
 
 
 WHOLE = 2048  # tokens of which the whole map is composed
@@ -126,7 +125,7 @@ class SingleOpener(Opener):
         return []
 
 
-# --- saying ---------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 SOURCES = 3  # named in a sentence
@@ -461,7 +460,7 @@ class CompositionBars(QWidget):
             self.picked.emit(column)
 
 
-# --- choices --------------------------------------------------------------------------------------
+# --- recipe ---------------------------------------------------------------------------------------
 
 
 FUSED = (
@@ -558,7 +557,7 @@ class AcrossView(MapsView):
         self._kept = ComposedCache(self.tiles)
         self._across: Across | None = None
         self._names: tuple[Names, Names] | None = None
-        self._texts: tuple[Capture, Texts] | None = None
+        self._texts: tuple[Capture, CaptureWords] | None = None
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._kept.opener)
@@ -590,9 +589,7 @@ class AcrossView(MapsView):
         """Compose the row of the answer, then all of them."""
         capture = session.capture
         if capture is None or not len(capture.main):
-            self.empty, self.empty_actions = NOTHING, (
-                ("capture", "Capture this text"), ("open_sample", "Open the sample"),
-            )  # fmt: skip
+            self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
         return partial(
             self._kept.across, session.capture, self._answer(session), self._recipe(session)
@@ -674,7 +671,7 @@ class AcrossView(MapsView):
         if across.opened is not None:
             return across.opened.grid.queries, across.opened.grid.keys
         if self._texts is None or self._texts[0] is not across.of:
-            self._texts = across.of, Texts()
+            self._texts = across.of, CaptureWords()
         from hgviz.analysis.together import as_capture
 
         weights = np.zeros((1, 1), np.float32)

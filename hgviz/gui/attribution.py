@@ -18,15 +18,14 @@ from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
-from hgviz.gui.grid import CaptureWords as Texts
-from hgviz.gui.grid import Names
+from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.headgrid import ConductanceWall
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
-from hgviz.gui.view import View, time_left
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View, time_left
 from hgviz.gui.widgets import (
     Button,
     PaneHead,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session import Session, Work
 
-# --- asking ---------------------------------------------------------------------------------------
+# --- runner ---------------------------------------------------------------------------------------
 
 
 EXPLAIN = "attribute"
@@ -337,7 +336,7 @@ def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: boo
     painter.drawText(area, theme.TO_RIGHT, number(value))
 
 
-# --- telling --------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
 RANKED = "How alike two orders of the keys are: 1 the same, −1 the other way round, 0 unrelated"
@@ -405,8 +404,6 @@ CONDUCTED_BESIDE = (
     "What every head conducts; at the right what each layer attends, by integrated gradients"
 )
 NOTHING = ("No answer to explain yet", "Capture a text with a model, and ask where it came from.")
-CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
-OPEN = (("open_folder", "Open a checkpoint…"),)
 HINT = "Attribute asks the model which tokens and heads this answer comes from."
 
 
@@ -436,7 +433,7 @@ class AttributionView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.told: AnswerReport | None = None
-        self._texts = Texts()
+        self._texts = CaptureWords()
         self._of: tuple[Prompt | None, Prompt | None] = (None, None)
         self.head = PaneHead(tr("Head"))
         self.level = label(factor=0.92, weight=500, kind="chip")
@@ -516,7 +513,7 @@ class AttributionView(View):
                 "This model gives hidden states, no answer",
                 "Open it with its classifier or its language model, and ask where one comes from.",
             )
-            self.empty_actions = OPEN
+            self.empty_actions = OPEN_CHECKPOINT
             return None
         question = asked(session)
         if question is None:
@@ -528,7 +525,7 @@ class AttributionView(View):
                 "Attribution asks the model itself",
                 "This capture came without it: open the checkpoint that it was made with.",
             )
-            self.empty_actions = OPEN
+            self.empty_actions = OPEN_CHECKPOINT
             return None
         found = session.explained
         there = found is not None and found.of(capture)
@@ -676,10 +673,10 @@ class AttributionView(View):
         else:
             self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
 
-    def _named(self, capture: Capture) -> Texts:
+    def _named(self, capture: Capture) -> CaptureWords:
         of = (capture.prompt, capture.target)
         if any(a is not b for a, b in zip(of, self._of, strict=True)):
-            self._texts, self._of = Texts(), of
+            self._texts, self._of = CaptureWords(), of
         return self._texts
 
     def _column(self) -> int | None:

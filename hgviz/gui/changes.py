@@ -13,7 +13,6 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QPointF,
     QRect,
     QRectF,
@@ -49,7 +48,6 @@ MOST = 2000  # rows: those whose loss rose most
 SHOWN = 200  # characters of a text that are drawn
 BITS_PER_NAT = 1 / math.log(2)
 
-ChangeIndex = QModelIndex | QPersistentModelIndex
 HEADS = {
     "classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}", "tags": "Class",
     "ends": "Position", "states": "Nearest text",
@@ -183,11 +181,11 @@ class ChangeTable(QAbstractTableModel):
         self.found = found
         self.endResetModel()
 
-    def rowCount(self, parent: ChangeIndex | None = None) -> int:
+    def rowCount(self, parent: Index | None = None) -> int:
         """How many rows."""
         return 0 if parent is not None and parent.isValid() else len(self.found.rows)
 
-    def columnCount(self, parent: ChangeIndex | None = None) -> int:
+    def columnCount(self, parent: Index | None = None) -> int:
         """How many columns."""
         return 0 if parent is not None and parent.isValid() else len(self.found.columns)
 
@@ -205,7 +203,7 @@ class ChangeTable(QAbstractTableModel):
             return side | Qt.AlignmentFlag.AlignVCenter
         return None
 
-    def data(self, index: ChangeIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """A cell."""
         row = self.found.rows[index.row()]
         if role == Qt.ItemDataRole.UserRole:
@@ -240,7 +238,7 @@ def cell_words(row: Change, column: int) -> str:
     )[column]
 
 
-# --- changed --------------------------------------------------------------------------------------
+# --- changes in a view ----------------------------------------------------------------------------
 
 
 CHANGE_WIDTHS = (0, 100, 130, 130, 104, 110)  # px of each column; the text takes the rest
@@ -664,7 +662,7 @@ def table(rows: Sequence[SliceRow]) -> list[list[str]]:
     return lines
 
 
-# --- sliced ---------------------------------------------------------------------------------------
+# --- slices in a view -----------------------------------------------------------------------------
 
 
 SLICE_WIDTHS = (0, 84, 100, 108, 116, 146, 160)  # px of each column; the name takes the rest

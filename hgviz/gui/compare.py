@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
     from hgviz.maps import Difference
 
-# --- reading --------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------
 
 
 NAMES = ("A", "B")
@@ -122,7 +122,7 @@ def _seen(source: Source, row: int, column: int) -> bool:
     return bool(seen(source.rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
 
 
-# --- numberpair -----------------------------------------------------------------------------------
+# --- pairs of numbers -----------------------------------------------------------------------------
 
 
 TITLE, ROW = 20, 18  # px: of a number's name, of A and of B
@@ -799,7 +799,7 @@ def _shown(
     )
 
 
-# --- saying ---------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 MUCH = 0.3  # of a row's weight on one key, which then is what the row does
@@ -1252,7 +1252,7 @@ def _explained(result: TextRead) -> str:
     return explanation(tr(BITS), "−Σ_t log₂ P(x_t | x_<t) / bytes", GUIDE)
 
 
-# --- below ----------------------------------------------------------------------------------------
+# --- lower panes ----------------------------------------------------------------------------------
 
 
 HIGH = 900  # px of the window's height

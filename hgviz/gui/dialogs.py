@@ -388,7 +388,7 @@ def _wrapped(words: str, factor: float = 1.0, weight: int = 400, kind: str = "")
     return out
 
 
-# --- composing ------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 MOST_SHOWN = 100_000  # characters
@@ -686,7 +686,7 @@ def _against(length: int, most: int | None, unit: str) -> tuple[str, bool]:
     return tr("{length:,} of {most}", **said), True
 
 
-# --- writing --------------------------------------------------------------------------------------
+# --- let the model write --------------------------------------------------------------------------
 
 
 MOST = 100_000  # tokens at a time, where the model sets no limit
@@ -799,7 +799,7 @@ def _note_label(words: str, kind: str = "secondary") -> QLabel:
     return out
 
 
-# --- measuring ------------------------------------------------------------------------------------
+# --- measure --------------------------------------------------------------------------------------
 
 
 # arrays of a study, what they are called, what they cost, whether they are measured at first
@@ -881,7 +881,7 @@ class MeasureDialog(Overlay):
         self.chosen.emit(needs, curve)
 
 
-# --- assigning ------------------------------------------------------------------------------------
+# --- labels ---------------------------------------------------------------------------------------
 
 
 class LabelsDialog(Overlay):
@@ -1060,7 +1060,7 @@ def _show(control: QWidget, value: Any) -> None:
         control.editingFinished.emit()
 
 
-# --- asking ---------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))

@@ -636,7 +636,7 @@ class PreviewPane(QWidget):
         self._stack.setCurrentWidget(notice)
 
 
-# --- saying ---------------------------------------------------------------------------------------
+# --- notes ----------------------------------------------------------------------------------------
 
 
 LEGIBLE = 5.0  # points: journals print nothing smaller

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
 
-# --- journey --------------------------------------------------------------------------------------
+# --- layout ---------------------------------------------------------------------------------------
 
 
 TOP, ARCS_HEIGHT = 16, 62  # px above all, and for the arcs
@@ -1182,7 +1182,7 @@ class FollowPainter(CellPainter):
         self.word(x + wide + 8, y, said, quiet, self.theme.secondary)
 
 
-# --- walk -----------------------------------------------------------------------------------------
+# --- canvas ---------------------------------------------------------------------------------------
 
 
 WALKS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}  # by key: how many letters on

@@ -17,6 +17,8 @@ from hgviz.maps import LazyMap, Rule, pool, signed_head
 # --- viewport -------------------------------------------------------------------------------------
 
 
+Bools = NDArray[np.bool_]
+
 MOST = 96  # logical px: two tokens do not fill the pane
 STEP = 1.25  # the least a turn of the wheel changes the scale by
 
@@ -538,11 +540,11 @@ class Sight(Protocol):
     def causal(self) -> bool:
         """Whether a query looks at nothing that comes after it."""
 
-    def seen(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+    def seen(self, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
         """As the function of that name."""
 
 
-def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
+def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
     """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and of columns."""
     if not isinstance(rule, Rule):
         return rule.seen(rows, columns)

@@ -12,9 +12,7 @@ from PySide6.QtCore import (
     QAbstractListModel,
     QAbstractTableModel,
     QEvent,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QRect,
     QSignalBlocker,
     QSize,
@@ -44,7 +42,8 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, LegendEntry, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import SORT, SortedTable, is_own
+from hgviz.gui.tables import SORT, Index, SortedTable, is_own
+from hgviz.gui.view import CAPTURE
 from hgviz.gui.widgets import (
     Button,
     PaneHead,
@@ -59,10 +58,9 @@ from hgviz.gui.widgets import (
 )
 
 if TYPE_CHECKING:
-    Index = QModelIndex | QPersistentModelIndex
     from hgviz.session import Session
 
-# --- deeds ----------------------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------
 
 
 ROW, PAD = 28, 16  # px
@@ -477,7 +475,7 @@ class HeadsView(ChartView):
         "No head is measured yet",
         "Capture a text; what every head does on it stands here then.",
     )
-    empty_actions = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+    empty_actions = CAPTURE
 
     found = Signal(object)  # Habits that are whole
     example = Signal(object, object)  # HeadId, Example

@@ -47,7 +47,7 @@ from PySide6.QtWidgets import (
 
 from hgviz.core import Floats, HeadId
 from hgviz.gui import ink, sentences, theme, tiles
-from hgviz.gui.grid import AxisTextCache, MapAxis, Marks, Names, Viewport
+from hgviz.gui.grid import AxisTextCache, Bools, MapAxis, Marks, Names, Viewport
 from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels, Sentence
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, OpenedPair, Opener, There
@@ -60,7 +60,7 @@ from hgviz.maps.rule import Near
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
 
-# --- sayings --------------------------------------------------------------------------------------
+# --- readings -------------------------------------------------------------------------------------
 
 
 HINT = "Point at a cell to read it; click to keep its query."
@@ -915,7 +915,7 @@ class Supply(TileSupply):
             self._saw(opened, parts)
 
 
-# --- feed -----------------------------------------------------------------------------------------
+# --- supply of a pair -----------------------------------------------------------------------------
 
 
 class PairSupply(TileSupply):
@@ -1009,8 +1009,6 @@ GUTTER_ROOM, GUTTER_GAP = 46, 3  # its gutter, and what is free beside that
 CLOSE = 7  # px from a map to its gutter, whose title is wider
 BAR = 9  # high, and as far from the map
 BELOW = 35  # px from the map to what is noted beneath the bar
-
-Bools = NDArray[np.bool_]
 
 
 class Pane(Canvas):
@@ -1172,7 +1170,7 @@ def _gone(along: MapAxis, there: Bools) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-# --- lack -----------------------------------------------------------------------------------------
+# --- missing map ----------------------------------------------------------------------------------
 
 
 INSET = 16  # px of hatching around what is said, at least
@@ -1226,7 +1224,7 @@ def _written(words: QLabel) -> QRectF:
     return QRectF(words.fontMetrics().boundingRect(box, how, words.text()))
 
 
-# --- trio -----------------------------------------------------------------------------------------
+# --- three maps -----------------------------------------------------------------------------------
 
 
 NAMES = ("A", "B", "A − B")

@@ -40,7 +40,7 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.view import Notice, View
+from hgviz.gui.view import CAPTURE, Notice, View
 from hgviz.gui.widgets import (
     Flow,
     IconButton,
@@ -234,7 +234,7 @@ def between(curve: Curve, start: float, end: float) -> Curve:
     )  # fmt: skip
 
 
-# --- inks -----------------------------------------------------------------------------------------
+# --- colours --------------------------------------------------------------------------------------
 
 
 RED, BLUE = 215, 40  # of the 256 colours of signed weights
@@ -810,7 +810,7 @@ class LinkPainter:
             painter.drawText(box, CENTRE, text)
 
 
-# --- telling --------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 # by whether weights can be negative, and whether the strongest link is named
@@ -880,7 +880,7 @@ def _end(side: Side, place: int) -> tuple[str, str]:
     return "" if token is None else str(token), end_label(side, place)
 
 
-# --- web ------------------------------------------------------------------------------------------
+# --- canvas ---------------------------------------------------------------------------------------
 
 
 TURN = 66  # px for one
@@ -1131,7 +1131,6 @@ class LinkCanvas(QAbstractScrollArea):
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
 FIRST = 60  # of all, before anybody knows what is in view
 NOTHING = ("No links to show yet", "Capture a text, and its strongest weights appear here.")
-CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,11 +27,10 @@ from hgviz.core import Capture, HeadId, Integers, Prompt, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
-from hgviz.gui.grid import CaptureWords as Texts
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
-from hgviz.gui.view import View
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, shows_tip, tip, vbox
 from hgviz.maps import LazyMap, Mixed
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
@@ -39,7 +38,7 @@ from hgviz.maps.anatomy import Anatomy, Stage, dissect
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-# --- dissected ------------------------------------------------------------------------------------
+# --- anatomy of a row -----------------------------------------------------------------------------
 
 
 ADDED = "{query} with {key}: {products} of {q} and {k} add up to {total}"
@@ -599,8 +598,6 @@ def _bars(painter: QPainter, box: QRectF, lane: NumberLane) -> None:
 LOW_VIEW = 320  # px of height
 ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
 NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
-CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
-OPEN = (("open_folder", "Open a checkpoint…"),)
 NO_QUERY = ("No query is chosen", "Choose one in the text below; all its keys are listed here.")
 MIXED = (
     "Queries meet slots here",
@@ -625,7 +622,7 @@ class NeuronView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.found: RowAnatomy | None = None
-        self._texts = Texts()
+        self._texts = CaptureWords()
         self._of: tuple[Prompt, Prompt | None] | None = None
         self.head = PaneHead(tr("Head"))
         self.level = label(factor=0.92, weight=500, kind="chip")
@@ -672,7 +669,7 @@ class NeuronView(View):
             return None
         if not isinstance(one, LazyMap):
             self.empty = DENSE
-            self.empty_actions = CAPTURE[:1] if session.checkpoint else OPEN
+            self.empty_actions = CAPTURE[:1] if session.checkpoint else OPEN_CHECKPOINT
             return None
         if query is None or query >= len(capture.query_prompt(chosen.layer)):
             self.empty, self.empty_actions = NO_QUERY, (("next_query", "Choose a query"),)
@@ -732,11 +729,11 @@ class NeuronView(View):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _named(self, capture: Capture) -> Texts:
+    def _named(self, capture: Capture) -> CaptureWords:
         """The words of the texts of a capture, found once."""
         of = (capture.prompt, capture.target)
         if self._of is None or any(a is not b for a, b in zip(of, self._of, strict=True)):
-            self._texts, self._of = Texts(), of
+            self._texts, self._of = CaptureWords(), of
         return self._texts
 
     def _same(self) -> bool:

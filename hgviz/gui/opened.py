@@ -18,7 +18,7 @@ from hgviz.analysis.pairing import counterpart
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
 from hgviz.gui import grid as signs
 from hgviz.gui import sentences
-from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport, rule_of, seen
+from hgviz.gui.grid import Bools, CaptureWords, Grid, Names, Viewport, rule_of, seen
 from hgviz.gui.language import tr
 from hgviz.gui.tiles import SIDE, Key, Sight, Source, Tiles, wanted
 from hgviz.gui.tiles import seen as seen_cells
@@ -241,9 +241,6 @@ def _blocks(rows: int, columns: int) -> Iterable[tuple[int, int]]:
 
 
 # --- sight ----------------------------------------------------------------------------------------
-
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import (
     QAbstractListModel,
     QEvent,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QRect,
     QSize,
     Qt,
@@ -36,6 +34,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import ends
 from hgviz.gui.sessions import place_of
+from hgviz.gui.tables import Index
 from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line
 from hgviz.gui.window import FIND
 
@@ -142,7 +141,6 @@ STEPS = {
     Qt.Key.Key_PageDown: ROWS,
     Qt.Key.Key_PageUp: -ROWS,
 }
-Index = QModelIndex | QPersistentModelIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from PySide6.QtCore import (
     QLocale,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QPointF,
     QRect,
     QRectF,
@@ -61,6 +60,7 @@ from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation, measured
+from hgviz.gui.tables import Index
 from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
 from hgviz.gui.widgets import (
     RETURN_KEYS,
@@ -86,8 +86,6 @@ LABEL = 76  # px that a label has at most
 SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
 TOLD = 600  # characters of a text in its tooltip
 LABELLED = re.compile(r'label:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
-
-Index = QModelIndex | QPersistentModelIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -637,7 +635,7 @@ def _limits(one: Map | None, head: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-# --- panels ---------------------------------------------------------------------------------------
+# --- top keys -------------------------------------------------------------------------------------
 
 
 TOP = 5  # keys that are listed
@@ -1072,7 +1070,7 @@ def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
     return items, now, unit
 
 
-# --- worth ----------------------------------------------------------------------------------------
+# --- notable heads --------------------------------------------------------------------------------
 
 
 WORTH = 4
@@ -1269,7 +1267,7 @@ def _worth(
     return tuple(out)
 
 
-# --- known ----------------------------------------------------------------------------------------
+# --- all panels -----------------------------------------------------------------------------------
 
 
 PANELS = (TextsPanel, HeadPanel, LooksPanel, NotablePanel, DisplayPanel)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hgviz.models.surgery.proof import Form, Proof
     from hgviz.session import Session
 
-# --- removing -------------------------------------------------------------------------------------
+# --- runner ---------------------------------------------------------------------------------------
 
 
 REMOVE = "remove-heads"

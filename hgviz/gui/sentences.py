@@ -420,7 +420,7 @@ def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
     return "\n".join([meaning, cited.formula, tr("Source: {source}", source=cited.source)])
 
 
-# --- explained ------------------------------------------------------------------------------------
+# --- explanations ---------------------------------------------------------------------------------
 
 
 # Of every score of METHODS, which has the source: what it says, its formula.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 
-# --- closing --------------------------------------------------------------------------------------
+# --- closing dialog -------------------------------------------------------------------------------
 
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
@@ -114,7 +114,7 @@ class ClosingDialog(Overlay):
         self.save_wanted.emit()
 
 
-# --- dropping -------------------------------------------------------------------------------------
+# --- dropped files --------------------------------------------------------------------------------
 
 
 TEXTS = (".txt", ".tsv", ".csv", ".jsonl")  # what is scored on, or captured text by text
@@ -226,7 +226,7 @@ def _nothing(found: list[tuple[str, Kind]]) -> str:
     )
 
 
-# --- recent ---------------------------------------------------------------------------------------
+# --- recent files ---------------------------------------------------------------------------------
 
 
 class RecentNames(dict[str, str]):
@@ -294,7 +294,7 @@ def place_of(path: str) -> str:
     return "~" + folder[len(home) :] if inside else folder
 
 
-# --- offering -------------------------------------------------------------------------------------
+# --- list of recent files -------------------------------------------------------------------------
 
 
 GONE = "not there any more"

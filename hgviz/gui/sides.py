@@ -50,7 +50,7 @@ from hgviz.session.other import Other
 if TYPE_CHECKING:
     from hgviz.models.model import Model
 
-# --- told -----------------------------------------------------------------------------------------
+# --- names of A and B -----------------------------------------------------------------------------
 
 
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
@@ -209,7 +209,7 @@ def elided(name: str) -> str:
     return name if len(name) <= NAMED else name[: NAMED - 1] + "…"
 
 
-# --- others ---------------------------------------------------------------------------------------
+# --- capture of B ---------------------------------------------------------------------------------
 
 
 Opened = tuple[str, str]  # the path of a checkpoint and the activation it is opened with
@@ -300,7 +300,7 @@ def _another_text(wish: sources.CaptureRequest, model: Model) -> Capture:
     return found
 
 
-# --- comparing ------------------------------------------------------------------------------------
+# --- sides ----------------------------------------------------------------------------------------
 
 
 BESIDE = "beside"
@@ -458,7 +458,7 @@ class Sides:
         self.on_error(error)
 
 
-# --- offers ---------------------------------------------------------------------------------------
+# --- what B can be --------------------------------------------------------------------------------
 
 
 def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
@@ -515,7 +515,7 @@ def switched(session: Session) -> Iterator[tuple[Off, str]]:
     yield from ((off, words) for off, words in offered.items() if few or off != capture.off)
 
 
-# --- sides ----------------------------------------------------------------------------------------
+# --- side bar -------------------------------------------------------------------------------------
 
 
 MOST = 240  # px of a button at most
@@ -789,7 +789,7 @@ def _given(session: Session) -> Session:
     return session
 
 
-# --- choosing -------------------------------------------------------------------------------------
+# --- dialog ---------------------------------------------------------------------------------------
 
 
 KINDS = (

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from hgviz.study import Mask, Study
     from hgviz.sweep import Sweep
 
-# --- gathering ------------------------------------------------------------------------------------
+# --- session files --------------------------------------------------------------------------------
 
 
 NAMES = {
@@ -203,7 +203,7 @@ def _names(heads: frozenset[object]) -> tuple[str, ...]:
     return tuple(str(one) for one in sorted(heads))  # type: ignore[type-var]
 
 
-# --- opening --------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 LONG = 60.0  # s that a capture takes before somebody is asked
@@ -507,7 +507,7 @@ def shown_error(error: BaseException) -> HgvizError:
     )
 
 
-# --- sources --------------------------------------------------------------------------------------
+# --- captures -------------------------------------------------------------------------------------
 
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
@@ -842,7 +842,7 @@ class CaptureRunner:
         """Capture will say it when somebody asks for it."""
 
 
-# --- prompting ------------------------------------------------------------------------------------
+# --- prompts --------------------------------------------------------------------------------------
 
 
 FILE = QFileDialog.FileMode.ExistingFile

@@ -367,7 +367,7 @@ def line_of(one: Standing) -> str:
     return "   ·   ".join(filter(None, (name(one.cell), stands(one), found)))
 
 
-# --- watching -------------------------------------------------------------------------------------
+# --- folder watcher -------------------------------------------------------------------------------
 
 
 KEY = "watch"

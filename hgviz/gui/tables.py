@@ -217,7 +217,7 @@ def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
             painter.drawRect(box.adjusted(1, 1, -2, -2))  # type: ignore[attr-defined]
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- lists of keys --------------------------------------------------------------------------------
 
 
 HIGH, HEAD = 22, 28  # px: a row, the titles
@@ -344,7 +344,7 @@ def where(names: Names, column: int) -> str:
     return f"{numbered} {sentences.glyph(names.prompt, *around)}"
 
 
-# --- tablerow -------------------------------------------------------------------------------------
+# --- values ---------------------------------------------------------------------------------------
 
 
 Table = list[list[str]]

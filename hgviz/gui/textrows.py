@@ -42,7 +42,7 @@ from hgviz.core import (
     progress,
 )
 from hgviz.gui import grid, ink, sentences, theme
-from hgviz.gui.grid import rule_of, seen
+from hgviz.gui.grid import Bools, rule_of, seen
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import turns_along
 from hgviz.maps import Axis
@@ -415,7 +415,7 @@ def _reach(weights: Floats) -> float:
     return float(np.abs(weights).max(initial=0.0))
 
 
-# --- ends -----------------------------------------------------------------------------------------
+# --- segment ends ---------------------------------------------------------------------------------
 
 
 LANE = 12  # px above the text, for the marks
@@ -936,10 +936,7 @@ class Strip(RulerWidget):
         self.show_queries(self.queries)
 
 
-# --- rowpair --------------------------------------------------------------------------------------
-
-
-Bools = NDArray[np.bool_]
+# --- paired rows ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
 
-# --- trying ---------------------------------------------------------------------------------------
+# --- trial of a set of heads ----------------------------------------------------------------------
 
 
 FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
@@ -612,7 +612,7 @@ def _named(words: str, number: int) -> str:
     return words if number == 1 else f"{words}, {number}"
 
 
-# --- studied --------------------------------------------------------------------------------------
+# --- studies --------------------------------------------------------------------------------------
 
 
 DATA_ACTIONS = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))

@@ -715,10 +715,11 @@ class Looks(QWidget):
             self.chosen.emit(name)
 
 
-# --- choosing -------------------------------------------------------------------------------------
+# --- maps -----------------------------------------------------------------------------------------
 
 
 CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+OPEN_CHECKPOINT = (("open_folder", "Open a checkpoint…"),)
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 
 
