@@ -11,6 +11,3 @@ from __future__ import annotations
 def tr(text: str, /, **parts: object) -> str:
     """Return the text with parts filled into its {names}; without parts, the text as it is."""
     return text.format(**parts) if parts else text
-
-
-__all__ = ["tr"]

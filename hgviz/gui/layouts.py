@@ -48,10 +48,6 @@ class Rect(NamedTuple):
         """The y just past it."""
         return self.y + self.height
 
-    def holds(self, x: float, y: float) -> bool:
-        """Whether a point lies in it."""
-        return self.x <= x < self.right and self.y <= y < self.bottom
-
 
 @dataclass(frozen=True, slots=True)
 class LevelStay:

@@ -1112,7 +1112,6 @@ class NotablePanel(View):
             self._column.addWidget(row)
         self._column.addWidget(self._all, 0, Qt.AlignmentFlag.AlignLeft)
         self._column.addStretch(1)
-        self._drawn_for: tuple[object, ...] = ()
 
     def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | None:
         """The heads and their small maps."""

@@ -232,16 +232,6 @@ def right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
 
 
-def clusters(prompt: Prompt) -> Integers:
-    """(clusters, 2): the tokens that share one character, such as the bytes of an emoji."""
-    spans = prompt.spans
-    if not len(spans):
-        return np.zeros((0, 2), np.int64)
-    same: NDArray[np.bool_] = (spans[1:] == spans[:-1]).all(axis=1) & (spans[1:, 0] >= 0)
-    bounds = np.concatenate([[0], np.flatnonzero(~same) + 1, [len(spans)]])
-    return np.stack([bounds[:-1], bounds[1:]], axis=1)
-
-
 def near(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
     how, word = beside(prompt, spans, token)

@@ -46,7 +46,6 @@ from hgviz.session import Session, undoing
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
-    from hgviz.jobs import Job
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
 
@@ -257,7 +256,6 @@ class TrialRunner:
         self.urgent = NewestFirst()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
         self._known: dict[Off, Trial] = {}
-        self._job: Job | None = None
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
