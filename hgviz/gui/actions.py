@@ -288,7 +288,7 @@ Reason = Callable[["Session"], str]
 
 
 class Action(NamedTuple):
-    """One thing to do. name: the method of Commands that does it; why_off: "" while it can be done.
+    """One thing to do. name: what Commands.method finds it by; why_off: "" while it can be done.
 
     group: a line is drawn in the menu where it changes. keys: in Qt's portable words. under: the
     menu inside that menu which it stands in.
