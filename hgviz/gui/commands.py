@@ -58,7 +58,7 @@ from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.resources import resource
-from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undoing
+from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undo
 from hgviz.session.other import Other
 from hgviz.session.saved import SUFFIX
 
@@ -616,12 +616,12 @@ class Commands(ExportCommands):
     def undo(self) -> None:
         """Take back what was done last to heads or masks."""
         if self.session.history.past:
-            self.say(tr("Undone: {deed}", deed=tr(undoing.undo(self.session).words)))
+            self.say(tr("Undone: {deed}", deed=tr(undo.undo(self.session).words)))
 
     def redo(self) -> None:
         """Do again what was taken back."""
         if self.session.history.future:
-            self.say(tr("Done again: {deed}", deed=tr(undoing.redo(self.session).words)))
+            self.say(tr("Done again: {deed}", deed=tr(undo.redo(self.session).words)))
 
     def switch_head(self) -> None:
         """The head at hand off, or on."""

@@ -42,7 +42,7 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
-from hgviz.session import Session, undoing
+from hgviz.session import Session, undo
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class TrialRunner:
     def switch(self, off: Off, along: bool = False) -> None:
         """Have exactly these heads off. along: undone together with the change before."""
         if off != self.session.off:
-            undoing.do(self.session, _switching(self.session.off, off), along, off=off)
+            undo.do(self.session, _switching(self.session.off, off), along, off=off)
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
@@ -278,12 +278,12 @@ class TrialRunner:
         number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
         mask = _with_score(Mask(_named(plain, number), session.off), paired)
         others = (one for one in session.masks if one.off != session.off)
-        undoing.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
+        undo.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
-        undoing.do(self.session, f"forgetting the mask {name}", masks=masks)
+        undo.do(self.session, f"forgetting the mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""
@@ -369,7 +369,7 @@ class TrialRunner:
             self.session.put(model=trials.model)
         if self.known is None and trials.examples.digest != scored:
             history, masks = self.session.history, self.session.masks  # scored on other examples
-            self.session.put(masks=undoing.bare(masks), history=undoing.unscored(history))
+            self.session.put(masks=undo.bare(masks), history=undo.unscored(history))
         self._try()
 
     def open_study(self, study: Study, alone: bool = False) -> None:

@@ -23,8 +23,7 @@ from hgviz.core import (
     Selection,
     Side,
 )
-from hgviz.session.undoing import Deed
-from hgviz.session.walking import (
+from hgviz.session.steps import (
     clearest,
     nearest,
     step_head,
@@ -35,6 +34,7 @@ from hgviz.session.walking import (
     strongest_key,
     within,
 )
+from hgviz.session.undo import Deed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +98,7 @@ class Session:
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
-    history: what can be taken back (see undoing). data: the file a model is tried on; trial: what
+    history: what can be taken back (see undo). data: the file a model is tried on; trial: what
     it scored there without those heads, so far; study: what was measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them.
     masks: sets kept by name.
