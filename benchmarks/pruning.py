@@ -17,7 +17,7 @@ from table import heading, line
 
 from hgviz.core import HeadId, listening
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
 from hgviz.models.measures.variants import Variants, variants_of
@@ -144,7 +144,7 @@ def compared(module, tokens, limit):
 @torch.inference_mode()
 def masked(module, tokens, head):
     """A whole pass without one head."""
-    return finish_steps(module.steps(tokens, Pass(frozenset({head}))))
+    return module(tokens, Pass(frozenset({head})))
 
 
 def rounding(module, tokens):
@@ -215,7 +215,7 @@ def ablated(method, module, tokens):
     def forward(mask):
         off = {head for head, gate in zip(heads, mask[0].tolist(), strict=True) if not gate}
         with torch.inference_mode():
-            return losses(finish_steps(module.steps(tokens, Pass(frozenset(off)))))[None]
+            return losses(module(tokens, Pass(frozenset(off))))[None]
 
     for _ in range(ROUNDS):
         start = time.perf_counter()

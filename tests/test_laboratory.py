@@ -18,7 +18,7 @@ from hgviz.core import HeadId
 from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.measures.gradients import of_example
 from hgviz.models.measures.variants import attentions
 from hgviz.store import open_capture
@@ -147,7 +147,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     part = attentions(module)[layer]
     original = part.q.bias.data
     part.q.bias = torch.nn.Parameter(original, requires_grad=True)
-    logits = finish_steps(module.steps(Tokens(ids), Pass()))[0]
+    logits = module(Tokens(ids), Pass())[0]
     wanted = int(row.wanted[0])
     others = torch.logsumexp(logits[torch.arange(len(logits)) != wanted], 0)
     (slope,) = torch.autograd.grad(logits[wanted] - others, part.q.bias)

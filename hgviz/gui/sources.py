@@ -375,43 +375,45 @@ def capture_corpus(
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text with what the model has written so far, from the token first on."""
+    """A text that a model wrote, from the token first on, before it is captured. source: what an
+    encoder-decoder read."""
 
-    capture: Capture
+    wish: CaptureRequest
+    model: Model
+    text: Prompt
     first: int
+    source: Prompt | None = None
 
 
 def write_on(
     wish: CaptureRequest, model: Model | None, writing: WritingOptions
-) -> tuple[CaptureRequest, Model, WrittenText]:
-    """Have a model go on with what is wished for. The progress may carry what is Written so far."""
+) -> tuple[WrittenText, Capture]:
+    """Have a model go on with what is wished for. The progress carries the WrittenText so far."""
     if model is None:
         model = load(wish)
-    progress(0, writing.count, "reading the text")
     prompt, target = _read(wish, model)
     first = len(prompt if target is None else target)
+    so_far = WrittenText(wish, model, prompt, first, None if target is None else prompt)
 
     def written(step: Step) -> Step:
-        so_far = WrittenText(step.value, first) if isinstance(step.value, Capture) else None
-        return replace(step, value=so_far)
+        is_text = isinstance(step.value, Prompt)
+        return replace(step, value=replace(so_far, text=step.value) if is_text else None)
 
     with progress_as(written):
         capture = tasks.generate(
             model, prompt, writing.count, off=wish.off, target=target,
             seed=writing.seed, temperature=writing.temperature,
         )  # fmt: skip
-    return wish, model, WrittenText(capture, first)
+    return so_far, capture
 
 
-def stopped(written: WrittenText, writing: WritingOptions) -> WrittenText:
-    """What was written before it was stopped; the capture says so, as those of tasks do."""
-    capture = written.capture
-    count = len(capture.main) - written.first
-    how = "greedy" if writing.seed is None else f"seed {writing.seed}"
-    how += "" if writing.seed is None else f", temperature {writing.temperature:g}"
-    said = f"{count} tokens after {written.first}, {how}; stopped by hand"
-    made = replace(capture.made, seed=writing.seed, generated=said)
-    return replace(written, capture=replace(capture, made=made))
+def capture_stopped(written: WrittenText, writing: WritingOptions) -> tuple[WrittenText, Capture]:
+    """Capture what was written before somebody stopped it."""
+    capture = tasks.capture_written(
+        written.model, written.text, written.first, written.source, writing.seed,
+        writing.temperature, "; stopped by hand", off=written.wish.off,
+    )  # fmt: skip
+    return written, capture
 
 
 def load(wish: CaptureRequest) -> Model:
@@ -514,7 +516,7 @@ QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 T = TypeVar("T")
 Again = Callable[[CaptureRequest], None]
 
-GROWS = 0.12  # s between two pictures of a text that grows
+SEEN = 40  # characters of the newest words of a text that is being written
 SOON = 0.2  # s that a picture has to itself
 PART = ".part"  # what the folder of an unfinished capture ends in
 
@@ -562,7 +564,6 @@ class CaptureRunner:
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
         self._newest: WrittenText | None = None
         self._first: int | None = None  # the first token that was written before
-        self._shown = 0.0
         self._ids = ""  # what was captured last, where that was a file of them
 
     def start(self, path: str) -> None:
@@ -617,7 +618,7 @@ class CaptureRunner:
         )
 
     def start_writing(self, writing: WritingOptions) -> None:
-        """Have the model go on with the text; it grows on screen."""
+        """Have the model go on with the text."""
         session = self.session
         wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
         self._write(wish, writing)
@@ -793,27 +794,27 @@ class CaptureRunner:
             self._open_path(part)
 
     def _wrote(self, step: Step) -> None:
-        """Show what is written so far, once the picture of what was before is there."""
-        if not isinstance(step.value, WrittenText):
-            return
-        self._newest = step.value
-        now = time.monotonic()
-        if now - self._shown >= GROWS and not self.lanes.files.jobs:
-            self._shown = now
-            self._grow(step.value)
-
-    def _grow(self, written: WrittenText, **fields: Any) -> None:
-        first = written.first if self._first is None else self._first
-        self._take(written.capture, written=first, **fields)
+        """Show the newest words that the model wrote."""
+        if isinstance(step.value, WrittenText):
+            self._newest = step.value
+            words = " ".join(step.value.text.text.split())[-SEEN:]
+            self.working.tell("capture", note=f"{step.note}: …{words}")
 
     def _keep_written(self, writing: WritingOptions) -> None:
         if self._newest is not None:
-            self._grow(stopped(self._newest, writing))
-            self.measure()
+            self.working.start(
+                self.lanes.engine,
+                "capture",
+                "Capturing what was written",
+                partial(capture_stopped, self._newest, writing),
+                on_done=self._written,
+                bound=True,
+            )
 
-    def _written(self, result: tuple[CaptureRequest, Model, WrittenText]) -> None:
-        wish, model, written = result
-        self._grow(written, model=model, **self._opened(wish))
+    def _written(self, result: tuple[WrittenText, Capture]) -> None:
+        written, capture = result
+        first = written.first if self._first is None else self._first
+        self._take(capture, written=first, model=written.model, **self._opened(written.wish))
         self.measure()
 
     def _take(self, capture: Capture, **fields: Any) -> None:

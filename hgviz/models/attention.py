@@ -61,6 +61,7 @@ def attend(
     text at a time). streaming lists the positions of heads that see only so many first and latest
     keys as near says, of a causal rule without windows.
     """
+    raise_if_cancelled()
     if streaming and not rule.windowed and sum(near) < k.shape[2]:
         rule = rule.streamed(streaming, near)
     sums: Sums | None = None if tap is None else {}

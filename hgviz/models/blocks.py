@@ -6,7 +6,7 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, cast
@@ -20,7 +20,6 @@ from hgviz.core import NO_STREAMING, Layer, Off, Streaming, raise_if_cancelled
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import Bias, Tap, attend, rotate
 from hgviz.models.config import Config
-from hgviz.models.past import Past
 from hgviz.models.positions import Quadratics, Sinusoids
 from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Side, Synthesis
@@ -28,8 +27,6 @@ from hgviz.models.tap import to_numpy, value_norms
 
 PIECE = 1 << 15  # tokens of a long text at a time, where each is read by itself
 EMBEDDED = -1  # in place of a layer's number, before the first
-
-Steps = Generator[int, None, Tensor]
 
 NON_LINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -109,21 +106,30 @@ class Met:
     rule: Rule
 
 
+@dataclass(slots=True)
+class Cache:
+    """Keys and values of the tokens that a model of transformers has read, as its own code keeps
+    them; None where nothing was read, or nothing is kept."""
+
+    kept: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class Pass:
     """What one forward pass is asked for besides logits, and what it need not compute.
 
-    past: of the tokens that these follow, to which what is read now is added. gates: by layer,
-    (B, H) factors of what its heads give. known: parts of another pass of the same texts, taken as
+    gates: by layer, (B, H) factors of what its heads give. cache: what is kept of the tokens that
+    these follow, to which these are added. known: parts of another pass of the same texts, taken as
     they are. record: gets the parts of this one. readout: only positions that a classifier reads
     leave its last block, and no map is whole there. dense: the tap is for weights themselves.
-    met: gets what each layer attended with, by its number; not together with past or readout.
-    streaming: heads that see the first keys and the latest; not together with past, readout or met.
+    met: gets what each layer attended with, by its number; not together with cache or readout.
+    streaming: heads that see the first keys and the latest; not together with cache, readout or
+    met.
     """
 
     off: Off = frozenset()
     tap: Tap | None = None
-    past: Past | None = None
+    cache: Cache | None = None
     gates: Mapping[int, Tensor] = field(default_factory=dict)
     known: Known | None = None
     record: Known | None = None
@@ -131,11 +137,6 @@ class Pass:
     dense: bool = False
     met: dict[int, Met] | None = None
     streaming: Streaming = NO_STREAMING
-
-    @property
-    def first(self) -> int:
-        """The number of the first token that is read now."""
-        return 0 if self.past is None else self.past.length
 
     def skipped(self, layer: int) -> Tensor | None:
         """The output of the block whose last layer this is, None where it is to be computed."""
@@ -253,15 +254,11 @@ class Attention(nn.Module):
             context, keep = slots(context, keep), None
         if run.known is not None and layer.index in run.known.attended:
             return run.known.attended[layer.index]
-        past = None if run.past is None else run.past.layer(layer.index)
-        row, key = (0, 0) if past is None else past.begun
-        if row and layer.role == "cross":  # the other text does not grow
-            context, keep = context[:, :0], None
         off = [layer.heads.index(one.head) for one in run.off if one.layer == layer.index]
-        q = self._side("q", x, row)
-        few = run.readout and past is None and tap is None and self._spares(x, context, slots)
+        q = self._side("q", x)
+        few = run.readout and tap is None and self._spares(x, context, slots)
         if not few:
-            k, v = self._side("k", context, key), self._split(by_pieces(self.v, context))
+            k, v = self._side("k", context), self._split(by_pieces(self.v, context))
             if isinstance(slots, Mixtures):
                 (k, v), keep = slots(k, v, keep), None
             q, k = self._longer(q, k, rel)
@@ -270,9 +267,6 @@ class Attention(nn.Module):
             run.met[layer.index] = Met(q, k, v, keep, relative, self.rule)
         if few:
             out = self._met(q, context, keep, off)
-        elif past is not None:
-            out = past.attend(q, k, v, self.rule, keep=keep, relative=relative, off=off)
-            past.add_value_norms(value_norms(v, self.o.weight))
         else:
             given = None if tap is None else partial(self._tapped, tap, v, mixture)
             out = attend(
@@ -288,15 +282,14 @@ class Attention(nn.Module):
             run.record.attended[layer.index] = attended
         return attended
 
-    def _side(self, name: Side, x: Tensor, first: int) -> Tensor:
-        """Queries or keys (B, H, n, D) of tokens (B, n, d), the first of them in row first."""
+    def _side(self, name: Side, x: Tensor) -> Tensor:
+        """Queries or keys (B, H, n, D) of tokens (B, n, d)."""
         own = self._split(by_pieces(getattr(self, name), x)) if self.meets else None
         if self.rotary and own is not None:
-            first_key = first - self.shift
-            at = (first, self.rule.stride_q) if name == "q" else (first_key, self.rule.stride_k)
+            at = (0, self.rule.stride_q) if name == "q" else (-self.shift, self.rule.stride_k)
             own = by_pieces(rotate, own, self._tokens(own, *at))
         if self.synthesis is not None:
-            return self.synthesis.side(name, x, first, own)
+            return self.synthesis.side(name, x, own)
         if own is None:  # positions alone are weighed
             return x.new_zeros(len(x), len(self.layer.heads), x.shape[1], 1)
         return own
@@ -388,7 +381,7 @@ class Fed(NamedTuple):
 
 
 class Network(nn.Module):
-    """What every family of models is: it reads tokens, and can be stopped after every layer."""
+    """What every family of models is."""
 
     config: Config
 
@@ -396,15 +389,10 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
 
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """What config.goal asks for, (B, n, vocabulary), (B, classes) or (B, n, d), yielding the
-        index of each layer that attends when it is done."""
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """What config.goal asks of tokens, or of ids (B, n) alone: logits (B, n, vocabulary) or
+        (B, classes), or states (B, n, d)."""
         raise NotImplementedError
-
-    @property
-    def incremental(self) -> bool:
-        """Whether it can read tokens that follow others without those, see Pass.past."""
-        return True
 
     @property
     def table(self) -> nn.Embedding:
@@ -418,10 +406,6 @@ class Network(nn.Module):
         return logits, logits.new_zeros(())
 
 
-def finish_steps(steps: Steps) -> Tensor:
-    """Run to the end and give the result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+def tokens_from(tokens: Tokens | Tensor) -> Tokens:
+    """The same, where ids (B, n) alone were given as Tokens."""
+    return Tokens(tokens) if isinstance(tokens, Tensor) else tokens

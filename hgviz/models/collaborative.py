@@ -51,7 +51,7 @@ class Collaborative(Attention):
             self.query_bias = nn.Linear(width, heads)
             nn.init.normal_(self.mix, std=(d_head / shared) ** 0.5)  # scores as of ordinary heads
 
-    def _side(self, name: Side, x: Tensor, first: int) -> Tensor:
+    def _side(self, name: Side, x: Tensor) -> Tensor:
         if name == "q":
             own = self.q(x)[:, None] * self.mix[:, None]  # (B, H, n, R)
             bias = self.query_bias(x).mT[..., None]

@@ -1,9 +1,7 @@
-"""A model that goes on with a text: it reads what it has written, at one row of every layer a
-token."""
+"""A model that goes on with a text, token by token."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -12,26 +10,23 @@ import torch
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
-from hgviz.maps.rule import Factors
+from hgviz.models.blocks import Cache, Pass, Tokens
 from hgviz.models.config import TransformerConfig, TransformersConfig
-from hgviz.models.dense import Weights
 from hgviz.models.model import Model
-from hgviz.models.past import NotIncremental, Past
 from hgviz.models.texts.continuing import continued
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
 
 
 class Writing:
-    """A text under way: `read` gives the model what is there, `add` a token more; `logits`
-    (vocabulary,) is what it then says comes next.
+    """A text under way: `logits` (vocabulary,) is what the model says comes next, `add` reads a
+    token more.
 
-    A token costs O(length): keys and values of the tokens before it are kept. Its rows, and its
-    logits, are those of a pass over the whole text but for the order in which sums are rounded.
-    Where that is not known of a model of transformers, or the first token that is added proves
-    otherwise, the whole text is read for every token.
+    A model of transformers reads a token with its own cache of keys and values, in O(length) time,
+    unless its first token there gives other logits than a pass over the whole text. All others
+    read the whole text for every token.
     target: the decoder's text so far, where there are two; it is the one that grows.
-    Errors: HgvizError for models that cannot write, and for padding in the text to go on with.
+    Raises HgvizError for models that cannot write, and for padding in the text to go on with.
     """
 
     def __init__(
@@ -46,90 +41,79 @@ class Writing:
         self.given = prompt if target is None else target
         _require_no_padding(self.given)
         self.added: list[int] = []
-        self.logits: NDArray[Any] = np.empty(0)
-        self._past = Past()
-        self._whole = not model.module.incremental
-        self._proven = not isinstance(model.config, TransformersConfig)
-        self._seen: dict[int, Factors | Weights] = {}
-        self._ends: NDArray[np.bool_] | None = None
-
-    def read(self) -> Generator[int, None, None]:
-        """Read the text that is there; yields the index of each layer when it is done."""
-        yield from self._follow(self.given)
+        self._cache = Cache() if getattr(model.module, "can_cache", False) else None
+        self.logits = self._of_text()
 
     def add(self, token: int) -> None:
         """Read one token more."""
-        kinds = self.given.token_type_ids
-        one = Prompt("", readonly([token], np.int64), ("",), readonly([[-1, -1]], np.int64))
-        one = one if kinds is None else replace(one, token_type_ids=readonly(kinds[-1:]))
-        for _ in self._follow(one):
-            pass
         self.added.append(token)
+        self.logits = self._of_text() if self._cache is None else self._of_token(token)
 
-    def _follow(self, tokens: Prompt) -> Generator[int, None, None]:
-        if not self._whole:
-            try:
-                yield from self._on(tokens)
-            except NotIncremental:
-                self._whole = True
-        if self._whole:
-            yield from self._again(tokens)
+    def _of_text(self) -> NDArray[Any]:
+        text = self._so_far
+        logits = None if self._cache is None else self._cached(self.model.tokens(text))
+        if logits is not None:
+            return logits
+        prompt, target = (text, None) if self.target is None else (self.prompt, text)
+        found: NDArray[Any] = self.model.trace(prompt, target, off=self.off)[-1]
+        return found
 
-    def _on(self, tokens: Prompt) -> Generator[int, None, None]:
-        logits = yield from self.model.trace(*self._texts(tokens), off=self.off, past=self._past)
-        self._past.length += len(tokens)
-        self.logits = logits[-1]
-        if not self._proven and tokens is not self.given:
-            whole = yield from self.model.trace(*self._texts(self._until(tokens)), off=self.off)
-            if not _close(self.logits, whole[-1], self.model.dtype):
-                raise NotIncremental
-            self._proven = True
-
-    def _again(self, tokens: Prompt) -> Generator[int, None, None]:
-        text = self.model.segmented(self._until(tokens), self.off)
-        seen = dict[int, Factors | Weights]()
-        tap = seen.__setitem__
-        logits = yield from self.model.trace(*self._texts(text), off=self.off, tap=tap)
-        self._seen, self.logits, self._past.length = seen, logits[-1], len(text)
-        self._ends = text.boundaries
-
-    def _until(self, tokens: Prompt) -> Prompt:
-        """The whole text with these tokens at its end; after given boundaries the model's own."""
-        added = () if tokens is self.given else (*self.added, *tokens.ids)
+    def _of_token(self, token: int) -> NDArray[Any]:
         kinds = self.given.token_type_ids
-        kinds = None if kinds is None else np.pad(kinds, (0, len(added)), "edge")
-        text = self.model.from_ids([*self.given.ids, *added], token_type_ids=kinds)
-        if (told := self.given.boundaries) is None:
+        device = self.model.device
+        one = Tokens(
+            torch.tensor([[token]], device=device),
+            segments=None if kinds is None else torch.tensor(kinds[None, -1:], device=device),
+        )
+        logits, cache = self._cached(one), self._cache
+        if logits is not None and len(self.added) > 1:
+            return logits
+        self._cache = None
+        whole = self._of_text()
+        if logits is None or not _close(logits, whole, self.model.dtype):
+            return whole
+        self._cache = cache  # its model code does know of it
+        return logits
+
+    def _cached(self, tokens: Tokens) -> NDArray[Any] | None:
+        """Logits after tokens that follow those in the cache; None, and no cache from now on, for
+        a model that has none or fails with it."""
+        assert self._cache is not None
+        try:
+            logits = self.model.logits(tokens, Pass(self.off, cache=self._cache))
+        except (HgvizError, RuntimeError, ValueError, TypeError, IndexError, AttributeError):
+            self._cache = None
+            return None
+        if self._cache.kept is None:
+            self._cache = None
+        found: NDArray[Any] = logits[0, -1]
+        return found
+
+    @property
+    def _so_far(self) -> Prompt:
+        """What the model reads: after boundaries that were given, the model's own."""
+        kinds = self.given.token_type_ids
+        kinds = None if kinds is None else np.pad(kinds, (0, len(self.added)), "edge")
+        text = self.model.from_ids([*self.given.ids, *self.added], token_type_ids=kinds)
+        return self._segmented(text)
+
+    def _segmented(self, text: Prompt) -> Prompt:
+        if (ends := self.given.boundaries) is None:
             return text
         own = self.model.segmented(text, self.off).boundaries
         assert own is not None
-        return replace(text, boundaries=readonly(np.concatenate([told, own[len(told) :]])))
-
-    def _texts(self, text: Prompt) -> tuple[Prompt, Prompt | None]:
-        return (text, None) if self.target is None else (self.prompt, text)
+        return replace(text, boundaries=readonly(np.concatenate([ends, own[len(ends) :]])))
 
     @property
     def room(self) -> int | None:
         """How many tokens more the model has positions for; None for as many as one likes."""
         most = self.model.spec.max_positions
-        return None if most is None else most - self._past.length
+        return None if most is None else most - len(self.given) - len(self.added)
 
     @property
     def text(self) -> Prompt:
         """The text so far, with its characters; boundaries where some were given."""
-        text = continued(self.model.tokenizer, self.given, self.added)
-        return text if self.given.boundaries is None else self.segmented(text)
-
-    def segmented(self, text: Prompt) -> Prompt:
-        """The text so far with the boundaries between which it was read, where there are any."""
-        if self._whole:
-            return replace(text, boundaries=self._ends)
-        ends = [one.cpu().numpy() for one in self._past.boundaries]
-        return replace(text, boundaries=readonly(np.concatenate(ends))) if ends else text
-
-    def factors(self, layer: int) -> Factors | Weights:
-        """What a layer attended with so far, as views: rows that come change nothing in them."""
-        return self._seen[layer] if self._whole else self._past.factors(layer)
+        return self._segmented(continued(self.model.tokenizer, self.given, self.added))
 
 
 def _close(one: NDArray[Any], two: NDArray[Any], dtype: str) -> bool:

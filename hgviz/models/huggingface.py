@@ -17,13 +17,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-import queue
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextvars import ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any, cast
@@ -38,7 +36,7 @@ from hgviz.core import Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
 from hgviz.models import differential, longformer
 from hgviz.models.attention import attend
-from hgviz.models.blocks import Met, Network, Pass, Steps, Tokens
+from hgviz.models.blocks import Met, Network, Pass, Tokens, tokens_from
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.dense import Weights
@@ -51,7 +49,6 @@ from hgviz.models.formats.readers import (
 )
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
-from hgviz.models.past import NotIncremental
 from hgviz.models.patches import Cut, cut_of, tell_patches
 from hgviz.models.positions import Biases
 from hgviz.models.tap import to_numpy, value_norms
@@ -61,7 +58,6 @@ NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
 MOST_PLACES = 1 << 24  # positions that may be given where no table bounds them
 SAMPLES = 8000  # of a sound of the short pass
-THREAD = "hgviz: layers of a pass"
 RESCALED = ("dynamic", "longrope")  # rotary angles of early tokens that depend on later ones
 SOFTMAXES = {F.softmax, torch.softmax, Tensor.softmax}
 MODALITIES: dict[str, Modality] = {  # by what a class calls such an input
@@ -132,7 +128,7 @@ class Running:
 
     network: Transformers | None = None
     run: Pass = field(default_factory=Pass)
-    after: Callable[[int], None] = lambda index: None
+    met_layer: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
     kept: Sequence[Kept] = ()
     watch: Watch | None = None
@@ -141,6 +137,7 @@ class Running:
     lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
+    failures: list[Exception] = field(default_factory=list)  # of the tap, not of the model
     calls: int = 0  # the same, and what attends to no text
 
     def layer(self, queries: int, keys: int) -> int | None:
@@ -158,7 +155,8 @@ class Running:
             levels = () if one is None else (one.level, one.key_level)
             if self.cut is not None and self.cut.ends is not None:
                 self.lengths = self.cut.sizes(computed=True)
-            if tuple(self.lengths[level] for level in levels) != (queries, keys):
+            sizes = tuple(self.lengths[level] for level in levels)
+            if self.run.cache is None and sizes != (queries, keys):
                 raise unseen(config.family, OTHERWISE)
         self.count += 1
         return index
@@ -169,6 +167,15 @@ class Running:
             return call
         one, sizes = self.network.config.own[index], self.cut.sizes(computed=False)
         return call.part(sizes[one.level], sizes[one.key_level])
+
+    def tell(self, index: int, found: Any) -> None:
+        """Hand on what is kept of a layer."""
+        assert self.run.tap is not None
+        try:
+            self.run.tap(index, found)
+        except Exception as error:
+            self.failures.append(error)
+            raise
 
     def off(self, index: int) -> list[int]:
         """The places of the heads of a layer that are off."""
@@ -206,12 +213,10 @@ def attention(
 ) -> tuple[Tensor, None]:
     """The registered function for attention: context (B, Q, H, D), and no weights."""
     sinks = more.get("sinks") if s_aux is None else s_aux
-    attention_mask = _chosen(module, query, key, attention_mask, more)
     running = _running.get() or Running()
-    past = running.run.past
-    before = 0 if past is None else past.length
-    if past is not None:
-        _require_rule(attention_mask, before, position_bias, more)
+    if running.run.cache is not None and {"indices", "block_indices"} & more.keys():
+        raise unseen(type(module).__name__, "an indexer chooses among keys that a cache has")
+    attention_mask = _chosen(module, query, key, attention_mask, more)
     index = running.layer(query.shape[2], key.shape[2])
     if running.watch is not None and index is not None:
         told = running.watch(index, module, query, key, value, sinks)
@@ -224,7 +229,7 @@ def attention(
         )
         others = others and others.left(running.kept[index].heads)
     call = _call(
-        query, key, value, attention_mask, scaling, softcap, position_bias, sinks, before,
+        query, key, value, attention_mask, scaling, softcap, position_bias, sinks,
         zeros=type(module).__name__ == longformer.MODULE,
     )  # fmt: skip
     if others is not None:
@@ -246,7 +251,7 @@ def attention(
         context = context * gates[:, :, None, None]
     if running.run.record is not None:
         running.run.record.contexts[index] = context
-    running.after(index)
+    running.met_layer(index)
     found = _laid_out(context, computed)
     running.given = found.numel()
     return found, None
@@ -311,18 +316,6 @@ def differential_forward(
     return found, None
 
 
-def _require_rule(
-    mask: Tensor | MaskRule | None, before: int, bias: Tensor | None, more: Mapping[str, Any]
-) -> None:
-    """Errors: NotIncremental where no rule says which keys tokens see that follow so many."""
-    indexed = more.get("indices") is not None or more.get("block_indices") is not None
-    rule = mask.rule if isinstance(mask, Mask) and mask.follows(before) else None
-    if indexed or bias is not None or rule is None or not rule.causal:
-        raise NotIncremental
-    if rule.keep is not None and not bool(rule.keep.all()):
-        raise NotIncremental
-
-
 def _left(
     kept: Kept, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, sinks: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
@@ -383,22 +376,20 @@ def _call(
     softcap: float | None,
     position_bias: Tensor | None,
     sinks: Tensor | None,
-    before: int = 0,
     zeros: bool = False,
 ) -> Call:
-    """before: how many keys stand before these, and as many queries. zeros: rows that see no key
-    are 0."""
-    heads, queries, keys = q.shape[1], q.shape[2], before + k.shape[2]
+    """zeros: rows that see no key are 0."""
+    heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
     scale = q.shape[-1] ** -0.5 if scaling is None else float(scaling)
     found: MaskRule | None = MaskRule()
     if isinstance(mask, MaskRule):
         found = mask
     elif isinstance(mask, Mask):
-        found = mask.rule
+        found = mask.of_last if mask.after_others else mask.rule
     elif mask is not None:
         found = seen(mask)
     added = None
-    if found is None or (before + queries != keys and (found.band or found.chunk)):
+    if found is None or (queries != keys and (found.band or found.chunk)):
         assert isinstance(mask, Tensor)
         found, added = MaskRule(), mask.numbers() if isinstance(mask, Mask) else mask
     bias = None
@@ -447,11 +438,10 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     heads, off, run = call.q.shape[1], running.off(index), running.run
 
     def told(found: Any) -> None:
-        assert run.tap is not None
         norms = None
         if out is not None and out.in_features == heads * call.v.shape[-1]:
             norms = to_numpy(value_norms(call.v, out.weight))
-        run.tap(index, replace(found, value_norms=norms))
+        running.tell(index, replace(found, value_norms=norms))
 
     tap = None if run.tap is None else told
     if tap is not None and (part := running.closed(index, call)) is not call:
@@ -460,14 +450,6 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     if run.met is not None and call.added is None:
         k, v = per_head(call.k, heads), per_head(call.v, heads)
         run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
-    if run.past is not None:
-        if call.added is not None:
-            raise NotIncremental
-        layer, nothing = run.past.layer(index), {"keep": None, "relative": None}
-        context = layer.attend(call.q, call.k, call.v, call.rule, off=off, **nothing)
-        if out is not None and out.in_features == heads * call.v.shape[-1]:
-            layer.add_value_norms(value_norms(call.v, out.weight))
-        return context
     streaming = run.streaming.places(index, range(heads))
     if call.added is None:
         return attend(
@@ -562,7 +544,7 @@ class Softmaxes(TorchFunctionMode):
             running.met.append(Found(batch, heads, heads, queries, keys, causal))
         running.given = -weights.shape[1]  # how wide they are is not known here
         if run.tap is not None:
-            run.tap(index, Weights(to_numpy(weights[0]), False, causal))
+            running.tell(index, Weights(to_numpy(weights[0]), False, causal))
         if run.streaming.places(index, range(weights.shape[1])):
             raise unstreamed(index, "its model weighs by code of its own, which is only looked at")
         if off := running.off(index):
@@ -571,7 +553,7 @@ class Softmaxes(TorchFunctionMode):
             weights = weights * gates[:, :, None, None]
         if run.record is not None:  # what a gate moves of a head's weights, it moves of its context
             run.record.contexts[index] = weights
-        running.after(index)
+        running.met_layer(index)
         return weights
 
 
@@ -600,9 +582,9 @@ class Transformers(Network):
             tell_patches(net, config.patches, self.table, _cut_now)
 
     @cached_property
-    def incremental(self) -> bool:
-        """As Network: a text decoder all of whose blocks attend, by a rule, to keys that no later
-        token changes."""
+    def can_cache(self) -> bool:
+        """Whether a token can be read with the keys and values of those before it: in a text
+        decoder all of whose blocks attend to keys that no later token changes."""
         config = self.config
         if not config.asks or config.form != "decoder" or config.modality != "text":
             return False
@@ -691,7 +673,7 @@ class Transformers(Network):
             if met[-1].queries > 1:
                 raise _Met
 
-        running.after = enough
+        running.met_layer = enough
         target = None
         if self.config.form == "encoder-decoder":
             target = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
@@ -794,33 +776,16 @@ class Transformers(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        given = tokens if isinstance(tokens, Tokens) else Tokens(tokens)
-        return self._logits(given, Running(self, run or Pass()))
-
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As Network; layers are waited for only where something is kept of each.
-
-        Errors: NotIncremental for a pass with a past that its model code does not follow.
-        """
-        run = run or Pass()
-        first = run.past is not None and not run.past.length
-        if run.tap is None and not first:
-            found = self.forward(tokens, run)
-            yield from range(len(self.config.layers))
-            return found
-        told = partial(Running, self, run)
-        return (yield from _by_layers(lambda after: self._logits(tokens, told(after))))
+        return self._logits(tokens_from(tokens), Running(self, run or Pass()))
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        past = running.run.past
+        cache = running.run.cache
         given: dict[str, Any] = {"return_dict": True}
         if self.config.form != "encoder-decoder" or "use_cache" in self.takes:
-            given["use_cache"] = past is not None
-        if past is not None:
-            from hgviz.models.cache import NewRows
-
-            given["past_key_values"] = NewRows(past.length)
+            given["use_cache"] = cache is not None
+        if cache is not None:
+            given["past_key_values"] = cache.kept
         source = tokens.source
         texts = {"": tokens} if source is None else {"": source, "decoder_": tokens}
         if source is not None and source.states is not None:
@@ -885,14 +850,16 @@ class Transformers(Network):
             out = self._run({name: one for name, one in given.items() if one is not None}, running)
         if running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
+        if cache is not None:
+            cache.kept = getattr(out, "past_key_values", None)
         return _output(out)
 
     def _run(self, given: dict[str, Any], running: Running) -> Any:
         try:
             return self.net(**given)
         except Exception as error:
-            if running.run.past is not None:  # what model code says to a cache that holds nothing
-                raise NotIncremental from error
+            if any(error is one for one in running.failures):
+                raise
             told = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
             if running.network is None or not told or out_of_memory(error):
                 raise
@@ -1022,43 +989,6 @@ def _block(
 def _cut_now() -> Cut | None:
     running = _running.get()
     return None if running is None else running.cut
-
-
-def _by_layers(work: Callable[[Callable[[int], None]], Tensor]) -> Steps:
-    """A pass in a thread of its own, which waits after each layer until the next one is wanted: no
-    model of transformers can be left in the middle and gone on with in one thread."""
-    told: queue.Queue[tuple[str, Any]] = queue.Queue()
-    go, stop = threading.Semaphore(0), threading.Event()
-    mode = torch.is_inference_mode_enabled()
-
-    def after(index: int) -> None:
-        told.put(("layer", index))
-        go.acquire()
-        if stop.is_set():
-            raise GeneratorExit
-
-    def whole() -> None:
-        try:
-            with torch.inference_mode(mode):
-                told.put(("done", work(after)))
-        except BaseException as error:  # it is raised again where the layers are waited for
-            told.put(("failed", error))
-
-    thread = threading.Thread(target=copy_context().run, args=(whole,), name=THREAD, daemon=True)
-    thread.start()
-    try:
-        while True:
-            kind, value = told.get()
-            if kind == "done":
-                return cast(Tensor, value)
-            if kind == "failed":
-                raise value
-            yield value
-            go.release()
-    finally:
-        stop.set()
-        go.release()
-        thread.join()
 
 
 # --- opening --------------------------------------------------------------------------------------

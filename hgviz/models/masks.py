@@ -88,18 +88,32 @@ class Mask(torch.Tensor):
         keep = self.given["attention_mask"]
         return found if found is None or keep is None else found.both(MaskRule(keep=keep.bool()))
 
-    def follows(self, count: int) -> bool:
-        """Whether its queries and keys stand behind so many others, whose keys these see too."""
-        given = self.given
-        places = (given["q_offset"], given["kv_offset"], given["kv_length"] - given["q_length"])
-        return tuple(map(int, places)) == (count, 0, count)
+    @property
+    def after_others(self) -> bool:
+        """Whether its queries stand behind others that were read before, as with a cache."""
+        return int(self.given["q_offset"]) > 0
+
+    @property
+    def of_last(self) -> MaskRule | None:
+        """What the last token of a text sees, alone: keep, of the keys of all; None where a rule
+        cannot say what several queries see."""
+        rule, given = self.rule, self.given
+        whole = rule is not None and rule.band is None and rule.chunk is None
+        if rule is not None and whole and given["q_length"] == 1:
+            return MaskRule(keep=rule.keep)
+        if "of_last" not in given:  # once for all layers
+            given["of_last"] = seen(self.numbers())
+        found: MaskRule | None = given["of_last"]
+        return found
 
     def numbers(self) -> Tensor:
         """0 where a key is seen, else the lowest number."""
         from transformers.masking_utils import eager_mask
 
         found: Tensor = eager_mask(
-            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.given
+            dtype=self.dtype,
+            allow_is_bidirectional_skip=False,
+            **{name: one for name, one in self.given.items() if name != "of_last"},
         )
         return found
 

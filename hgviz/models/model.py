@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,7 +28,7 @@ from hgviz.core import (
 )
 from hgviz.errors import HgvizWarning
 from hgviz.models.attention import Tap
-from hgviz.models.blocks import Network, Pass, Steps, Tokens
+from hgviz.models.blocks import Network, Pass, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.formats.cache import called
@@ -45,7 +45,6 @@ from hgviz.models.inputs import (
     require_none,
     token_types,
 )
-from hgviz.models.past import Past
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.texts.continuing import ends_of
 from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
@@ -57,8 +56,6 @@ if TYPE_CHECKING:
     from hgviz.models.signals import Processor
 
 MASKINGS = ("compat", "strict")
-
-Trace = Generator[int, None, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +359,7 @@ class Model:
             source = self._given_states(encoder_states, encoder_mask)
             given = replace(given, source=source)
         require_one_batch(given)
-        logits = _last(self._trace(given, Pass(self._off(off))))
+        logits = self.logits(given, Pass(self._off(off)))
         return Result(logits if np.ndim(ids) == 2 else logits[0])
 
     def trace(
@@ -372,35 +369,33 @@ class Model:
         *,
         off: Collection[HeadId] = frozenset(),
         tap: Tap | None = None,
-        past: Past | None = None,
         dense: bool = False,
         streaming: Streaming = NO_STREAMING,
-    ) -> Trace:
-        """One text, layer by layer: yields the index of each layer when it is done.
+    ) -> NDArray[Any]:
+        """What the model gives for one text: logits (n, vocabulary) or (classes,), or states.
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
         states. tap(index, factors) gets what each layer attended with, dense: tap(index, weights)
-        its maps. past: of the tokens that these follow (see models.generation). streaming: heads
-        that see few keys, of causal layers. Returns what the model gives: logits (n, vocabulary) or
-        (classes,), or states. Errors as run, from the first step.
+        its maps, each while the pass goes on. streaming: heads that see few keys, of causal layers.
+        Errors as run.
         """
         given = self.tokens(prompt, target)
         self._off(streaming.heads)
-        run = Pass(self._off(off), tap, past, dense=dense, streaming=streaming)
-        logits = yield from self._trace(given, run)
-        return logits[0]
+        run = Pass(self._off(off), tap, dense=dense, streaming=streaming)
+        found: NDArray[Any] = self.logits(given, run)[0]
+        return found
 
-    def _trace(self, given: Tokens, run: Pass) -> Trace:
-        steps = self.module.steps(given, run)
+    def logits(self, given: Tokens, run: Pass) -> NDArray[Any]:
+        """What a pass over a batch gives, without gradients; float64 of a float64 model, else
+        float32."""
         texts = [
             part.ids.shape[-1] for part in (given, given.source) if part and part.ids is not None
         ]
-        while True:
-            with room(self.device, f"the text has {max(texts):,} tokens"):
-                found = _advance(steps)
-            if isinstance(found, Tensor):
-                return _logits(found)
-            yield found
+        with room(self.device, f"the text has {max(texts):,} tokens"), torch.inference_mode():
+            logits = self.module(given, run)
+        wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
+        found: NDArray[Any] = logits.to("cpu", wide).numpy()
+        return found
 
     # --- what is given ----------------------------------------------------------------------------
 
@@ -547,31 +542,6 @@ def _masked(config: Config, masking: str | None) -> Config:
             "Leave masking out",
         )
     return replace(config, masking=chosen) if config.form == "windowed" else config
-
-
-@torch.inference_mode()
-def _advance(steps: Steps) -> int | Tensor:
-    """The next layer's index, or the logits; inference mode must not outlive a step."""
-    try:
-        return next(steps)
-    except StopIteration as end:
-        logits: Tensor = end.value
-        return logits
-
-
-def _last(trace: Trace) -> NDArray[Any]:
-    while True:
-        try:
-            next(trace)
-        except StopIteration as end:
-            logits: NDArray[Any] = end.value
-            return logits
-
-
-def _logits(logits: Tensor) -> NDArray[Any]:
-    wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
-    found: NDArray[Any] = logits.to("cpu", wide).numpy()
-    return found
 
 
 def require_one_batch(given: Tokens) -> None:

@@ -35,11 +35,11 @@ class Table(nn.Module):
             self.weight = nn.Parameter(drawn)
         self.bias = nn.Parameter(torch.zeros(heads, longest)) if bias else None
 
-    def forward(self, first: int, count: int) -> Tensor:
-        """(1, H, count, width), or width + 1, of the positions from first on"""
-        rows = self.weight[:, first : first + count].unflatten(0, self.shape).mT
+    def forward(self, count: int) -> Tensor:
+        """(1, H, count, width), or width + 1, of the first positions"""
+        rows = self.weight[:, :count].unflatten(0, self.shape).mT
         if self.bias is not None:
-            rows = torch.cat([rows, self.bias[:, first : first + count, None]], -1)
+            rows = torch.cat([rows, self.bias[:, :count, None]], -1)
         return rows[None]
 
 
@@ -52,10 +52,10 @@ class Dense(nn.Module):
         self.q = nn.Linear(width, heads * d_head)
         self.k = Table(heads, d_head, longest, bias=True)
 
-    def side(self, name: Side, x: Tensor, first: int) -> Tensor:
+    def side(self, name: Side, x: Tensor) -> Tensor:
         """Queries (B, H, n, D + 1) of tokens (B, n, d), keys (1, H, n, D + 1) of their places"""
         if name == "k":
-            return self.k(first, x.shape[1])
+            return self.k(x.shape[1])
         hidden = F.relu(self.q(x)).unflatten(-1, self.shape).transpose(1, 2)
         return F.pad(hidden, (0, 1), value=1.0)
 
@@ -67,10 +67,10 @@ class Factorised(nn.Module):
         super().__init__()
         self.q, self.k = Table(heads, rank, longest), Table(heads, rank, longest)
 
-    def side(self, name: Side, x: Tensor, first: int) -> Tensor:
+    def side(self, name: Side, x: Tensor) -> Tensor:
         """(1, H, n, rank) of the places of tokens (B, n, d)"""
         part = self.q if name == "q" else self.k
-        return part(first, x.shape[1])
+        return part(x.shape[1])
 
 
 class Random(nn.Module):
@@ -80,13 +80,13 @@ class Random(nn.Module):
         super().__init__()
         self.q = Table(heads, longest, longest, fixed=fixed)
 
-    def side(self, name: Side, x: Tensor, first: int) -> Tensor:
+    def side(self, name: Side, x: Tensor) -> Tensor:
         """(1, H, n, L) of the places of tokens (B, n, d); key j is 1 at j"""
         if name == "q":
-            return self.q(first, x.shape[1])
+            return self.q(x.shape[1])
         heads, longest = self.q.shape
         one = torch.eye(longest, dtype=x.dtype, device=x.device)
-        return one[first : first + x.shape[1]].expand(1, heads, -1, -1)
+        return one[: x.shape[1]].expand(1, heads, -1, -1)
 
 
 class Synthesis(nn.Module):
@@ -119,11 +119,11 @@ class Synthesis(nn.Module):
         if len(forms) > 1:
             self.mix = nn.Parameter(torch.zeros(heads, len(forms)))
 
-    def side(self, name: Side, x: Tensor, first: int, own: Tensor | None) -> Tensor:
-        """Queries or keys (B, H, n, E) of tokens (B, n, d) from the place first on; own (B, H, n,
+    def side(self, name: Side, x: Tensor, own: Tensor | None) -> Tensor:
+        """Queries or keys (B, H, n, E) of tokens (B, n, d); own (B, H, n,
         D): those of "dot"."""
         parts = [
-            own if own is not None and form == "dot" else getattr(self, form).side(name, x, first)
+            own if own is not None and form == "dot" else getattr(self, form).side(name, x)
             for form in self.forms
         ]
         if name == "q":

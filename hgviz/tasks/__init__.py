@@ -1,4 +1,5 @@
-"""The verbs: what the two faces ask for. Each is a generator of steps that returns its result.
+"""The verbs: what the two faces ask for. Each returns its result and reports its
+progress (see hgviz.core.progress).
 
 Their names and modules stand in __init__.pyi. A module is imported when one of its names is asked
 for, so that importing this package costs nothing.

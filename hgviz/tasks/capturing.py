@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -79,19 +79,20 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
     from hgviz.models.surveying import adder
 
     maps: list[Map | None] = list(blank.maps)
-    layers, totals = Traced(model, blank), adder(model.device)
-    for index, one in layers:
-        if isinstance(one, Factors):
+    totals = adder(model.device)
+
+    def keep(index: int, found: Factors | DenseMap) -> None:
+        if isinstance(found, Factors):
             # kernels of half precision take exponentials roughly; of float64 tiles more is expected
-            rounded = ROUNDED if one.dtype == "float32" else None
-            factors = settled(one, rounded, totals)
-            maps[index] = LazyMap(factors, model.spec.layers[index].heads)
+            rounded = ROUNDED if found.dtype == "float32" else None
+            maps[index] = LazyMap(settled(found, rounded, totals), model.spec.layers[index].heads)
         else:
-            maps[index] = one
-        so_far = replace(blank, maps=tuple(maps))
-        progress(index + 1, len(maps), f"layer {index}", so_far)
+            maps[index] = found
+        progress(index + 1, len(maps), f"layer {index}", replace(blank, maps=tuple(maps)))
+
+    logits = run(model, blank, keep)
     made = replace(blank.made, seconds=time.perf_counter() - started)
-    return replace(blank, maps=tuple(maps), logits=layers.logits, made=made)
+    return replace(blank, maps=tuple(maps), logits=logits, made=made)
 
 
 def _capture_to_file(
@@ -113,42 +114,33 @@ def _capture_to_file(
         blank.target,
         blank.streaming,
     ) as writer:
-        layers = Traced(model, blank)
-        for index, one in layers:
+
+        def write(index: int, found: Factors | DenseMap) -> None:
             if index not in writer.committed:
-                writer.add(index, one, settle=True, survey=survey)
-            del one  # before the next layer is computed
+                writer.add(index, found, settle=True, survey=survey)
             if len(blank.prompt) > SMALL:
                 give_back()
             progress(index + 1, total, f"layer {index} is on disk")
-        path = writer.finish(layers.logits, seconds=time.perf_counter() - started)
+
+        logits = run(model, blank, write)
+        path = writer.finish(logits, seconds=time.perf_counter() - started)
     return open_capture(path)
 
 
-class Traced:
-    """The layers of one forward pass as they are done; logits when the last one was."""
-
-    def __init__(self, model: Model, blank: Capture) -> None:
-        self.model, self.blank = model, blank
-        self.logits: NDArray[Any] | None = None
-
-    def __iter__(self) -> Iterator[tuple[int, Factors | DenseMap]]:
-        tapped: dict[int, Any] = {}
-        blank, dense = self.blank, self.blank.made.dense
-        few = blank.streaming
-        # between the spans of the capture
-        read = self.model.segmented(blank.prompt, blank.off, few)
-        steps = self.model.trace(
-            read, blank.target, off=blank.off, tap=tapped.__setitem__, dense=dense, streaming=few
-        )
-        while True:
-            try:
-                index = next(steps)
-            except StopIteration as end:
-                self.logits = end.value
-                return
-            # held by nobody here: it would stay while the next layer is computed
-            yield index, kept(tapped.pop(index), self.model.spec.layers[index].heads)
+def run(
+    model: Model, blank: Capture, keep: Callable[[int, Factors | DenseMap], None]
+) -> NDArray[Any]:
+    """Run a model on the texts of a capture; what it gives. keep is called with each layer's number
+    and what is kept of it, while the pass goes on."""
+    heads = [layer.heads for layer in model.spec.layers]
+    return model.trace(
+        model.segmented(blank.prompt, blank.off, blank.streaming),  # as the spans of the capture
+        blank.target,
+        off=blank.off,
+        tap=lambda index, found: keep(index, kept(found, heads[index])),
+        dense=blank.made.dense,
+        streaming=blank.streaming,
+    )
 
 
 def kept(found: Any, heads: tuple[int, ...]) -> Factors | DenseMap:

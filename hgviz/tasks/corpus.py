@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hgviz.core import NO_STREAMING, Capture, HgvizError, Item, Off, Streaming, progress
-from hgviz.tasks.capturing import Traced, provenance
+from hgviz.tasks.capturing import provenance, run
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
+    from hgviz.maps import DenseMap, Factors
     from hgviz.models.model import Model
     from hgviz.models.texts.corpora import Corpus
     from hgviz.store import CorpusWriter
@@ -87,13 +88,14 @@ def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, tot
     )
     told = time.monotonic()
     with writer.item(number, prompt, spans, target) as one:
-        layers = Traced(model, blank)
-        for index, factors in layers:
+
+        def write(index: int, found: Factors | DenseMap) -> None:
+            nonlocal told
             if index not in one.committed:
-                one.add(index, factors, settle=True, survey=survey)
-            del factors  # before the next layer is computed
+                one.add(index, found, settle=True, survey=survey)
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"
                 progress(number + (index + 1) / len(maps), total, note)
-        one.finish(layers.logits)
+
+        one.finish(run(model, blank, write))

@@ -26,14 +26,8 @@ def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
 
 def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> NDArray[Any]:
     """What a model gives: logits of tokens or classes, or its last states. Errors: HgvizError."""
-    steps, total = model.trace(prompt, target), max(len(model.spec.layers), 1)
-    while True:
-        try:
-            index = next(steps)
-        except StopIteration as end:
-            found: NDArray[Any] = end.value
-            return found
-        progress(index + 1, total, f"layer {index}")
+    progress(0, 1, "running the model")
+    return model.trace(prompt, target)
 
 
 def model_of(study: Study, paths: Iterable[Path_]) -> str:

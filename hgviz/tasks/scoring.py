@@ -102,8 +102,7 @@ def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> floa
         needed += sum(max(each[at : at + shared]) for at in range(0, len(each), shared))
         every += groups * most
 
-    for _ in model.trace(model.from_ids(ids), tap=tap):
-        pass
+    model.trace(model.from_ids(ids), tap=tap)
     return needed / every
 
 

@@ -1,7 +1,8 @@
-"""A model that writes in a window: the text grows on screen, and nobody loses their place."""
+"""A model that writes in a window: its newest words are shown, and a stop keeps what it wrote."""
 
 import time
 from dataclasses import replace
+from threading import Event
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection, progress
-from hgviz.gui import sources
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import WriteDialog, WritingOptions
 from hgviz.gui.textrows import Strip, StripRow
@@ -29,27 +29,27 @@ def grown(letters):
     return make_capture(GIVEN + ADDED[:letters])
 
 
-def stand_in(pause=0.02, letters=24, shown=None):
-    """A model that writes a letter at a time, at most five more than are shown."""
+def stand_in(go, stop_at=24):
+    """A model that writes a letter at a time, and waits for `go` at one of them."""
 
     def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
-        for number in range(letters):
-            time.sleep(pause)
-            step = number, letters, f"token {number} of {letters}", grown(number)
-            progress(*step)
-            while shown is not None and number > shown() + 5:
-                time.sleep(pause)
-                progress(*step)
-        return grown(letters)
+        for number in range(1, count + 1):
+            text = byte_prompt(GIVEN + ADDED[:number])
+            progress(number, count, f"token {number} of {count}", text)
+            while number == stop_at and not go.is_set():
+                time.sleep(0.005)
+                progress(number, count, f"token {number} of {count}", text)
+        return grown(count)
 
     return generate
 
 
 @pytest.fixture
 def ready(program, checkpoint, monkeypatch):
-    """A program with a model and a text, everything drawn; what it writes is a stand-in."""
-    shown = lambda: len(program.session.capture.main) - len(GIVEN)  # noqa: E731
-    monkeypatch.setattr(tasks, "generate", stand_in(shown=shown), raising=False)
+    """A program with a model and a text, everything drawn; what it writes is a stand-in that waits
+    for `go` at the tenth letter."""
+    program.go = Event()
+    monkeypatch.setattr(tasks, "generate", stand_in(program.go, 10), raising=False)
     model = tasks.load(checkpoint, "cpu")
     capture = make_capture(GIVEN)
     model.spec = replace(model.spec, digest=capture.spec.digest)  # what it writes is of this model
@@ -60,18 +60,18 @@ def ready(program, checkpoint, monkeypatch):
     return program
 
 
-def test_the_text_grows_on_screen_and_the_place_of_the_reader_stays(ready, until):
-    session, lengths = ready.session, []
+def test_the_newest_words_are_shown_and_the_place_of_the_reader_stays(ready, until):
+    session = ready.session
     ready.inspect.map.canvas.zoom(5, QPointF(400, 300))
     before = ready.inspect.map.canvas.view
-    session.changed.connect(
-        lambda name: lengths.append(len(session.capture.main)) if name == "capture" else None
-    )
     ready.commands.prompting.write_so(WritingOptions(24))
+    until(lambda: session.work[-1].note.endswith(ADDED[:10].rstrip()))
+    assert session.work[-1].note.startswith("token 10 of 24: …")
+    assert session.capture.main.text == GIVEN
+    ready.go.set()
     until(lambda: not busy(ready) and session.facts)
     ready.settle()
-    assert len(lengths) > 2 and lengths == sorted(lengths)
-    assert lengths[-1] == len(GIVEN) + 24
+    assert len(session.capture.main) == len(GIVEN) + 24
     assert session.selection == Selection(1, 2, 20, 10)
     after = ready.inspect.map.canvas.view
     assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
@@ -81,29 +81,16 @@ def test_the_text_grows_on_screen_and_the_place_of_the_reader_stays(ready, until
     assert not errors(ready)
 
 
-def test_a_text_that_grows_is_drawn_only_so_often(ready, monkeypatch, until):
-    monkeypatch.setattr(tasks, "generate", stand_in(pause=0.0, letters=50))
-    puts = []
-    ready.session.changed.connect(lambda name: puts.append(name) if name == "capture" else None)
-    begun = time.monotonic()
-    ready.commands.prompting.write_so(WritingOptions(50))
-    until(lambda: not busy(ready))
-    assert 1 <= len(puts) <= 2 + (time.monotonic() - begun) / sources.GROWS
-    assert len(ready.session.capture.main) == len(GIVEN) + 50
-
-
 def test_stop_keeps_what_is_written(ready, until):
     ready.commands.prompting.write_so(WritingOptions(24))
-    until(lambda: len(ready.session.capture.main) > len(GIVEN) + 3)
+    until(lambda: ready.session.work[-1].done == 10)
     assert ready.inspect.strip.capture_button.text() == "Stop"
     ready.inspect.strip.capture_button.click()
-    until(lambda: not ready.lanes.engine.jobs and ready.session.facts)
-    written = len(ready.session.capture.main) - len(GIVEN)
-    assert 3 < written < 24
-    assert ready.session.text == GIVEN + ADDED[:written]
-    assert ready.session.written == len(GIVEN)
+    until(lambda: not busy(ready) and ready.session.facts)
+    assert ready.session.capture.main.text == ready.session.text == GIVEN + ADDED[:10]
+    assert ready.session.written == len(GIVEN) and ready.session.capture.complete
     said = ready.session.capture.made.generated
-    assert said == f"{written} tokens after {len(GIVEN)}, greedy; stopped by hand"
+    assert said == f"10 tokens after {len(GIVEN)}, greedy; stopped by hand"
     assert not errors(ready)
 
 
@@ -111,9 +98,9 @@ def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_pa
     program = with_model
     given = len(program.session.capture.main)
     program.commands.prompting.write_so(WritingOptions(100_000, seed=1))
-    until(lambda: len(program.session.capture.main) > given + 20)
+    until(lambda: program.session.work[-1].done > 20)
     program.commands.run("stop")
-    until(lambda: not program.lanes.engine.jobs and not busy(program))
+    until(lambda: not busy(program) and len(program.session.capture.main) > given)
     kept = program.session.capture
     program.commands._save(program.session.capture, str(tmp_path / "kept.h5"))
     until(lambda: not busy(program))
@@ -129,6 +116,7 @@ def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_pa
 
 
 def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
+    ready.go.set()
     ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: not busy(ready))
 
@@ -147,7 +135,7 @@ def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
 
 def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
     def broken(model, prompt, count, **_):
-        progress(1, 9, "token 1 of 9", grown(1))
+        progress(1, 9, "token 1 of 9", byte_prompt(GIVEN + ADDED[:1]))
         raise HgvizError("the memory is full", "the text is long", "Write less")
 
     monkeypatch.setattr(tasks, "generate", broken)
@@ -239,6 +227,7 @@ def test_no_more_tokens_are_offered_than_the_model_can_read(opened, room):
 
 
 def test_the_window_asks_how_much_and_remembers_it(ready, until):
+    ready.go.set()
     ready.commands.run("write")
     (dialog,) = ready.frame.findChildren(WriteDialog)
     dialog.count.setValue(24)

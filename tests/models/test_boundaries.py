@@ -127,22 +127,11 @@ def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kin
     model = open_model(folders[kind], dtype="float64")
     prompt = model.tokenize("two words")
     writing, random = Writing(model, prompt), np.random.default_rng(2)
-    [*writing.read()]
     for step in range(20):
         token = 32 if step % 6 == 3 else chosen(writing.logits, random, 1.5)
         writing.add(token)
         whole = model.run([*prompt.ids, *writing.added])
         np.testing.assert_allclose(writing.logits, whole.logits[-1], atol=1e-10)
-    text = writing.text
-    ends = model.segmented(model.from_ids(text.ids)).boundaries
-    np.testing.assert_array_equal(writing.segmented(text).boundaries, ends)
-    wanted = capture(model, model.from_ids(text.ids))
-    for layer in model.spec.layers:
-        factors = writing.factors(layer.index)
-        one = wanted.maps[layer.index].factors
-        np.testing.assert_allclose(factors.q, one.q, atol=1e-10)
-        np.testing.assert_allclose(factors.k, one.k, atol=1e-10)
-        np.testing.assert_allclose(factors.stat, one.stat, atol=1e-5)
 
 
 def test_what_was_given_stays_given_when_a_text_goes_on(model):

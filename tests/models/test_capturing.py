@@ -16,7 +16,6 @@ from hgviz.models import dense as dense_maps
 from hgviz.models.blocks import Attention
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import parse_config
-from hgviz.models.generation import Writing
 from hgviz.models.model import Model
 from hgviz.models.slots import Mixtures
 from hgviz.models.tap import value_norms
@@ -475,25 +474,6 @@ def test_a_pruned_layer_has_those_of_the_heads_it_kept(tmp_path):
     kept = [head for head in whole.heads if head not in (1, 4)]
     assert left.heads == tuple(kept)
     np.testing.assert_allclose(left.value_norms, whole.value_norms[kept], rtol=1e-5)
-
-
-@pytest.mark.parametrize("family", ["decoder", "hourglass", "both"])
-def test_a_text_that_grows_has_those_of_the_whole_text(family, tmp_path):
-    model = opened(tmp_path, build(family, "softmax"))
-    ids = np.random.default_rng(1).integers(0, 23, 13)
-    first = model.from_ids(ids[:6])
-    source = model.from_ids(ids[:9]) if model.spec.two_texts else None
-    target = None if source is None else first
-    writing = Writing(model, first if source is None else source, target)
-    for _ in writing.read():
-        pass
-    for one in ids[6:]:
-        writing.add(int(one))
-    whole = model.from_ids(ids)
-    finished = tasks.capture(model, source or whole, target=None if source is None else whole)
-    for index, one in enumerate(finished.maps):
-        found = writing.factors(index).value_norms
-        np.testing.assert_allclose(found, one.value_norms, rtol=1e-4, atol=1e-6)
 
 
 def test_they_come_back_from_a_file_bit_by_bit_and_are_checked(tmp_path):

@@ -9,7 +9,7 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.attention import rotate
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.measures import reaching
 from hgviz.tasks import reach
 from tests.models.building import (
@@ -51,7 +51,7 @@ def influence(config, length):
     model = make_hourglass(config)
     ids = torch.arange(length)[None] * 7 % config.vocab_size
     embedded = model.embed["token"](ids).detach().requires_grad_()
-    logits = finish_steps(model.steps_from(embedded))[0]
+    logits = model(Tokens(embedded=embedded))[0]
     voice = torch.randn(config.vocab_size, generator=torch.Generator().manual_seed(1)).double()
     rows = []
     for i in range(length):
@@ -128,8 +128,7 @@ def test_rotary_scores_depend_only_on_the_distance_in_tokens(tmp_path):
     changes = {"hierarchy": NESTED, "positions": "rotary"}
     model = open_model(write_checkpoint(tmp_path, **changes), dtype="float64")
     tapped = {}
-    for _ in model.trace(model.from_ids(np.full(36, 3)), tap=tapped.__setitem__):
-        pass
+    model.trace(model.from_ids(np.full(36, 3)), tap=tapped.__setitem__)
     for name, first in (("pre.0.0", 0), ("down.0", 1)):  # the first group averages zeros too
         layer = next(one for one in model.spec.layers if one.name == name)
         factors = tapped[layer.index]
@@ -278,7 +277,7 @@ def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch
 
     def spoken(x):
         tokens = Tokens(torch.tensor(IDS)[None], embedded=x)
-        return finish_steps(model.module.steps(tokens, Pass()))[0] @ voice
+        return model.module(tokens, Pass())[0] @ voice
 
     wanted = torch.autograd.functional.jacobian(spoken, embedded)[:, 0].norm(dim=-1)
     for room in (reaching.ROOM, 1, 40_000):  # all at once, one by one, and some

@@ -12,7 +12,6 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Attention
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import outline, save, shapes_of
-from hgviz.models.generation import Writing
 from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
 from hgviz.models.surgery.removal import smaller
@@ -156,20 +155,6 @@ def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
     assert np.abs(apart).max() < 1e-12
     assert [one.mix.shape for one in products(small)] == [(2, 24)]  # of the layer with heads
     assert sliced.spec.parameters < masked.spec.parameters
-
-
-def test_a_text_that_grows_is_the_text_at_once(tmp_path):
-    model = open_model(
-        write_shared(own_gpt2(tmp_path / "own"), tmp_path / "shared"), dtype="float64"
-    )
-    ids = np.arange(9)
-    writing = Writing(model, model.from_ids(ids[:4]))
-    assert list(writing.read())
-    grown = [writing.logits]
-    for one in ids[4:]:
-        writing.add(int(one))
-        grown.append(writing.logits)
-    assert np.abs(np.stack(grown) - model.run(ids).logits[3:]).max() < 1e-12
 
 
 def test_a_capture_holds_what_gives_the_maps_again(tmp_path):

@@ -7,7 +7,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import config_json, parse_config
@@ -34,7 +34,7 @@ def make(kind, seed=5, **changes):  # whose predictors close some segments in ev
 
 def run(model, ids, **more):
     with torch.no_grad():
-        return finish_steps(model.steps(Tokens(torch.as_tensor(ids), **more))).numpy()
+        return model(Tokens(torch.as_tensor(ids), **more)).numpy()
 
 
 def tapped(model, ids):
@@ -44,7 +44,7 @@ def tapped(model, ids):
     found = {}
     tokens = Tokens(torch.as_tensor(ids)[None])
     with torch.no_grad():
-        finish_steps(model.steps(tokens, Pass(tap=found.__setitem__)))
+        model(tokens, Pass(tap=found.__setitem__))
     layers = model.config.layers
     return [
         np.stack([LazyMap(found[one.index], one.heads).read(head) for head in one.heads])
@@ -157,7 +157,7 @@ def test_no_gradient_comes_from_a_later_token(kind):
     model = make(kind).requires_grad_(False)
     ids = torch.as_tensor(IDS[:1])
     embedded = model.table(ids).requires_grad_()
-    logits = finish_steps(model.steps(Tokens(ids, embedded=embedded)))
+    logits = model(Tokens(ids, embedded=embedded))
     weights = torch.randn(23, dtype=torch.float64)
     reach = np.zeros((N, N))
     for i in range(N):
@@ -292,11 +292,7 @@ def test_a_prompt_is_told_its_segments(opened):
     cut = model.cut(prompt, ends)
     assert model.spans(cut)[1].tolist() == [[-1, -1], [0, 4], [4, 12]]
     given = model.run(IDS[0], boundaries=ends).logits
-    steps = model.trace(cut)
-    with pytest.raises(StopIteration) as end:
-        while True:
-            next(steps)
-    np.testing.assert_array_equal(end.value.value, given)
+    np.testing.assert_array_equal(model.trace(cut), given)
     assert abs(given - model.run(IDS[0]).logits).max() > 1e-6
     assert prompt.digest != cut.digest
 

@@ -13,7 +13,7 @@ from captum.attr import (
 
 from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.measures import explaining
 from hgviz.models.measures.explaining import Answer, Path
@@ -21,6 +21,7 @@ from hgviz.models.measures.variants import Variants, attentions
 from hgviz.models.model import Model
 from hgviz.resources import resource
 from tests.models.test_variants import MODELS, losses, tokens_of
+from tests.progress import steps_of
 
 SOME = {name: model for name, model in MODELS if name in (
     "official {}", "windowed {'downsampling': 'linear'}", "classifier True", "decoder False",
@@ -65,13 +66,13 @@ def plainly(model, text, target, answer, off=frozenset()):
         count, run = len(xs[0]), Pass(off)
         keep = repeated(main.attention_mask, count)
         if hourglass:
-            logits = finish_steps(module.steps_from(xs[0], keep, run))
+            logits = module(Tokens(keep=keep, embedded=xs[0]), run)
         else:
             source = None
             if target is not None:
                 source = Tokens(repeated(text.ids, count), embedded=xs[1])
             tokens = Tokens(repeated(main.ids, count), keep, source=source)
-            logits = finish_steps(module.steps_from(module.embed.placed(xs[0]), tokens, run))
+            logits = module.from_embeddings(module.embed.placed(xs[0]), tokens, run)
         if answer.position is None:
             return logits[:, answer.number]
         return logits[:, answer.position, answer.number]
@@ -209,9 +210,9 @@ def test_answers_that_are_not_there(name, answer, said):
 def test_a_walk_needs_two_steps_and_says_how_far_it_is():
     path = Path(model_of(dict(MODELS)["bert"]), prompt_of(9), Answer(0))
     with pytest.raises(HgvizError, match="1 steps"):
-        next(path.walk(1))
-    assert [step.done for step in path.walk(4)] == [4]
-    assert [step.done for step in path.each_layer(4)] == [1, 2]
+        path.walk(1)
+    assert [step.done for step in steps_of(path.walk, 4)] == [4]
+    assert [step.done for step in steps_of(path.each_layer, 4)] == [1, 2]
 
 
 # --- passes of pruning beside captum --------------------------------------------------------------
@@ -236,7 +237,7 @@ def by_gates(variants, tokens, loss):
         run = Pass(gates={
             layer: part.expand(3, -1) for (layer, _), part in zip(layers, parts, strict=True)
         })  # fmt: skip
-        return loss(finish_steps(variants.module.steps(tokens, run)))[None]
+        return loss(variants.module(tokens, run))[None]
 
     return forward
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens, finish_steps
+from hgviz.models.blocks import Tokens
 from hgviz.models.formats import rewriting
 from hgviz.models.formats.readers import read
 from hgviz.models.measures.reaching import measure
@@ -149,7 +149,7 @@ def test_heads_that_are_off_give_nothing(models):
     whole, said = read(models("full")[1]), ours.run(ids, off=off).logits
     pruned = zeroed(whole, frozenset(off))
     module = module_of(pruned.config, pruned.tensors, "cpu", torch.float64)
-    found = finish_steps(module.steps(Tokens(torch.from_numpy(ids)))).detach().numpy()
+    found = module(Tokens(torch.from_numpy(ids))).detach().numpy()
     np.testing.assert_allclose(found, said, atol=1e-12)
     assert np.abs(said - ours.run(ids).logits).max() > 1e-3
 

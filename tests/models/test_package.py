@@ -101,8 +101,7 @@ def test_every_softmax_map_is_the_packages(case, dtype):
         keep = None if mask is None else mask[row]
         expected = package.maps(reference, ids[row], keep)
         tapped = {}
-        for _ in model.trace(model.from_ids(ids[row], keep), tap=tapped.__setitem__):
-            pass
+        model.trace(model.from_ids(ids[row], keep), tap=tapped.__setitem__)
         assert len(expected) == len(tapped) == len(model.spec.layers)
         for layer, weights in zip(model.spec.layers, expected, strict=True):
             ours = LazyMap(tapped[layer.index], layer.heads)

@@ -10,7 +10,7 @@ from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Known, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Attention, Known, Pass, Tokens
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import Checkpoint, save
 from hgviz.models.model import module_of
@@ -223,7 +223,7 @@ def real_contexts(module, spec, layer, each):
             if text.source is not None:
                 one = Tokens(text.ids[row : row + 1], source=one)
             known = Known()
-            finish_steps(module.steps(one, Pass(record=known)))
+            module(one, Pass(record=known))
             rows = -(-alone.shape[1] // (spec.levels[spec.layers[layer].level].stride or 1))
             context = known.contexts[layer][0].transpose(0, 1)
             found.append(context[:rows] if text.source is None else context)
@@ -259,9 +259,9 @@ def test_folded_means_are_mean_ablation(kind):
         if isinstance(part, Attention):
             part.o.index = part.layer.index
             hooks.append(part.o.register_forward_pre_hook(ablated))
-    expected = [finish_steps(module.steps(text, Pass())) for text in each]
+    expected = [module(text, Pass()) for text in each]
     for text, wanted in zip(each, expected, strict=True):
-        assert torch.allclose(finish_steps(small.steps(text, Pass())), wanted, atol=1e-12)
+        assert torch.allclose(small(text, Pass()), wanted, atol=1e-12)
 
 
 @torch.no_grad()
@@ -280,8 +280,8 @@ def test_gates_are_scaled_columns(kind):
     made = scaled(of(module), values)
     folded = module_of(made.config, made.tensors, "cpu", torch.float64)
     for text in texts(module.config):
-        gated = finish_steps(module.steps(text, Pass(gates=factors)))
-        assert torch.allclose(finish_steps(folded.steps(text, Pass())), gated, atol=1e-12)
+        gated = module(text, Pass(gates=factors))
+        assert torch.allclose(folded(text, Pass()), gated, atol=1e-12)
 
 
 @torch.no_grad()
@@ -296,8 +296,8 @@ def test_gates_are_the_damped_least_squares_of_their_layer():
     before = torch.tensor([[found[HeadId(0, 0)], 1.0, found[HeadId(0, 2)]]], dtype=torch.float64)
     for text in each:
         whole, pruned = Known(), Known()
-        finish_steps(module.steps(text, Pass(record=whole)))
-        finish_steps(module.steps(text, Pass(off, gates={0: before}, record=pruned)))
+        module(text, Pass(record=whole))
+        module(text, Pass(off, gates={0: before}, record=pruned))
         weight = module.middle["1"].attn.o.weight.unflatten(1, (3, -1))
         gives = torch.einsum("bhqe,dhe->bqdh", pruned.contexts[1], weight)[text.keep]
         columns.append(gives[..., :2].flatten(0, 1))
@@ -321,8 +321,8 @@ def test_compensation_brings_layers_nearer_to_what_they_gave():
         total = 0.0
         for text in each:
             whole, pruned = Known(), Known()
-            finish_steps(module.steps(text, Pass(record=whole)))
-            finish_steps(part.steps(text, Pass(off, record=pruned)))
+            module(text, Pass(record=whole))
+            part(text, Pass(off, record=pruned))
             apart = (whole.attended[0] - pruned.attended[0])[text.keep]
             total += float((apart**2).sum())
         return total

@@ -13,7 +13,6 @@ from hgviz.core import HgvizError, replace
 from hgviz.maps import DenseMap, LazyMap, Mixed
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.transformer import SCORES
-from hgviz.models.generation import Writing
 from hgviz.models.model import open_model
 from hgviz.models.synthesis import Synthesis
 from hgviz.models.weighing import weights
@@ -328,22 +327,6 @@ def test_padding_is_never_looked_at(tmp_path):
     np.testing.assert_allclose(found, model.run([1, 2, 3]).logits, atol=1e-12)
     capture = tasks.capture(model, model.from_ids([1, 2, 3, 4, 5], keep))
     assert not capture.maps[0].read(0)[:, 3:].any()
-
-
-@pytest.mark.parametrize("form", ["dense", "random", "factorised+dot"])
-def test_what_is_written_token_by_token_is_what_one_pass_says(tmp_path, form):
-    model = opened(tmp_path / "model", **DECODER, scores=form)
-    writing = Writing(model, model.from_ids([1, 2, 3]))
-    writing.read()
-    for token in (7, 8, 9):
-        writing.add(token)
-    whole = tasks.capture(model, model.from_ids([1, 2, 3, 7, 8, 9]))
-    np.testing.assert_allclose(writing.logits, whole.logits[-1], atol=1e-12)
-    for layer in range(2):
-        found = writing.factors(layer)
-        for name in ("q", "k", "stat"):
-            expected = getattr(whole.maps[layer].factors, name)
-            np.testing.assert_allclose(getattr(found, name), expected, atol=1e-6)
 
 
 def test_cross_attention_meets_tokens_whatever_the_scores():

@@ -18,7 +18,7 @@ from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
 from hgviz.maps.survey import Wanted, survey
 from hgviz.models import blocks, open_model, weighing
 from hgviz.models.attention import attend, weights
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.measures.trials import Trials
 from hgviz.models.positions import Biases
 from hgviz.store import describe, open_capture, write_capture
@@ -137,7 +137,7 @@ def heads_of(module):
 def logits(module, ids, keep=None, **options):
     with torch.inference_mode():
         tokens = Tokens(torch.as_tensor(ids), None if keep is None else torch.as_tensor(keep))
-        return finish_steps(module.steps(tokens, Pass(**options)))
+        return module(tokens, Pass(**options))
 
 
 def ids_of(count, seed=0, most=23):

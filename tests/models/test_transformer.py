@@ -9,7 +9,7 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.families import build
 from hgviz.models.families.transformer import sinusoids
 from hgviz.models.formats.own import config_json, parse_config
@@ -92,8 +92,7 @@ def test_cross_attention_maps_equal_torchs_own():
     block = model.decoder["0"]
     with torch.no_grad():
         memory = model.encoder["0"]
-        steps = memory.steps(model.embed(Tokens(source)), Tokens(source), None, None, Pass())
-        memory = finish_steps(steps)
+        memory = memory(model.embed(Tokens(source)), Tokens(source), None, None, Pass())
         x = model.embed(Tokens(target))
         x = block.ln_attn(x + block.attn(x, x, None, None, Pass()))
         reference = theirs(block, False, "relu", True).multihead_attn
@@ -119,7 +118,7 @@ def test_sinusoids_are_vaswanis():
 def reach(model, tokens, x):
     """R[i, j] = max |d (y_i . w) / d x_j| (models.md A.3), for embeddings x (1, n, d)."""
     x = x.detach().requires_grad_()
-    y = finish_steps(model.steps_from(x, tokens))[0]
+    y = model.from_embeddings(x, tokens)[0]
     w = torch.randn(y.shape[-1], dtype=y.dtype, generator=torch.Generator().manual_seed(3))
     rows = []
     for i in range(len(y)):

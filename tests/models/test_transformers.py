@@ -19,8 +19,8 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
-from hgviz.models.huggingface import THREAD, attention, mask
+from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.huggingface import attention, mask
 from hgviz.models.measures.variants import variants_of
 from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
@@ -496,14 +496,14 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
     seen = 0
     for heads, found in variants.one_by_one(whole):
         for head, one in zip(heads, found, strict=True):
-            naive = finish_steps(module.steps(tokens, Pass(frozenset({head}))))
+            naive = module(tokens, Pass(frozenset({head})))
             assert (one - naive).abs().max() < apart
             assert (variants.without(whole, {head}) - naive).abs().max() < apart
             seen += 1
     assert seen == len(variants.heads)
     (alone, found), *_ = variants.one_by_one(whole, alone=True)
     others = {one for one in variants.heads if one.layer == alone[0].layer and one != alone[0]}
-    naive = finish_steps(module.steps(tokens, Pass(frozenset(others))))
+    naive = module(tokens, Pass(frozenset(others)))
     assert (found[0] - naive).abs().max() < apart
 
     def losses(logits):
@@ -521,7 +521,7 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
                 gates[:, place] += sign * step
                 run = Pass(gates={layer.index: gates})
                 with torch.inference_mode():
-                    ends.append(losses(finish_steps(module.steps(tokens, run))))
+                    ends.append(losses(module(tokens, run)))
             numeric = (ends[0] - ends[1]) / (2 * step)
             assert torch.allclose(slopes[:, at], numeric, atol=close * 10, rtol=close)
             at += 1
@@ -593,12 +593,9 @@ def test_a_text_is_gone_on_with_as_transformers_does(folder):
     assert capture.maps[0].shape[1] == len(capture.prompt)
 
 
-def test_a_capture_that_is_stopped_keeps_its_layers_and_ends_its_thread(folder, tmp_path):
-    import threading
-
+def test_a_capture_that_is_stopped_keeps_its_layers(folder, tmp_path):
     model = open_model(folder("llama", "LlamaForCausalLM"))
     cancelled(tasks.capture, model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
-    assert THREAD not in [one.name for one in threading.enumerate()]
     assert not (tmp_path / "a.h5").exists() and (tmp_path / "a.h5.part").exists()
     tasks.capture(model, model.from_ids(ids_of(TOKENS)), out=tmp_path / "a.h5")
     assert open_capture(tmp_path / "a.h5").complete

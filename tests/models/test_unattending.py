@@ -77,7 +77,6 @@ def test_what_is_masked_changes_nothing_that_is_not(changes):
 def test_a_text_under_way_is_read_as_a_whole_one(tmp_path, family):
     model = open_model(write_unattending(tmp_path, **KINDS[family]), dtype="float64")
     writing = Writing(model, model.from_ids(IDS[0, :4].numpy()))
-    list(writing.read())
     for _ in range(9):
         writing.add(chosen(writing.logits, None, 1.0))
     whole = model.run(np.concatenate([IDS[0, :4], writing.added])).logits

@@ -12,7 +12,7 @@ from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import following, labelled
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Attention, Pass, Tokens
 from hgviz.models.measures import gradients
 from hgviz.models.measures.trials import KEEP, PIECE, Trials
 from hgviz.models.measures.variants import Begun, Variants, attentions
@@ -80,7 +80,7 @@ def tokens_of(model, batch=3, length=11):
 def masked(model, tokens, off):
     """A whole pass with heads off."""
     with torch.inference_mode():
-        return finish_steps(model.steps(tokens, Pass(frozenset(off))))
+        return model(tokens, Pass(frozenset(off)))
 
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
@@ -187,7 +187,7 @@ def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
             gates = torch.ones(3, len(layers[head.layer].heads), dtype=torch.float64)
             gates[:, layers[head.layer].heads.index(head.head)] += sign * step
             run = Pass(gates={head.layer: gates}, readout=True)
-            ends.append(loss(finish_steps(model.steps(tokens, run))))
+            ends.append(loss(model(tokens, run)))
         difference = (ends[0] - ends[1]) / (2 * step)
         assert (found[:, at] - difference).abs().max() <= 1e-6 * max(1, found.abs().max())
 
@@ -412,7 +412,7 @@ def plain(model, tokens, quantity, monkeypatch, off=frozenset()):
 
     with monkeypatch.context() as patch:
         patch.setattr("hgviz.models.blocks.attend", attend)
-        value = quantity(finish_steps(model.steps(tokens, Pass(off))))
+        value = quantity(model(tokens, Pass(off)))
     found = {}
     for layer, (leaves, scores, maps) in kept.items():
         if not leaves:
@@ -497,9 +497,9 @@ def test_a_small_step_changes_the_loss_as_the_slope_says():
             "qk,kd->", slopes.at_scores[0], met.k[0, 1].numpy()
         )
         part.q.bias += step
-        more = float(asked(finish_steps(model.steps(tokens, Pass()))))
+        more = float(asked(model(tokens, Pass())))
         part.q.bias -= 2 * step
-        less = float(asked(finish_steps(model.steps(tokens, Pass()))))
+        less = float(asked(model(tokens, Pass())))
     assert abs((more - less) / 2e-6 - expected) <= 1e-5 * (1 + abs(expected))
 
 

@@ -26,13 +26,11 @@ from hgviz.models.blocks import (
     Network,
     Pass,
     Relative,
-    Steps,
     Tokens,
-    finish_steps,
+    tokens_from,
 )
 from hgviz.models.config import DynamicConfig
 from hgviz.models.inputs import too_long
-from hgviz.models.past import Waiting
 from hgviz.models.positions import Sinusoids
 
 SMALLEST = 1e-9  # beside the size of a segment
@@ -97,8 +95,8 @@ class Down(nn.Module):
         if config.predicts:
             self.boundary = Boundary(config)
 
-    def decided(self, ids: Tensor, scores: Tensor | None, first: int) -> Tensor:
-        """What closes a segment, 1 or 0 (B, n), of tokens numbered from first.
+    def decided(self, ids: Tensor, scores: Tensor | None) -> Tensor:
+        """What closes a segment, 1 or 0 (B, n).
 
         scores (B, n): logits of the predictor, where there is one. While "learned" boundaries are
         trained they are drawn, and their gradient is that of what was drawn from, relaxed
@@ -108,7 +106,7 @@ class Down(nn.Module):
         if self.config.boundaries == "whitespace":
             return torch.eq(ids, cast(int, self.config.whitespace_id)).to(kind)
         if scores is None:
-            numbers = torch.arange(first, first + ids.shape[1], device=ids.device)
+            numbers = torch.arange(ids.shape[1], device=ids.device)
             return (numbers % self.config.shorten_factor == 0).to(kind).expand(ids.shape)
         if not (self.training and self.config.boundaries == "learned"):
             return (scores > 0).to(kind)  # p > 1/2
@@ -116,15 +114,13 @@ class Down(nn.Module):
         soft = torch.sigmoid((scores + noise) / self.config.temperature)
         return (soft > 0.5).to(kind) + (soft - soft.detach())
 
-    def forward(self, x: Tensor, closes: Tensor, keep: Tensor | None, begun: bool) -> Tensor:
-        """x (B, n, d), closes (B, n), keep (B, n) -> (B, S, d), after the null group unless begun.
+    def forward(self, x: Tensor, closes: Tensor, keep: Tensor | None) -> Tensor:
+        """x (B, n, d), closes (B, n), keep (B, n) -> (B, 1 + S, d), the null group first.
 
         S is the most of any text; what others have beyond their own is never read.
         """
         means = segment_means(x, closes, keep)
-        if not begun:
-            means = torch.cat([self.null.expand(len(x), 1, -1), means], dim=1)
-        return self.ln(means)
+        return self.ln(torch.cat([self.null.expand(len(x), 1, -1), means], dim=1))
 
 
 def segment_means(x: Tensor, closes: Tensor, keep: Tensor | None = None) -> Tensor:
@@ -173,30 +169,26 @@ class Dynamic(Network):
         self.post = nn.ModuleList([stack("post.0")] if config.shortens else [])
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
-    def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
-        """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
-        return finish_steps(self.steps(Tokens(ids, keep), run))
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
+        given, run = tokens_from(tokens), run or Pass()
+        x = self._before(given, run)
+        if not self.config.shortens:
+            return self.lm_head(x)
+        closes = self._closes(given, self._scores(given, x))
+        return self._after(x, closes, given.keep, run)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
 
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As forward, yielding the index of each layer when it is done."""
-        run = run or Pass()
-        x = yield from self._before(tokens, run)
-        if not self.config.shortens:
-            return self.lm_head(x)
-        closes = self._closes(tokens, self._scores(tokens, x), run)
-        return (yield from self._after(x, closes, tokens.keep, run))
-
     def boundaries(self, tokens: Tokens, run: Pass | None = None) -> Tensor:
         """bool (B, n): what closes a segment, as far as that has to be computed."""
         run, scores = run or Pass(), None
         if self.config.predicts and tokens.boundaries is None:
-            scores = self._scores(tokens, finish_steps(self._before(tokens, run)))
-        return self._closes(tokens, scores, run) > 0.5
+            scores = self._scores(tokens, self._before(tokens, run))
+        return self._closes(tokens, scores) > 0.5
 
     def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Logits (B, n, vocabulary), and what the predictor's boundaries cost beside their loss.
@@ -206,12 +198,12 @@ class Dynamic(Network):
         "unigram", which is learned from a tokenizer that is not part of the model.
         """
         tokens, run, config = Tokens(ids), Pass(), self.config
-        x = finish_steps(self._before(tokens, run))
+        x = self._before(tokens, run)
         if not config.shortens:
             return self.lm_head(x), x.new_zeros(())
         scores = self._scores(tokens, x)
-        closes = self._closes(tokens, scores, run)
-        logits = finish_steps(self._after(x, closes, None, run))
+        closes = self._closes(tokens, scores)
+        logits = self._after(x, closes, None, run)
         if scores is None:
             return logits, x.new_zeros(())
         if config.boundaries == "entropy":
@@ -233,58 +225,39 @@ class Dynamic(Network):
 
     # --- the ways down and up ---------------------------------------------------------------------
 
-    def _before(self, tokens: Tokens, run: Pass) -> Steps:
+    def _before(self, tokens: Tokens, run: Pass) -> Tensor:
         """(B, n, d): tokens as the layers leave them that come before any segment."""
         x = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
         limit = self.config.max_positions
-        if limit is not None and run.first + x.shape[1] > limit:
-            raise too_long(run.first + x.shape[1], limit)
+        if limit is not None and x.shape[1] > limit:
+            raise too_long(x.shape[1], limit)
         stack = self.pre[0] if self.config.shortens else self.middle
-        return (yield from self._stack(stack, self.drop(x), tokens.keep, run))
+        return self._stack(stack, self.drop(x), tokens.keep, run)
 
     def _scores(self, tokens: Tokens, x: Tensor) -> Tensor | None:
         if not self.config.predicts or tokens.boundaries is not None:
             return None
         return cast(Tensor, self._down.boundary(x))
 
-    def _closes(self, tokens: Tokens, scores: Tensor | None, run: Pass) -> Tensor:
+    def _closes(self, tokens: Tokens, scores: Tensor | None) -> Tensor:
         """1 or 0 (B, n): given, or decided; a token that is masked closes nothing."""
         assert tokens.ids is not None
         if tokens.boundaries is None:
-            closes = self._down.decided(tokens.ids, scores, run.first)
+            closes = self._down.decided(tokens.ids, scores)
         else:
             closes = tokens.boundaries.to(self._down.null.dtype)
         return closes if tokens.keep is None else closes * tokens.keep
 
-    def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Pass) -> Steps:
-        """Down, up and to logits; of a text that goes on, the segments that are closed now."""
-        past = run.past
-        held = (
-            Waiting(x[:, :0], x[:, :0])
-            if past is None
-            else past.levels.setdefault(0, Waiting(x[:, :0], x[:, :0]))
-        )
-        open_, begun = held.rest.shape[1], held.rows > 0
-        whole, ends = torch.cat([held.rest, x], dim=1), F.pad(closes, (open_, 0))
-        kept = None if keep is None else F.pad(keep, (open_, 0), value=True)
-        known, y = held.newest, self._down(whole, ends, kept, begun)
-        if y.shape[1]:
-            y = yield from self._stack(self.middle, y, None, run)
-            known = torch.cat([known, y], dim=1)
-        if past is not None:
-            last = int(ends[0].nonzero().max()) + 1 if bool(ends.any()) else 0
-            held.rest, held.newest = whole[:, last:], known[:, -1:]
-            held.rows += x.shape[1]
-            past.boundaries.append(closes[0] > 0.5)
+    def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
+        """Down to segments, up again and to logits (B, n, vocabulary)."""
+        y = self._stack(self.middle, self._down(x, closes, keep), None, run)
         row = closes.detach().cumsum(1).round().long()  # c_t: segments closed by then
-        x = x + known.gather(1, row[..., None].expand(x.shape))
-        x = yield from self._stack(self.post[0], x, keep, run)
-        return self.lm_head(x)
+        x = x + y.gather(1, row[..., None].expand(x.shape))
+        return self.lm_head(self._stack(self.post[0], x, keep, run))
 
-    def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
+    def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
         for block in cast("list[Block]", blocks):
             x = block(x, keep, self.rel, run)
-            yield block.attn.layer.index
         return x
 
     @property

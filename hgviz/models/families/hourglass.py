@@ -23,13 +23,11 @@ from hgviz.models.blocks import (
     Network,
     Pass,
     Relative,
-    Steps,
     Tokens,
-    finish_steps,
+    tokens_from,
 )
 from hgviz.models.config import HourglassConfig
 from hgviz.models.inputs import too_long
-from hgviz.models.past import Past, Waiting
 
 # --- parts ----------------------------------------------------------------------------------------
 
@@ -81,14 +79,10 @@ class Stack(nn.ModuleDict):
         if config.form == "official":
             self["ln_out"] = _norm(config)
 
-    def steps(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Steps:
-        """(B, n, d) -> (B, n, d), yielding each layer's index when it is done"""
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
+        """(B, n, d) -> (B, n, d)"""
         for block in self.values():
-            if isinstance(block, Block):
-                x = block(x, keep, rel, run)
-                yield block.attn.layer.index
-            else:
-                x = block(x)
+            x = block(x, keep, rel, run) if isinstance(block, Block) else block(x)
         return x
 
 
@@ -181,19 +175,14 @@ class Up(nn.Module):
         keep: Tensor | None,
         rel: Relative | None,
         run: Pass,
-        first: int = 0,
     ) -> Tensor:
-        """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)
-
-        first: which row of the first group r begins with; other than 0, attention has met the
-        group before.
-        """
+        """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
         if self.layer is None:
-            return self._grown(x, r, keep, rel, run, first)
+            return self._grown(x, r, keep, rel, run)
         found = run.skipped(self.layer.index)
         if found is not None:
             return found
-        return run.left(self.layer.index, self._grown(x, r, keep, rel, run, first))
+        return run.left(self.layer.index, self._grown(x, r, keep, rel, run))
 
     def _grown(
         self,
@@ -202,20 +191,18 @@ class Up(nn.Module):
         keep: Tensor | None,
         rel: Relative | None,
         run: Pass,
-        first: int,
     ) -> Tensor:
-        rows, new = slice(first, first + r.shape[1]), slice(int(first > 0), None)
         if self.config.form == "windowed":
-            u = self.base(x, keep)[:, rows] + r
+            u = self.base(x, keep) + r
             if self.layer is None:
                 return u
-            z = u + self.attn(self.ln_attn(u), x[:, new], keep, rel, run)
+            z = u + self.attn(self.ln_attn(u), x, keep, rel, run)
             return self._fed(z, run)
         if self.layer is None:
-            return self.ln_out(self.base(x, keep)[:, rows]) + r
+            return self.ln_out(self.base(x, keep)) + r
         y = self.ln_in(x)
-        u = self.ln_query(self.base(y, keep)[:, rows]) + r
-        z = u + self.attn(u, y[:, new], keep, rel, run)
+        u = self.ln_query(self.base(y, keep)) + r
+        z = u + self.attn(u, y, keep, rel, run)
         return (
             self.ln_out(self._fed(z, run)) + r
         )  # the residual enters twice, as in the official code
@@ -284,84 +271,40 @@ class Hourglass(Network):
             self.ln_f = _norm(config)
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
-    def forward(self, ids: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Tensor:
-        """ids (B, n), keep bool (B, n) -> logits (B, n, vocabulary)"""
-        return finish_steps(self.steps(Tokens(ids, keep), run))
+    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+        """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
+        given, run = tokens_from(tokens), run or Pass()
+        x = self.table(given.ids) if given.embedded is None else given.embedded
+        if "position" in self.embed:
+            limit = self.config.max_positions or 0
+            if x.shape[1] > limit:
+                raise too_long(x.shape[1], limit)
+            x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
+        x = self._level(0, x, given.keep, run)
+        if self.config.form == "windowed":
+            x = self.ln_f(x)
+        return self.lm_head(x)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
 
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As forward, yielding the index of each layer when it is done."""
-        given = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
-        return self.steps_from(given, tokens.keep, run)
-
-    def steps_from(self, x: Tensor, keep: Tensor | None = None, run: Pass | None = None) -> Steps:
-        """As steps, from token embeddings (B, n, d)."""
-        run = run or Pass()
-        if "position" in self.embed:
-            first, limit = run.first, self.config.max_positions or 0
-            if first + x.shape[1] > limit:
-                raise too_long(first + x.shape[1], limit)
-            numbers = torch.arange(first, first + x.shape[1], device=x.device)
-            x = x + self.embed["position"](numbers)
-        x = yield from self._level(0, x, keep, run)
-        if self.config.form == "windowed":
-            x = self.ln_f(x)
-        return self.lm_head(x)
-
-    def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Pass) -> Steps:
+    def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
         rel = self.rel
         if level == len(self.config.hierarchy.factors):
-            return (yield from self.middle.steps(x, keep, rel, run))
+            return self.middle(x, keep, rel, run)
         factor, n = self.config.hierarchy.factors[level], x.shape[1]
         pre, down, up, post = self._parts(level)
-        x = yield from pre.steps(x, keep, rel, run)
+        x = pre(x, keep, rel, run)
         shift = factor - 1 + self.config.shift_offset if self.config.causal else 0
-        if run.past is not None:
-            x = yield from self._followed(level, x, shift, run.past, run)
-            return (yield from post.steps(x, keep, rel, run))
         r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
         mask = self._mask(keep, x, factor, shift)
         x = down(F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
-        if down.layer is not None:
-            yield down.layer.index
-        x = yield from self._level(level + 1, x, mask.groups, run)
+        x = self._level(level + 1, x, mask.groups, run)
         # the packages that mask by a large negative number do not mask on the way up
         upward = mask.groups if self.config.masking == "strict" else None
-        x = up(x, r, upward, rel, run)[:, :n]
-        if up.layer is not None:
-            yield up.layer.index
-        return (yield from post.steps(x, keep, rel, run))
-
-    def _followed(self, level: int, x: Tensor, shift: int, past: Past, run: Pass) -> Steps:
-        """Down and up again of rows (B, n, d) that follow others: the zeros of the shift came
-        before the first, so that what shortens is every group as soon as it is complete."""
-        factor, windowed = self.config.hierarchy.factors[level], self.config.form == "windowed"
-        _, down, up, _ = self._parts(level)
-        if level not in past.levels:
-            past.levels[level] = Waiting(x.new_zeros(len(x), shift, x.shape[2]), x[:, :0])
-        held = past.levels[level]
-        first, whole = held.rows % factor, torch.cat([held.rest, x], dim=1)
-        ready = whole.shape[1] // factor * factor
-        groups, held.rest = whole[:, :ready], whole[:, ready:]
-        below = held.newest if first else x[:, :0]
-        if ready:
-            keys = None
-            if windowed and self.config.masking == "strict" and not held.rows:  # as in _mask
-                keys = (torch.arange(ready, device=x.device) >= shift).expand(len(x), -1)
-            y = down(groups, Mask(keys, None), self.rel, run)
-            if down.layer is not None:
-                yield down.layer.index
-            y = yield from self._level(level + 1, y, None, run)
-            below, held.newest = torch.cat([below, y], dim=1), y[:, -1:]
-        held.rows += x.shape[1]
-        x = up(below, x, None, self.rel, run, first)
-        if up.layer is not None:
-            yield up.layer.index
-        return x
+        return post(up(x, r, upward, rel, run)[:, :n], keep, rel, run)
 
     def _parts(self, level: int) -> tuple[Stack, Down, Up, Stack]:
         parts = self.pre[level], self.down[level], self.up[level], self.post[level]

@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import EMBEDDED, Network, Pass, Steps, Tokens, finish_steps
+from hgviz.models.blocks import EMBEDDED, Network, Pass, Tokens, tokens_from
 from hgviz.models.config import LSTMConfig
 from hgviz.models.inputs import too_long
 
@@ -32,31 +32,22 @@ class LSTM(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
-        return finish_steps(self.steps(given, run))
+        given, run = tokens_from(tokens), run or Pass()
+        x = self.table(given.ids) if given.embedded is None else given.embedded
+        limit = self.config.max_positions
+        if limit is not None and x.shape[1] > limit:
+            raise too_long(x.shape[1], limit)
+        return self.lm_head(self._read(self.drop(run.left(EMBEDDED, x)), given.keep))
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
 
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As forward; no layer attends, so that nothing is yielded on the way."""
-        run = run or Pass()
-        x = self.table(tokens.ids) if tokens.embedded is None else tokens.embedded
-        end, limit = run.first + x.shape[1], self.config.max_positions
-        if limit is not None and end > limit:
-            raise too_long(end, limit)
-        yield from ()
-        return self.lm_head(self._read(self.drop(run.left(EMBEDDED, x)), tokens.keep, run))
-
-    def _read(self, x: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
+    def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """(B, n, d) -> (B, n, d). Tokens that are masked are read last, so that none hears them."""
         if keep is not None:
             order = (~keep).to(torch.int8).argsort(dim=1, stable=True)[..., None].expand_as(x)
             states, _ = self.lstm(x.gather(1, order))
             return torch.zeros_like(states).scatter(1, order, states)
-        if run.past is None:
-            return self.lstm(x)[0]
-        states, run.past.recurrent = self.lstm(x, run.past.recurrent)
-        return states
+        return self.lstm(x)[0]

@@ -7,8 +7,7 @@ source or slots, d width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Literal, cast
 
 import torch
@@ -23,9 +22,8 @@ from hgviz.models.blocks import (
     FeedForward,
     Network,
     Pass,
-    Steps,
     Tokens,
-    finish_steps,
+    tokens_from,
 )
 from hgviz.models.collaborative import Collaborative
 from hgviz.models.config import TransformerConfig
@@ -53,17 +51,17 @@ class Embed(nn.Module):
             self.ln = _norm(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, tokens: Tokens, first: int = 0) -> Tensor:
-        """(B, n, d) of tokens numbered from first"""
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(B, n, d)"""
         given = self.token(tokens.ids) if tokens.embedded is None else tokens.embedded
-        return self.placed(given, tokens.segments, first)
+        return self.placed(given, tokens.segments)
 
-    def placed(self, x: Tensor, segments: Tensor | None = None, first: int = 0) -> Tensor:
+    def placed(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
         """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
-        end, limit = first + x.shape[1], self.config.max_positions
-        if limit is not None and end > limit:
-            raise too_long(end, limit)
-        numbers = torch.arange(first, end, device=x.device)
+        length, limit = x.shape[1], self.config.max_positions
+        if limit is not None and length > limit:
+            raise too_long(length, limit)
+        numbers = torch.arange(length, device=x.device)
         if self.config.positions == "learned":
             x = x + self.position(numbers)
         elif self.config.positions == "sinusoidal":
@@ -100,7 +98,7 @@ class Block(nn.Module):
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)
 
-    def steps(
+    def forward(
         self,
         x: Tensor,
         tokens: Tokens,
@@ -108,20 +106,17 @@ class Block(nn.Module):
         shared: Slots | None,
         run: Pass,
         rows: int | None = None,
-    ) -> Steps:
+    ) -> Tensor:
         """x (B, n, d), memory (B, m, d) of the source -> (B, n, d), or its first rows alone"""
         projection, last = self.projection or shared, self.layers[-1].index
         found = run.skipped(last)
         if found is not None:
-            for layer in self.layers:
-                yield layer.index
             return found
 
         def attend(y: Tensor) -> Tensor:
             return self.attn(y[:, :rows], y, tokens.keep, None, run, projection)
 
         x = self._attended(self.layers[0].index, x, self.ln_attn, attend, run, rows)
-        yield self.layers[0].index
         if memory is not None:
             keep = tokens.source.keep if tokens.source else None
 
@@ -129,7 +124,6 @@ class Block(nn.Module):
                 return self.cross(y, memory, keep, None, run)
 
             x = self._attended(last, x, self.ln_cross, look, run)
-            yield last
         if self.first:
             return run.left(last, x + self.drop(self.ff(self.ln_ff(x), run.hidden(last))))
         return run.left(last, self.ln_ff(x + self.drop(self.ff(x, run.hidden(last)))))
@@ -231,24 +225,19 @@ class Transformer(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
-        return finish_steps(self.steps(given, run))
+        given, run = tokens_from(tokens), run or Pass()
+        x = run.skipped(EMBEDDED)
+        if x is None:
+            x = run.left(EMBEDDED, self.embed(given))
+        return self.from_embeddings(x, given, run)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return self.embed.token
 
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As forward, yielding the index of each layer when it is done."""
-        run = run or Pass()
-        x = run.skipped(EMBEDDED)
-        if x is None:
-            x = run.left(EMBEDDED, self.embed(tokens, run.first))
-        return self.steps_from(x, tokens, run)
-
-    def steps_from(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As steps, from the placed embeddings (B, n, d) of tokens.
+    def from_embeddings(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Tensor:
+        """As forward, from the placed embeddings (B, n, d) of tokens.
 
         Errors: HgvizError for fewer tokens than a classifier reads, before anything is computed.
         """
@@ -259,9 +248,9 @@ class Transformer(Network):
                 "its first tokens are put side by side",
                 "Begin the text with its special tokens, as its tokenizer does",
             )
-        memory = yield from self._memory(tokens.source, run)
+        memory = self._memory(tokens.source, run)
         stack = self.decoder if self.config.form == "encoder-decoder" else self.middle
-        x = yield from self._stack(stack, x, tokens, memory, run)
+        x = self._stack(stack, x, tokens, memory, run)
         if self.config.final_norm:
             x = self.ln_f(x)
         return self._said(x)
@@ -277,7 +266,7 @@ class Transformer(Network):
             return cast(nn.ModuleDict, self.head)["mlm"](x, vocabulary)
         return x @ vocabulary.T
 
-    def _memory(self, source: Tokens | None, run: Pass) -> Generator[int, None, Tensor | None]:
+    def _memory(self, source: Tokens | None, run: Pass) -> Tensor | None:
         """What the decoder attends to (B, m, d): given states, the encoder's, or nothing."""
         if not self.config.two_texts:
             return None
@@ -289,24 +278,17 @@ class Transformer(Network):
             )
         if self.config.cross:
             return source.states
-        past = run.past
-        if past is None:
-            return (yield from self._stack(self.encoder, self.embed(source), source, None, run))
-        if past.memory is None:  # the encoder's text does not grow
-            once = replace(run, past=None, tap=past.read_once.__setitem__)
-            x = yield from self._stack(self.encoder, self.embed(source), source, None, once)
-            past.memory = x
-        return past.memory
+        return self._stack(self.encoder, self.embed(source), source, None, run)
 
     def _stack(
         self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Pass
-    ) -> Steps:
+    ) -> Tensor:
         blocks = [block for block in stack.values() if isinstance(block, Block)]
         for block in stack.values():
             if isinstance(block, Block):
                 read_out = run.readout and block is blocks[-1] and self.config.goal == "classes"
                 rows = self.config.cls if read_out else None
-                x = yield from block.steps(x, tokens, memory, self.projection, run, rows)
+                x = block(x, tokens, memory, self.projection, run, rows)
             else:
                 x = block(x)
         return x

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -18,9 +17,8 @@ from hgviz.models.blocks import (
     NON_LINEARITIES,
     Network,
     Pass,
-    Steps,
     Tokens,
-    finish_steps,
+    tokens_from,
 )
 from hgviz.models.config import WindowConfig
 from hgviz.models.inputs import too_long
@@ -36,20 +34,15 @@ class Mixture(nn.Module):
         self.mix = nn.Linear(config.window * config.d_model, config.d_model)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(
-        self, x: Tensor, keep: Tensor | None, held: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """x (B, n, d), keep bool (B, n) or None -> what is added to x (B, n, d), and what windows
-        of the text that follows begin with; held: that, of the text before."""
+    def forward(self, x: Tensor, keep: Tensor | None) -> Tensor:
+        """x (B, n, d), keep bool (B, n) or None -> what is added to x (B, n, d)"""
         radius = self.config.radius
         y = self.ln(x) if keep is None else self.ln(x) * keep[..., None]
-        before = y.new_zeros(len(y), radius, y.shape[2]) if held is None else held
-        rows = torch.cat([before, y], dim=1)
-        seen = rows if self.config.causal else F.pad(rows, (0, 0, 0, radius))
+        seen = F.pad(y, (0, 0, radius, 0 if self.config.causal else radius))
         # a convolution takes the same products, and no copy of each position for every window
         kernel = self.mix.weight.unflatten(1, (self.config.window, -1)).transpose(1, 2)
         mixed = F.conv1d(seen.transpose(1, 2), kernel, self.mix.bias).transpose(1, 2)
-        return self.drop(NON_LINEARITIES[self.config.feed_forward](mixed)), rows[:, -radius:]
+        return self.drop(NON_LINEARITIES[self.config.feed_forward](mixed))
 
 
 class Window(Network):
@@ -66,27 +59,17 @@ class Window(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = Tokens(tokens) if isinstance(tokens, Tensor) else tokens
-        return finish_steps(self.steps(given, run))
+        given, run = tokens_from(tokens), run or Pass()
+        x = self.table(given.ids) if given.embedded is None else given.embedded
+        limit = self.config.max_positions
+        if limit is not None and x.shape[1] > limit:
+            raise too_long(x.shape[1], limit)
+        x = run.left(EMBEDDED, x)
+        for layer in self.middle:
+            x = x + layer(x, given.keep)
+        return self.lm_head(self.ln_f(x))
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
-
-    def steps(self, tokens: Tokens, run: Pass | None = None) -> Steps:
-        """As forward; no layer attends, so that nothing is yielded on the way."""
-        run = run or Pass()
-        x = self.table(tokens.ids) if tokens.embedded is None else tokens.embedded
-        end, limit = run.first + x.shape[1], self.config.max_positions
-        if limit is not None and end > limit:
-            raise too_long(end, limit)
-        x, past = run.left(EMBEDDED, x), run.past
-        for number, layer in enumerate(self.middle):
-            held = None if past is None else past.windows.get(number)
-            more, last = layer(x, tokens.keep, held)
-            if past is not None:
-                past.windows[number] = last
-            x = x + more
-        yield from ()
-        return self.lm_head(self.ln_f(x))

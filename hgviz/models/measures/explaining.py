@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, Prompt, progress
-from hgviz.models.blocks import Attention, Network, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Attention, Network, Pass, Tokens
 from hgviz.models.measures.variants import Projected, projections, times_of
 from hgviz.models.model import Model
 
@@ -209,7 +209,7 @@ class Embedded(nn.Module):
             name = "embedded" if tokens.source.ids is not None else "states"
             tokens = replace(tokens, source=replace(tokens.source, **{name: others[0]}))
         tokens = replace(tokens, embedded=first)
-        return self._answer.of(finish_steps(self.module.steps(tokens, Pass(self._off))))
+        return self._answer.of(self.module(tokens, Pass(self._off)))
 
 
 # --- what is given --------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from torch import Tensor
 from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
 from hgviz.examples import NOTHING, Batch
 from hgviz.maps.rule import Rule
-from hgviz.models.blocks import Known, Met, Network, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Known, Met, Network, Pass, Tokens
 from hgviz.models.measures.trials import tokens_of
 from hgviz.models.measures.variants import attentions, gates_of, layers_of
 from hgviz.models.model import Model
@@ -124,7 +124,7 @@ class Gradients:
         known, gates = Known(), gates_of(module, 1)
         with torch.enable_grad():
             run = Pass(off, gates=gates, record=known, met=met)
-            value = quantity(finish_steps(module.steps(tokens, run)))
+            value = quantity(module(tokens, run))
             contexts = known.contexts  # (1, H, Q, D), of layers that do not weigh by their own code
             some = list(contexts.values())
             found = torch.autograd.grad(value, some, allow_unused=True) if some else ()

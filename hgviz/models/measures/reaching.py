@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import HgvizError, Prompt, progress
-from hgviz.models.blocks import Known, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Known, Pass, Tokens
 from hgviz.models.model import Model
 
 Matrix = NDArray[np.float64]
@@ -78,7 +78,7 @@ def _rows(model: Model, given: Tokens, rows: Tensor) -> list[Tensor]:
         leaves: list[Tensor] = []
         tokens = _copied(model, given, len(rows), leaves)
         known = Known() if _of_states(model) else None
-        outputs = finish_steps(model.module.steps(tokens, Pass(record=known)))
+        outputs = model.module(tokens, Pass(record=known))
         if known is not None:
             outputs = {**known.streams, **known.outputs}[model.spec.layers[-1].index]
         elif model.spec.goal == "ends":

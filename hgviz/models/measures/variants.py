@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import NO_STREAMING, HeadId, HgvizError, Layer, Off, Streaming
-from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, finish_steps, repeated
+from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, repeated
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
 
@@ -166,7 +166,7 @@ class Variants:
         return bool(one.o.weight.any()) and bool(one.v.weight.any())
 
     def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
-        return finish_steps(self.module.steps(tokens, run))
+        return self.module(tokens, run)
 
     def _attended(self, whole: Whole, attention: Attention, off: Sequence[Sequence[int]]) -> Tensor:
         """(V * B, Q, d): what a layer gives with heads off, from what it gave: c W_O taken away."""

@@ -108,17 +108,18 @@ def _given(
     pieces: dict[nn.Module, list[Tensor]] = {part.o: [] for part in parts}
     last = parts[-1]
 
-    def heard(product: nn.Module, given: tuple[Tensor, ...]) -> None:
+    def hear(product: nn.Module, given: tuple[Tensor, ...]) -> None:
         pieces[product].append(given[0])
-        if product is last.o and isinstance(last, Projected):  # which no step stops at
-            raise _Enough
 
-    hooks = [part.o.register_forward_pre_hook(heard) for part in parts]
+    def stop(*_: Any) -> None:
+        raise _Enough
+
+    hooks = [part.o.register_forward_pre_hook(hear) for part in parts]
+    ends = last if isinstance(last, Attention) else last.o  # whose o reads a long text in pieces
+    hooks.append(ends.register_forward_hook(stop))
     try:
         with contextlib.suppress(_Enough):
-            for index in module.steps(text, run):
-                if index == last.layer.index:
-                    break
+            module(text, run)
     finally:
         for hook in hooks:
             hook.remove()

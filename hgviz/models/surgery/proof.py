@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hgviz.core import HgvizError, ModelSpec, Off
 from hgviz.examples import Asked, Examples, amount
-from hgviz.models.blocks import Network, Pass, Tokens, finish_steps
+from hgviz.models.blocks import Network, Pass, Tokens
 from hgviz.models.measures.trials import tokens_of
 
 Form = Literal["smaller", "zeroed"]
@@ -131,7 +131,7 @@ def runner(module: Network, off: Off = frozenset()) -> Runner:
 
     @torch.inference_mode()
     def run(text: Tokens) -> Tensor:
-        return finish_steps(module.steps(precise(text, kind), Pass(off)))
+        return module(precise(text, kind), Pass(off))
 
     return run
 

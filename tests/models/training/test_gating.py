@@ -13,7 +13,7 @@ from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens, finish_steps
+from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.readers import read
 from hgviz.models.surgery import removal
@@ -170,7 +170,7 @@ def under(model, off=frozenset(), factors=None):
         for layer in (layers if factors else ())
     }
     with torch.inference_mode():
-        return finish_steps(model.steps(texts, Pass(frozenset(off), gates=gates)))
+        return model(texts, Pass(frozenset(off), gates=gates))
 
 
 def heads_of(model):
