@@ -2,6 +2,7 @@
 # make test  the tests
 # make golden compares what 212 commands print and write with a recording: a minute
 # make mutants 117 small faults, each with the test that has to notice it
+# make names  public names with the first lines of their docstrings, to be read by others
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
@@ -28,7 +29,10 @@ golden: $(READY)
 mutants: $(READY)
 	$(BIN)/python -m tests.mutants.run
 
-.PHONY: golden mutants run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
+names: $(READY)
+	$(BIN)/python -m tests.names
+
+.PHONY: golden mutants names run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo

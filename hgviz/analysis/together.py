@@ -138,7 +138,7 @@ class Composer:
         self._begin()
         assert self._rollout is not None
         while self._whole is None:
-            start = first + ROWS * len(self._parts)
+            start = min(first + ROWS * len(self._parts), last)
             progress(start, last, "composing all maps")
             if start < last:
                 stop = min(start + ROWS, last)

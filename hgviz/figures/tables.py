@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import chain
 from math import isfinite, prod
 from typing import Any, NamedTuple, Protocol
 
@@ -78,8 +79,7 @@ def of_map(spec: Spec, looked: Looked) -> Iterator[Row]:
     one = map_of(capture, chosen.layer, chosen.head)
     _require_tokens(spec, capture)
     zooms = reduction(one.shape[1:], zooms_of(capture, chosen.head_id, points(spec.width)))
-    yield CELLS
-    yield from _weights(capture, chosen.head_id, str(chosen.head_id), zooms)
+    return chain([CELLS], _weights(capture, chosen.head_id, str(chosen.head_id), zooms))
 
 
 def of_image(spec: Spec, looked: Looked) -> Iterator[Row]:
@@ -102,8 +102,7 @@ def of_rollout(spec: Spec, looked: Looked) -> Iterator[Row]:
     capture = looked.capture
     shape = map_of(capture, 0, 0).shape[1:]
     zooms = reduction(shape, zooms_of(capture, HeadId(0, 0), points(spec.width)))
-    yield CELLS
-    yield from _weights(capture, HeadId(0, 0), "all", zooms)
+    return chain([CELLS], _weights(capture, HeadId(0, 0), "all", zooms))
 
 
 def of_wall(spec: Spec, looked: Looked) -> Iterator[Row]:

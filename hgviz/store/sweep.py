@@ -19,7 +19,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -267,17 +267,19 @@ def is_sweep(path: str | Path) -> bool:
         return False
 
 
-def _folders(path: Path) -> Iterator[Path]:
+def _folders(path: Path) -> list[Path]:
     if path.is_symlink():
-        return
+        return []
     with suppress(FileNotFoundError, NotADirectoryError):
         entries = os.scandir(path)
-        yield from (Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+        return [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
+    return []
 
 
-def _entries(path: Path) -> Iterator[os.DirEntry[str]]:
+def _entries(path: Path) -> list[os.DirEntry[str]]:
     with suppress(FileNotFoundError):
-        yield from os.scandir(path)
+        return list(os.scandir(path))
+    return []
 
 
 __all__ = ["SweepFolder", "is_sweep"]

@@ -210,7 +210,7 @@ class Gradients:
 
     def _alike(self, layer: int) -> Iterator[Alike]:
         met = self._met[layer]
-        yield from alike(met.q.detach(), met.k.detach(), self._rules[layer][1], met.relative)
+        return alike(met.q.detach(), met.k.detach(), self._rules[layer][1], met.relative)
 
     def _slopes(self, layer: int, one: Alike, rows: range) -> Slopes:
         met, given = self._met[layer], self._given[layer]

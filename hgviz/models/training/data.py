@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,10 @@ class Material:
 
     def lines(self) -> Iterator[str]:
         """What a tokenizer is trained on."""
-        if self.train is not None:
-            yield from self.train.texts
-            if self.pairs:
-                yield from self.train.labels
-        for text in self.texts:
-            yield from text.decode("utf-8", "replace").splitlines()
+        rows = () if self.train is None else self.train.texts
+        others = self.train.labels if self.train is not None and self.pairs else ()
+        decoded = (text.decode("utf-8", "replace").splitlines() for text in self.texts)
+        return chain(rows, others, *decoded)
 
 
 def work_of(model: Mapping[str, Any]) -> str:

@@ -1,0 +1,145 @@
+"""Every verb that takes long: it returns its result when called, reports how far it is to whoever
+listens, and ends where it is cancelled."""
+
+import itertools
+import tomllib
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from hgviz import tasks
+from hgviz.core import Capture, HeadId, Selection
+from hgviz.figures.spec import Spec
+from hgviz.models import open_model
+from tests.models.folders import own_bert, write_bert, write_gpt2
+from tests.models.training.test_classes import PLAN
+from tests.progress import cancelled, with_steps
+
+TEXT = "the hidden states of BERT"
+SENTENCES = ("a film to see", "nothing to see", "the sand ran", "see it again")
+OFF = frozenset({HeadId(0, 1)})
+NEEDS = frozenset({"gradient"})
+STUDY = """
+asks = ["score"]
+[[models]]
+name = "bert"
+checkpoint = "bert"
+[[data]]
+valid = "rows.tsv"
+"""
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """A tiny classifier and a tiny language model, and what verbs make of them."""
+    folder = tmp_path_factory.mktemp("verbs")
+    bert, gpt2, data = write_bert(folder / "bert"), write_gpt2(folder / "gpt2"), folder / "rows.tsv"
+    rows = [f"{text}\t{label}" for text in SENTENCES * 3 for label in ("against", "for")]
+    data.write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
+    (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n")
+    plan = tomllib.loads(PLAN)
+    plan["recipe"] |= {"steps": 2}
+    (folder / "plan.toml").write_bytes(msgspec.toml.encode(plan))
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text(data.read_text())
+    (folder / "study.toml").write_text(STUDY)
+    model, writer = open_model(bert), open_model(gpt2)
+    capture = tasks.capture(model, model.tokenize(TEXT))
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, NEEDS, "rows.tsv")
+    question = tasks.question_of(model.spec.goal, capture.logits, capture.prompt, None)
+    sweep = folder / "sweep"
+    tasks.run_sweep(folder / "study.toml", sweep)
+    out = (folder / f"out{number}" for number in itertools.count())
+    return SimpleNamespace(
+        folder=folder, bert=bert, gpt2=gpt2, data=data, model=model, writer=writer, sweep=sweep,
+        own=own_bert(folder / "own"),
+        prompt=model.tokenize(TEXT), start=writer.tokenize("the"), capture=capture, trials=trials,
+        study=study, question=question, out=lambda suffix="": next(out).with_suffix(suffix),
+    )  # fmt: skip
+
+
+def _stored(given):
+    path = given.out(".h5")
+    tasks.study(given.trials, NEEDS, path)
+    return path
+
+
+# of each verb: the call, made anew every time, since some write files
+VERBS = {
+    "answers": lambda it: (tasks.answers, it.model, it.prompt),
+    "capture": lambda it: (tasks.capture, it.model, it.prompt),
+    "capture to a file": lambda it: (tasks.capture, it.model, it.prompt, it.out(".h5")),
+    "capture_alike": lambda it: (tasks.capture_alike, it.model, it.capture, OFF),
+    "capture_corpus": lambda it: (
+        tasks.capture_corpus, it.model, it.folder / "texts.txt", it.out(".h5")
+    ),
+    "capture_written": lambda it: (tasks.capture_written, it.writer, it.start, 1),
+    "compare": lambda it: (tasks.compare, it.capture, it.capture),
+    "compare_answers": lambda it: (tasks.compare_answers, it.model, it.model, it.data),
+    "convert": lambda it: (tasks.convert, it.bert, it.out()),
+    "curve": lambda it: (tasks.curve, it.trials, it.study, "signed", 1),
+    "draw": lambda it: (tasks.draw, tasks.panel(Spec("map"), it.capture), it.out(".svg")),
+    "evaluate": lambda it: (tasks.evaluate, it.model, it.data),
+    "explain": lambda it: (tasks.explain, it.model, it.prompt, it.question),
+    "figure": lambda it: (tasks.figure, Spec("map", Selection()), it.capture, it.out(".svg")),
+    "generate": lambda it: (tasks.generate, it.writer, it.start, 3),
+    "habits": lambda it: (tasks.habits, it.capture),
+    "habits_of_model": lambda it: (tasks.habits_of_model, it.model, it.folder / "texts.txt"),
+    "habits_of_text": lambda it: (tasks.habits_of_text, it.model, it.prompt),
+    "heads_of_study": lambda it: (tasks.heads_of_study, _stored(it), it.bert, "2", "signed"),
+    "importance": lambda it: (tasks.importance, it.trials, NEEDS),
+    "laboratory": lambda it: (tasks.laboratory, it.model, it.model, it.data, TEXT),
+    "load": lambda it: (tasks.load, it.bert, "cpu"),
+    "measure": lambda it: (tasks.measure, it.capture),
+    "model_of": lambda it: (tasks.model_of, it.study, [it.bert]),
+    "open_sweep": lambda it: (tasks.open_sweep, it.sweep),
+    "panel": lambda it: (tasks.panel, Spec("profile"), it.capture),
+    "pass_times": lambda it: (tasks.pass_times, [it.model], [4, 8], 1),
+    "preview": lambda it: (tasks.preview, tasks.panel(Spec("map"), it.capture), 72.0),
+    "prune": lambda it: (tasks.prune, it.bert, "0.1", it.out()),
+    "reach": lambda it: (tasks.reach, it.writer, it.start),
+    "redundancy": lambda it: (tasks.redundancy, it.own),
+    "redundancy_of_captures": lambda it: (tasks.redundancy_of_captures, [it.capture]),
+    "require_model_of": lambda it: (tasks.require_model_of, it.study, it.bert),
+    "rollout": lambda it: (tasks.rollout, it.capture),
+    "run_sweep": lambda it: (tasks.run_sweep, it.folder / "study.toml", it.out()),
+    "save": lambda it: (tasks.save, it.capture, it.out(".h5")),
+    "study": lambda it: (tasks.study, it.trials, NEEDS, it.out(".h5")),
+    "study_report": lambda it: (tasks.study_report, it.sweep, it.out(".html")),
+    "together": lambda it: (tasks.together, it.capture),
+    "train": lambda it: (tasks.train, it.folder / "plan.toml", it.out()),
+    "trials_of": lambda it: (tasks.trials_of, it.model, it.data),
+    "try_heads": lambda it: (tasks.try_heads, it.trials, OFF),
+    "write": lambda it: (tasks.write, it.writer, it.start, 3),
+}  # fmt: skip
+# what asks nothing that takes long, or only wraps other verbs
+IMMEDIATE = {
+    "Estimate", "attribution_panel", "attribution_rows", "beside", "capture_at", "chart",
+    "conclude", "curve_times", "estimate", "examples_from", "given_words", "head_beside",
+    "heads_from", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
+    "of_tokens", "prompt_from", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
+    "report", "require_report", "results_facts", "said_by", "sources_of", "spec_from", "study_at",
+    "study_results", "sweep_at", "sweep_chart", "tokens_or_slots", "unattending", "with_learned",
+    "words_of",
+}  # fmt: skip
+
+
+def test_every_verb_is_here():
+    assert {name.split()[0] for name in VERBS} | IMMEDIATE == set(tasks.__all__)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_returns_its_result_reports_and_can_be_cancelled(given, name):
+    work, *arguments = VERBS[name](given)
+    result = work(*arguments)
+    assert result is not None and not hasattr(result, "send")
+    work, *arguments = VERBS[name](given)
+    heard, steps = with_steps(work, *arguments)
+    assert type(heard) is type(result)
+    assert steps and all(0 <= step.done <= step.total for step in steps)
+    if isinstance(result, Capture):
+        assert heard.complete and heard.main.digest == result.main.digest
+    work, *arguments = VERBS[name](given)
+    assert len(cancelled(work, *arguments)) == 1
