@@ -30,7 +30,7 @@ from table import heading, line
 
 from hgviz import cluster
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell, read_study_file
+from hgviz.study import Cell, read_study_file
 from hgviz.tasks.cells import work_in
 from hgviz.tasks.planning import plan
 

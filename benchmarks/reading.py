@@ -9,15 +9,15 @@ stands the same one with maps that look at everything they may see alike.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from hgviz.analysis.resolution import Rollout
 from hgviz.analysis.together import reach
-from hgviz.core import Capture, Layer, Map, replace
+from hgviz.core import Capture, Layer, Map, Recipe
 from hgviz.maps import DenseMap
-from hgviz.recipe import Recipe
 from hgviz.resources import resource
 from hgviz.store import open_capture
 

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from hgviz.store.sweep import SweepFolder  # noqa: E402 - of this source
-from hgviz.sweep import Cell, Sweep  # noqa: E402
+from hgviz.study import Cell, Sweep  # noqa: E402
 
 STUDIES = HERE / "studies"
 AXES = ("data", "model", "activation", "seed", "method")

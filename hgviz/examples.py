@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.core import Floats, Integers, Prompt
 from hgviz.errors import HgvizError
 from hgviz.language import counted
-from hgviz.prompt import Floats, Integers, Prompt
 
 Asked = Literal["classes", "tags", "ends", "next", "masked", "states"]
 EACH: tuple[Asked, ...] = ("classes", "tags", "ends", "states")  # of examples, no windows

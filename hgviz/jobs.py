@@ -10,10 +10,11 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from threading import Event, Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from hgviz.core import Cancelled, Step, cancelled_if, listening, raise_if_cancelled
+if TYPE_CHECKING:
+    from hgviz.core import Step
 
 Post = Callable[[Callable[[], None]], Any]
 
@@ -71,6 +72,9 @@ class Job:
 
     def run(self) -> None:
         """Call the function in the lane's thread and tell what became of it."""
+        # numpy comes with it, which a window that opens does not wait for
+        from hgviz.core import Cancelled, cancelled_if, listening, raise_if_cancelled
+
         self.begun = True
         try:
             with cancelled_if(self._cancelled.is_set), listening(self._tell_step):

@@ -1,30 +1,32 @@
-"""What was measured of a model's heads on some data: every report is made from it, without a model.
+"""What was measured of a model's heads on some data, and the file that asks for many such studies.
 
-numpy only. Losses are in nats, heads stand in order of computation (HeadId sorts). What a running
-study has not reached yet is NaN (changes of right and wrong: UNKNOWN), so it can be kept as it is.
+A Study is arrays, from which every report is made without a model: losses are in nats, heads stand
+in order of computation (HeadId sorts), and what a running study has not reached yet is NaN (changes
+of right and wrong: UNKNOWN), so that it can be kept as it is. A study file asks for runs of many
+models on many data; here that is a Sweep of Cells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import (
-    Floats,
-    HeadId,
-    HgvizError,
-    Integers,
-    ModelSpec,
-    Off,
-    Provenance,
-    Score,
-    readonly,
-)
+from hgviz.core import Floats, HeadId, Integers, ModelSpec, Off, Provenance, Score, readonly
+from hgviz.errors import HgvizError, unusable
 from hgviz.examples import Asked, amount
+
+# --- measured arrays ------------------------------------------------------------------------------
 
 Signs = NDArray[np.int8]
 
@@ -275,3 +277,274 @@ def _close(one: Any) -> None:
         value = getattr(one, each.name)
         if isinstance(value, np.ndarray):
             object.__setattr__(one, each.name, readonly(value))
+
+
+# --- the file that asks for many ------------------------------------------------------------------
+
+AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the order they are told
+DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
+MOST_CELLS = 1_000_000
+MOST_BYTES = 1 << 20  # of a study file
+State = Literal["waiting", "done", "failed", "blocked"]
+Ask = Literal["score", "curve", "compare"]
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[[data]]: what models are trained on, where they are, and measured on."""
+
+    valid: str
+    name: str = ""
+    train: tuple[str, ...] = ()
+    text_column: str = ""
+    label_column: str = ""
+
+
+class CurveOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[curve]: how heads are measured and switched off; the names of `hgviz curve`.
+
+    budgets: shares of heads that are off, at which scores are compared. limit: examples at most,
+    0 for all; points: along a curve; random: how many random orders go beside.
+    """
+
+    budgets: tuple[float, ...] = (0.25, 0.5, 0.75)
+    limit: int = 0
+    points: int = 17
+    random: int = 20
+    least: int = 0
+    permutations: int = 20
+
+
+class CompareOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """[compare]: how many texts two models are compared on in depth, and examples at most."""
+
+    texts: int = 32
+    limit: int = 0
+
+
+class StudyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A study file: models x data x activations x seeds x methods, and what is asked of each.
+
+    models: each has a name and either checkpoint, a path, or the keys of [model] of a training
+    file, with tables recipe and tokenizer of its own where it needs them. activations: names as
+    --activation takes them, "" for a model's own; or tables of keys of [model] with a name. The
+    first of models, activations and methods is what the others are compared with. seeds: of
+    trainings, and of whatever is drawn. asks: score, what each reaches; curve, how many heads go,
+    by which of methods; compare, each activation beside the first. threads: of each cell, so that
+    numbers do not depend on where it runs.
+    """
+
+    models: tuple[dict[str, Any], ...]
+    data: tuple[Source, ...]
+    title: str = ""
+    question: str = ""
+    asks: tuple[Ask, ...] = ("score",)
+    activations: tuple[str | dict[str, Any], ...] = ("",)
+    seeds: tuple[int, ...] = (0,)
+    methods: tuple[str, ...] = ()
+    recipe: dict[str, Any] = {}
+    tokenizer: dict[str, Any] = {}
+    curve: CurveOptions = CurveOptions()
+    compare: CompareOptions = CompareOptions()
+    device: str = "cpu"
+    threads: int = 1
+
+
+SEE = "It has [[models]] and [[data]]; see docs/studies.md"
+_TABLES = {
+    "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
+    "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
+}  # fmt: skip
+_CHOICES = {"asks": get_args(Ask)}
+_KINDS = {
+    "array": "a list in brackets", "object": "a table", "str": "words in quotes",
+    "int": "a whole number", "float": "a number", "bool": "true or false",
+}  # fmt: skip
+
+
+def read_study_file(path: str | Path) -> StudyFile:
+    """Read and check a study file. Errors: HgvizError, naming what is wrong in it."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise HgvizError(f"{path} is no study file", "it is longer than 1 MB", "Choose another")
+        asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
+    except OSError as error:
+        raise unusable(f"cannot read {path}", error) from error
+    except msgspec.ValidationError as error:
+        raise HgvizError(f"{path} is not a study file", *_why(str(error))) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise HgvizError(f"{path} is not a study file", why, SEE) from error
+    except RecursionError:
+        raise HgvizError(f"{path} is not a study file", "it is nested too deep") from None
+    _check(asked)
+    return asked
+
+
+def _why(words: str) -> tuple[str, str]:
+    """What a validation says, in words of the file: why it is none, and what to do."""
+    why, _, place = words.partition(" - at `$")
+    key = re.sub(r"\[.*?\]", "", place).strip(".`")
+    if "unknown field" in why and key in _TABLES:
+        table, name = f"[{key}]" if key else "a study file", why.split("`")[1]
+        return f"{table} has no key {name}", f"Its keys are {', '.join(_TABLES[key])}"
+    if why.startswith("Invalid enum value") and key in _CHOICES:
+        value = why.removeprefix("Invalid enum value ")
+        choices = ", ".join(one for one in _CHOICES[key] if one)
+        return f"{key} cannot be {value}", f"Choose among {choices}"
+    if why.startswith("Object missing required field"):
+        table = f"[[{key}]]" if key else "it"
+        return f"{table} lacks {why.split('`')[1]}", SEE
+    for name, plain in _KINDS.items():
+        why = why.replace(f"`{name}`", plain)
+    return f"{key}: {why[0].lower()}{why[1:]}" if key else why, SEE
+
+
+def _check(asked: StudyFile) -> None:
+    names = [str(one.get("name", "")) for one in asked.models]
+    budgets = asked.curve.budgets
+    activations = [one if isinstance(one, str) else one.get("name") for one in asked.activations]
+    wrong = [
+        (not asked.models, "it has no [[models]]"),
+        (not asked.data, "it has no [[data]]"),
+        (not asked.asks, "asks is empty; it holds score, curve or compare"),
+        (not asked.activations, 'activations is empty; leave it out for the models\' own'),
+        (any(activations.count(one) > 1 for one in activations), "an activation stands twice"),
+        (not asked.seeds, "seeds is empty; leave it out for one run of each"),
+        (len(set(asked.seeds)) < len(asked.seeds), "a seed stands twice"),
+        (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
+        (not all(names), "every one of [[models]] needs a name"),
+        (len(set(names)) < len(names), "two of [[models]] have one name"),
+        (len({name_of_source(one) for one in asked.data}) < len(asked.data),
+         "two of [[data]] have one name"),
+        ("curve" in asked.asks and not asked.methods, "curves need methods, such as michel"),
+        (len(set(asked.methods)) < len(asked.methods), "a method stands twice"),
+        ("compare" in asked.asks and len(asked.activations) < 2,
+         "compare needs at least two activations"),
+        (not all(0 < one <= 1 for one in budgets), "budgets are shares above 0, at most 1"),
+        (asked.threads < 1, "threads begin at 1"),
+        (asked.device not in DEVICES, f"device is one of {', '.join(DEVICES)}"),
+        (asked.curve.points < 2 or asked.curve.random < 0 or asked.curve.limit < 0,
+         "[curve] has too small a number"),
+    ]  # fmt: skip
+    for failed, why in wrong:
+        if failed:
+            raise HgvizError("this study file cannot be used", why, "Change it and start again")
+
+
+def name_of_source(one: Source) -> str:
+    """What data is called where its name is left out: its file."""
+    return one.name or Path(one.valid).stem
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run: what is done, and with what.
+
+    key: a hash of work, given and needs, 24 hexadecimal digits: the same anywhere. work: its name
+    in the table of tasks.cells. given: JSON, all that decides what comes out: names, numbers and
+    digests, no paths. paths: where what has a digest lies here. needs: cells whose results are
+    read. place: where in the grid it stands, by AXES.
+    """
+
+    work: str
+    given: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    paths: Mapping[str, str] = field(default_factory=dict)
+    place: Mapping[str, str] = field(default_factory=dict)
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            told = json.dumps([self.work, self.given, self.needs], sort_keys=True, allow_nan=False)
+            object.__setattr__(self, "key", hashlib.sha256(told.encode()).hexdigest()[:24])
+
+    @property
+    def label(self) -> str:
+        """In a few words: "curve: SST-2, small, ymish, seed 1, michel"."""
+        named = (self.place.get(one, "") for one in AXES)
+        words = [f"seed {value}" if axis == "seed" else value
+                 for axis, value in zip(AXES, named, strict=True) if value]  # fmt: skip
+        return f"{self.work}: {', '.join(words)}" if words else self.work
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a cell stands. found: what it measured (JSON); line: why it failed, or what it waits for;
+    seconds: what it took; host: where it ran; made: what else is said of where it was computed.
+    """
+
+    cell: Cell
+    state: State = "waiting"
+    found: Mapping[str, Any] | None = None
+    line: str = ""
+    details: str = ""
+    seconds: float = 0.0
+    host: str = ""
+    made: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All cells of a study file as they stand now, and the folder that holds them.
+
+    changed: results that are there of another model, data or setting than is asked for now;
+    changes: what these others are, as far as it is known.
+    """
+
+    asked: StudyFile
+    standings: tuple[Standing, ...]
+    path: str = ""
+    changed: int = 0
+    changes: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.asked.title or Path(self.path).name
+
+    @property
+    def counts(self) -> Mapping[State, int]:
+        """How many cells are in which state."""
+        return Counter(one.state for one in self.standings)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell is done."""
+        return self.counts["done"] == len(self.standings)
+
+    def of(self, work: str, **place: str) -> tuple[Standing, ...]:
+        """The cells of a kind at a place of the grid."""
+        return tuple(
+            one
+            for one in self.standings
+            if one.cell.work == work
+            and all(one.cell.place.get(axis) == name for axis, name in place.items())
+        )
+
+    def names(self, axis: str) -> tuple[str, ...]:
+        """What stands along an axis, in the order of the study file."""
+        found = (one.cell.place.get(axis, "") for one in self.standings)
+        return tuple(dict.fromkeys(one for one in found if one))
+
+
+def needed_first(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Cells, each once, those that others need before them. Errors: HgvizError for too many."""
+    unique = {one.key: one for one in cells}
+    if len(unique) > MOST_CELLS:
+        raise HgvizError(
+            f"this study has {len(unique):,} cells", f"at most {MOST_CELLS:,} are run",
+            "Ask for fewer seeds, sizes or methods",
+        )  # fmt: skip
+    found: dict[str, Cell] = {}
+
+    def put(cell: Cell) -> None:
+        for key in cell.needs:
+            if key in unique and key not in found:
+                put(unique[key])
+        found.setdefault(cell.key, cell)
+
+    for one in unique.values():
+        put(one)
+    return tuple(found.values())

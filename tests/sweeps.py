@@ -13,7 +13,7 @@ import numpy as np
 
 from hgviz.core import progress
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell, Standing, StudyFile, Sweep
+from hgviz.study import Cell, Standing, StudyFile, Sweep
 from hgviz.tasks import cells as real
 from hgviz.tasks.cells import packed
 

@@ -11,10 +11,9 @@ import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis import heads
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, HgvizError, Selection, progress
+from hgviz.core import HeadId, HgvizError, Recipe, Selection, progress
 from hgviz.figures import Spec
 from hgviz.models import open_model
-from hgviz.recipe import Recipe
 from hgviz.store import open_capture, write_capture
 from hgviz.tasks import opening
 from tests.making import make_capture

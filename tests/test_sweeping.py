@@ -11,7 +11,7 @@ import pytest
 from hgviz.core import HgvizError, listening
 from hgviz.resources import resource
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell, Source, needed_first, read_study_file
+from hgviz.study import Cell, Source, needed_first, read_study_file
 from hgviz.tasks import info, kind_of, run_sweep
 from hgviz.tasks.cells import WORK
 from hgviz.tasks.planning import plan
@@ -104,7 +104,7 @@ def test_cells_that_others_need_come_before_them_and_each_once():
 
 
 def test_too_many_cells_are_told(monkeypatch):
-    monkeypatch.setattr("hgviz.sweep.MOST_CELLS", 2)
+    monkeypatch.setattr("hgviz.study.MOST_CELLS", 2)
     with pytest.raises(HgvizError, match="has 3 cells.*at most 2"):
         needed_first([Cell("a", {"n": n}) for n in range(3)])
 

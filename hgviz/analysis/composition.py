@@ -8,8 +8,7 @@ import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
 from hgviz.analysis.operators import Array, Between, Groups, Halves, Segments, shifted, unshifted
-from hgviz.core import Capture
-from hgviz.recipe import Recipe
+from hgviz.core import Capture, Recipe
 
 # --- one level ------------------------------------------------------------------------------------
 

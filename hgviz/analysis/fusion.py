@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hgviz.analysis.operators import Array
-from hgviz.core import Capture, Layer, progress
+from hgviz.core import Capture, Layer, Recipe, progress
 from hgviz.maps import Mixed, Tiled
-from hgviz.recipe import Recipe
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
 ROWS = 256

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, Level, Map, readonly, replace
+from hgviz.core import Capture, HgvizError, Level, Map, readonly
 from hgviz.maps import Mixed
 
 

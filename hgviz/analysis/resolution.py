@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net, Patched
 from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
-from hgviz.core import Capture, Floats, HgvizError, Interval, Step, progress_as, readonly, replace
-from hgviz.recipe import Recipe
+from hgviz.core import Capture, Floats, HgvizError, Interval, Recipe, Step, progress_as, readonly
 
 FULL_LIMIT = 8192  # rows
 

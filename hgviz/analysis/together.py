@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,13 +14,12 @@ from hgviz.core import (
     Layer,
     Level,
     Prompt,
+    Recipe,
     progress,
     progress_within,
     readonly,
-    replace,
 )
 from hgviz.maps import DenseMap
-from hgviz.recipe import Recipe
 
 KEPT = 64  # single rows that are kept
 ROWS = 256  # composed at a time, so that it can be stopped in between

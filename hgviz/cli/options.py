@@ -13,8 +13,7 @@ from hgviz.errors import HgvizError
 from hgviz.resources import bundled
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture, Modality, ModelSpec
-    from hgviz.recipe import Recipe
+    from hgviz.core import Capture, Modality, ModelSpec, Recipe
 
 
 OTHERS = {
@@ -267,8 +266,7 @@ def recipe_of(
     capture: Capture, fuse: str, heads: str, residual: float, signed: bool, nothing: bool = False
 ) -> Recipe:
     """What the options ask for. Errors: HgvizError for what cannot be."""
-    from hgviz.core import heads_named
-    from hgviz.recipe import Recipe
+    from hgviz.core import Recipe, heads_named
 
     named = tuple(sorted(heads_named(heads, capture.spec.layers)))
     return Recipe(fuse, named, residual, nothing, signed)  # type: ignore[arg-type]

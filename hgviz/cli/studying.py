@@ -17,7 +17,7 @@ from hgviz.cli.options import AsJson, Scheduler
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.sweep import Standing, State, Sweep
+    from hgviz.study import Standing, State, Sweep
 
 STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
 ROWS = ("data", "model", "activation")
@@ -94,7 +94,7 @@ def report(
 def _run_and_tell(work: Callable[[], Sweep]) -> Sweep:
     """Run a study, with a line for what has changed, and for each cell that fails."""
     from hgviz.core import Step, progress_as
-    from hgviz.sweep import Sweep
+    from hgviz.study import Sweep
 
     def tell(step: Step) -> Step:
         if isinstance(step.value, tuple) and step.value[1] == "failed":

@@ -50,7 +50,7 @@ Outcome = Literal["done", "again", "failed"]
 
 
 class Cell(Protocol):
-    """What is computed: see hgviz.sweep.Cell."""
+    """What is computed: see hgviz.study.Cell."""
 
     @property
     def key(self) -> str: ...

@@ -6,10 +6,10 @@ What is written here is read here: a figure says how to draw it again, and nothi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from hgviz.core import Capture, HgvizError, replace
+from hgviz.core import FUSES, Capture, HgvizError
 from hgviz.figures import kind_of
 from hgviz.figures.forms import (
     FLAG,
@@ -30,7 +30,6 @@ from hgviz.figures.forms import (
 from hgviz.figures.spec import Spec
 from hgviz.maps.links import FUSES as TOGETHER
 from hgviz.palettes import PALETTES, SCALES
-from hgviz.recipe import FUSES
 
 AXES = ("heads", "parameters", "flops", "time")
 Items = int | tuple[int, ...]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import hgviz
-from hgviz.core import Capture, replace
+from hgviz.core import Capture
 from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel
 from hgviz.figures.content.answers import Answer

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hgviz.core import Display, HeadId, HgvizError, Selection
+from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
 from hgviz.maps.links import Linking
-from hgviz.recipe import Recipe
 
 POINTS = 72.0  # per inch
 UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}

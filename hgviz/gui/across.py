@@ -24,7 +24,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from hgviz import palettes
 from hgviz.analysis.resolution import Composed
 from hgviz.analysis.together import Composer, Together, reach, ways
-from hgviz.core import Capture, Floats, HeadId, Off, Selection, progress
+from hgviz.core import FUSES, Capture, Floats, Fuse, HeadId, Off, Recipe, Selection, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
@@ -37,7 +37,6 @@ from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, MapsView, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, shows_tip, vbox
-from hgviz.recipe import FUSES, Fuse, Recipe
 from hgviz.session import Session
 
 if TYPE_CHECKING:

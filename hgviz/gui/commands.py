@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from dataclasses import replace as replace_dataclass
 from functools import partial
 from itertools import chain
@@ -17,7 +18,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HgvizError, progress, replace
+from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.errors import LabelError
 from hgviz.gui import dialogs, sources, studyruns, trials
 from hgviz.gui import help as help_pages
@@ -66,8 +67,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.gathered import Example
     from hgviz.analysis.habits import Habits
     from hgviz.gui.window import Window
-    from hgviz.study import Study
-    from hgviz.sweep import Standing, Sweep
+    from hgviz.study import Standing, Study, Sweep
 
 SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
 FIND = "find-model"  # a job

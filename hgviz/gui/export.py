@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution
 from hgviz.analysis.mixed import is_of_tokens
-from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress, replace
+from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme
 from hgviz.gui.dialogs import MARGIN, Overlay, ask_where
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.session import Session
-    from hgviz.study import Study
-    from hgviz.sweep import Sweep
+    from hgviz.study import Study, Sweep
 
 # --- answers --------------------------------------------------------------------------------------
 

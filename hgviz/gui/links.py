@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import replace as replace_dataclass
 from functools import lru_cache, partial
 from math import asin, sin
@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, progress, replace
+from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share

@@ -77,8 +77,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
-    from hgviz.study import Mask, Study
-    from hgviz.sweep import Sweep
+    from hgviz.study import Mask, Study, Sweep
 
 # --- session files --------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ from hgviz.gui.widgets import (
     splitter,
     vbox,
 )
-from hgviz.sweep import Standing, State, Sweep
+from hgviz.study import Standing, State, Sweep
 from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ Importing this costs little; torch, matplotlib and h5py are loaded when they are
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, replace
+from hgviz.core import Capture, HgvizError
 from hgviz.notebook.given import (
     Head,
     captured,

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
     from hgviz.models.model import Model
     from hgviz.session.other import Other
-    from hgviz.study import Mask, Study
-    from hgviz.sweep import Sweep
+    from hgviz.study import Mask, Study, Sweep
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {

@@ -30,7 +30,7 @@ import msgspec
 from hgviz.core import HgvizError
 from hgviz.store.files import whole_text, writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
-from hgviz.sweep import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
+from hgviz.study import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"

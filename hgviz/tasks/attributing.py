@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError
-from hgviz.prompt import text_of_piece
+from hgviz.core import Capture, HgvizError, text_of_piece
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside

@@ -23,7 +23,7 @@ import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, progress
 from hgviz.errors import explained
-from hgviz.sweep import Cell
+from hgviz.study import Cell
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, progress
-from hgviz.recipe import Recipe
+from hgviz.core import Capture, Floats, Recipe, progress
 
 if TYPE_CHECKING:
     from hgviz.analysis.together import Together

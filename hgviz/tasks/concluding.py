@@ -27,7 +27,7 @@ from hgviz.analysis.replicates import (
     student,
 )
 from hgviz.core import HgvizError
-from hgviz.sweep import Standing, Sweep
+from hgviz.study import Standing, Sweep
 from hgviz.tasks.cells import unpacked
 from hgviz.tasks.findings import (
     LOWER,

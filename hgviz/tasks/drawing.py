@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from hgviz.core import Capture, HeadId, HgvizError, progress, replace
+from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.language import counted
-from hgviz.sweep import Sweep
+from hgviz.study import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import told
 from hgviz.tasks.dissecting import neurons_chart

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.replicates import Spread, known, told_apart
-from hgviz.sweep import Sweep
+from hgviz.study import Sweep
 
 RANDOM = "random"  # what random orders are called among methods
 LOWER = ("bits_per_byte",)  # scores of which less is better

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hgviz.core import HgvizError, progress
 from hgviz.errors import unusable
 from hgviz.resources import bundled
-from hgviz.sweep import Cell, Source, StudyFile, name_of_source, needed_first
+from hgviz.study import Cell, Source, StudyFile, name_of_source, needed_first
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:

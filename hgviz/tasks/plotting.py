@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hgviz.figures.content.charts import Line
     from hgviz.figures.content.laboratory import Plot, Plots
     from hgviz.figures.content.seeds import Mark, Seeds
-    from hgviz.sweep import Sweep
+    from hgviz.study import Sweep
 
 MOST = 12  # pairs of axes of one figure
 TOGETHER = 4  # lines whose ribbons can be told from each other

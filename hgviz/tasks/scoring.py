@@ -8,16 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import (
-    NO_STREAMING,
-    HeadId,
-    HgvizError,
-    Integers,
-    Off,
-    Prompt,
-    Streaming,
-    progress,
-)
+from hgviz.core import NO_STREAMING, HeadId, HgvizError, Integers, Off, Prompt, Streaming, progress
 from hgviz.errors import LISTED, HgvizWarning
 from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_, require_causal

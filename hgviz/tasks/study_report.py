@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, progress
 from hgviz.language import number
-from hgviz.sweep import Sweep
+from hgviz.study import Sweep
 from hgviz.tasks.concluding import conclude
 from hgviz.tasks.findings import Findings
 from hgviz.tasks.findings import facts as numbers_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz.cluster import HERE, Outcome, require_scheduler, run
 from hgviz.core import HgvizError, progress
-from hgviz.sweep import Cell, Standing, Sweep, read_study_file
+from hgviz.study import Cell, Standing, Sweep, read_study_file
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:

@@ -1,11 +1,13 @@
 """Heads of models that are no Hourglass: two texts, slots, signed weights, special tokens."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
 from hgviz.analysis.reading import Reading
-from hgviz.core import HeadId, Layer, Level, Selection, replace, slots
+from hgviz.core import HeadId, Layer, Level, Selection, slots
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
 
 SOURCE = (

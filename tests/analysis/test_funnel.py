@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, HgvizError, Layer
+from hgviz.core import Capture, HeadId, HgvizError, Layer, Recipe
 from hgviz.maps import DenseMap
 from hgviz.models.config.huggingface import Pooling, TransformersConfig
-from hgviz.recipe import Recipe
 from tests.making import byte_prompt
 
 TEXT = "pooled by two, and by two again"

@@ -1,11 +1,13 @@
 """Planted heads are named for what they do, and heads that do nothing are not named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hgviz.analysis.finders import FINDERS
 from hgviz.analysis.heads import METRICS, applying, measure, place, top_keys, worth_a_look
-from hgviz.core import HeadId, Selection, replace
+from hgviz.core import HeadId, Selection
 from tests.analysis.planting import Planted, hourglass, letters, pieces, plant
 from tests.progress import steps_of
 

@@ -1,12 +1,13 @@
 """The choices of a composition, against whole matrices; what goes the long way."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.analysis.together import reach
-from hgviz.core import HeadId, HgvizError, replace
-from hgviz.recipe import Recipe
+from hgviz.core import HeadId, HgvizError, Recipe
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.analysis.test_resolution import FORMS, TEXT, pool_matrix, rn, shift_matrix, spread_matrix
 

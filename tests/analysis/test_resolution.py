@@ -1,5 +1,6 @@
 """All maps composed: of models of one level and of several, and of a Byte Latent Transformer."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -11,10 +12,9 @@ from hgviz import tasks
 from hgviz.analysis import composition, fusion, resolution
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.resolution import Rollout, pool, rollout, spread
-from hgviz.core import HeadId, HgvizError, replace
+from hgviz.core import HeadId, HgvizError, Recipe
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.models import open_model
-from hgviz.recipe import Recipe
 from tests.analysis.planting import Planted, hourglass, letters, plant, translated
 from tests.closeness import scaled_error
 from tests.models import patches as blt

@@ -1,14 +1,15 @@
 """Segments of unequal length: all maps made one, and which way the parts of an answer took."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, readonly, replace
+from hgviz.core import Capture, HeadId, Recipe, readonly
 from hgviz.maps import DenseMap
 from hgviz.models.formats.own import parse_config
-from hgviz.recipe import Recipe
 from tests.making import byte_prompt
 
 TEXT = "every word is a segment and so is what a model finds"

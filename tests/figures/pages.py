@@ -1,10 +1,11 @@
 """Every kind of figure of everything there is to draw one of, composed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 from hgviz import tasks
-from hgviz.core import Display, HgvizError, Selection, replace
+from hgviz.core import Display, HgvizError, Selection
 from hgviz.figures import WIDTHS, Looked, Spec, composed
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page

@@ -1,6 +1,7 @@
 """Charts of studies and of two models: each number where it is, nothing overlaps, a CSV has all."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.analysis import curves as analysed
-from hgviz.core import HeadId, HgvizError, Selection, replace
+from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec, composed, draw
 from hgviz.figures.content.charts import Line
 from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips

@@ -3,6 +3,7 @@
 import inspect
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,13 +14,12 @@ from PIL import Image
 
 from hgviz import cli, tasks
 from hgviz.cli import drawing
-from hgviz.core import Display, HeadId, HgvizError, Selection, replace
+from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec
 from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
 from hgviz.figures.provenance import command
 from hgviz.maps.links import Linking
-from hgviz.recipe import Recipe
 from hgviz.store import open_capture, write_capture, write_study
 from tests.figures.test_charts import study_of
 from tests.making import make_capture

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from io import BytesIO
 from xml.etree import ElementTree
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Selection, replace
+from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.figures import Looked, Spec, composed, format_of, points, preview
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export, latex

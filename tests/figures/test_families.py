@@ -1,20 +1,20 @@
 """Figures of two texts, slots, signed heads, one level, images, and all maps composed."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Selection, replace
+from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds import sums
 from hgviz.figures.kinds.image import overlays
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
 from hgviz.palettes import LUMA, OPACITY, colours, paint, place
-from hgviz.recipe import Recipe
 from hgviz.store import open_capture, write_capture
 from tests.analysis.planting import hourglass, letters, translated
 from tests.figures.flaws import overlaps, texts

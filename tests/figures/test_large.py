@@ -1,13 +1,14 @@
 """Maps of long texts on paper: no more cells than dots, none of them lost, small files."""
 
 from base64 import b64decode
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from hgviz.core import Capture, HeadId, Selection, replace
+from hgviz.core import Capture, HeadId, Selection
 from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export

@@ -1,9 +1,11 @@
 """Links on paper: every link and number where it belongs, long texts with what is left out said."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hgviz.core import HeadId, Selection, replace
+from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds.shown import Item, items_of
 from hgviz.figures.kinds.strands import number

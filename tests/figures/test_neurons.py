@@ -2,13 +2,14 @@
 sides of 0, and nothing overlaps."""
 
 import csv
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from hgviz import palettes, tasks
-from hgviz.core import HeadId, HgvizError, Selection, replace
+from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.dissecting import MOST, neurons_chart

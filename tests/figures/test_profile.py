@@ -1,6 +1,7 @@
 """Profiles: every number is that of the heads, a mark each, and nothing of the text overlaps."""
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.analysis.heads import measure
-from hgviz.core import HeadId, HgvizError, heads_named, replace
+from hgviz.core import HeadId, HgvizError, heads_named
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.profiling import profile_chart

@@ -1,12 +1,14 @@
 """Colours of weights, and what is hatched since the rule of a layer does not let a query see it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hgviz.core import Display, HeadId, Selection, Streaming, replace
+from hgviz.core import Display, HeadId, Selection, Streaming
 from hgviz.figures import Spec, composed
 from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.kinds.stages import stage_of, stages_of

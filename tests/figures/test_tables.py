@@ -1,6 +1,7 @@
 """Every figure has its numbers: those that it shows, whole, and safe to open anywhere."""
 
 import csv
+from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import figures, tasks
-from hgviz.core import HeadId, HgvizError, Selection, replace
+from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export

@@ -1,12 +1,12 @@
 """Captures for the tests of figures: many shapes, many scripts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
 from hgviz import figures
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, replace, slots
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, slots
 from hgviz.figures import Looked, Panel
 from tests.making import byte_prompt, make_capture
 

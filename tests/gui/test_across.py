@@ -1,5 +1,7 @@
 """The look Across levels: one map and bars; what is chosen, pointed at, missing."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
@@ -7,12 +9,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, Selection, replace
+from hgviz.core import HeadId, Recipe, Selection
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
 from hgviz.gui.across import AcrossView, ComposedCache
 from hgviz.gui.tiles import Tiles
-from hgviz.recipe import Recipe
 from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.making import make_capture

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 
 import numpy as np
@@ -17,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
-from hgviz.core import Display, HeadId, Selection, progress, replace
+from hgviz.core import Display, HeadId, Selection, progress
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.gui import sources, theme
 from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache, command_for, offer_of, offers

@@ -19,7 +19,7 @@ from hgviz.gui.studies import COLUMNS
 from hgviz.resources import resource
 from hgviz.store import open_capture
 from hgviz.store.sweep import SweepFolder
-from hgviz.sweep import Cell, Standing
+from hgviz.study import Cell, Standing
 from tests.gui.screen import error_dialogs, errors
 from tests.sweeps import make_sweep, study_file, without, write
 

@@ -1,5 +1,7 @@
 """Keys in slots, and scores that are synthesised."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from torch import Tensor
 from hgviz import tasks
 from hgviz.analysis.mixed import of_tokens
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HgvizError, replace
+from hgviz.core import HgvizError
 from hgviz.maps import DenseMap, LazyMap, Mixed
 from hgviz.models.blocks import Pass, Tokens
 from hgviz.models.config.transformer import SCORES

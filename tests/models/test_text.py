@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from hgviz.core import HgvizError
+from hgviz.core import HgvizError, Signal, pictured
 from hgviz.examples import following
 from hgviz.models.texts.spelling import ALPHABET, joined
 from hgviz.models.texts.text import (
@@ -25,7 +25,6 @@ from hgviz.models.texts.text import (
     require_room,
     tokenizer_of,
 )
-from hgviz.prompt import Signal, pictured
 from tests.models.folders import byte_level
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

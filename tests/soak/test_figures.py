@@ -1,9 +1,10 @@
 """Every kind of figure of all there is, at every width: nothing overlaps, nothing is cut."""
 
+from dataclasses import replace
+
 import pytest
 
 from hgviz import tasks
-from hgviz.core import replace
 from hgviz.figures import Looked, Spec, composed, points
 from hgviz.figures.paper import style
 from tests.figures import test_attribution as attributions

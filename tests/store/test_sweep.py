@@ -9,7 +9,7 @@ from hgviz.core import HgvizError
 from hgviz.models import training
 from hgviz.store import sweep as place
 from hgviz.store.sweep import SweepFolder, is_sweep
-from hgviz.sweep import Cell
+from hgviz.study import Cell
 from tests.sweeps import cell, folder_of
 
 
