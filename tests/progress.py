@@ -36,8 +36,3 @@ def after(count):
     """Holds of the step of this number, from 1."""
     left = iter(range(count - 1, -1, -1))
     return lambda step: next(left) == 0
-
-
-def at_step(number):
-    """Holds of the step of a training that has this number."""
-    return lambda step: step.value["step"] == number

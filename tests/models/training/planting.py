@@ -10,6 +10,7 @@ from hgviz.core import HeadId
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.training import read_plan, train
 from tests.models.building import make_transformer
+from tests.progress import cancelled
 
 PLANTED = {
     "vocab_size": 256, "d_model": 8, "n_heads": 4, "n_layers": 1, "d_ff": 8, "form": "encoder",
@@ -74,11 +75,9 @@ def gates_of(folder):
     return json.loads((folder / "gates.json").read_text())
 
 
-def interrupt(training, step):
-    """Run a training until it has done a step, and end it there."""
-    while next(training).value["step"] < step:
-        pass
-    training.close()
+def interrupt(plan, folder, number):
+    """Train until a step of this number is done, and end there."""
+    cancelled(train, plan, folder, when=lambda step: step.value["step"] >= number)
 
 
 def train_twice(plan, folder, *steps, files=("model.safetensors",)):
@@ -88,7 +87,7 @@ def train_twice(plan, folder, *steps, files=("model.safetensors",)):
     """
     whole = train(plan, folder / "whole")
     for step in steps:
-        interrupt(train(plan, folder / "stopped"), step)
+        interrupt(plan, folder / "stopped", step)
     stopped = train(plan, folder / "stopped")
     for name in files:
         assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()

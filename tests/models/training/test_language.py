@@ -86,7 +86,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(plan, tmp_path):
 
 
 def test_a_training_is_not_continued_with_other_settings(plan, tmp_path):
-    interrupt(train(plan, tmp_path / "out"), 3)
+    interrupt(plan, tmp_path / "out", 3)
     other = msgspec.structs.replace(plan, recipe=msgspec.structs.replace(plan.recipe, rate=1e-3))
     with pytest.raises(HgvizError, match="other settings"):
         train(other, tmp_path / "out")
