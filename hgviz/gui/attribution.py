@@ -138,11 +138,11 @@ class AttributionRunner:
         capture = session.capture
         if capture is None or question is None:
             return
-        task = partial(
+        work = partial(
             attributed, session.model, session.checkpoint, session.activation, capture, question
         )
         self.working.start(
-            self.lanes.engine, EXPLAIN, tr("Attributing the answer"), task, self._done,
+            self.lanes.engine, EXPLAIN, tr("Attributing the answer"), work, self._done,
             on_step=self._part, bound=True,
         )  # fmt: skip
 

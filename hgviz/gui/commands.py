@@ -244,8 +244,8 @@ class Commands(ExportCommands):
             self.prompting.capture_ids(path)
             return
         title = f"Opening {name_of(path)}"
-        task = partial(sources.look, path)
-        self.working.start(self.lanes.files, "open", title, task, self._looked, self._not_opened)
+        work = partial(sources.look, path)
+        self.working.start(self.lanes.files, "open", title, work, self._looked, self._not_opened)
 
     def _looked(self, found: sources.OpenedFile) -> None:
         if found.checked is not None:
@@ -292,9 +292,9 @@ class Commands(ExportCommands):
         if example.text == capture.item:
             self._show_example(head, example)
         else:
-            task = partial(sources.look, capture.path, example.text)
+            work = partial(sources.look, capture.path, example.text)
             done = partial(self._show_example_in, head, example)
-            self.working.start(self.lanes.files, "open", "Opening a text", task, done, bound=True)
+            self.working.start(self.lanes.files, "open", "Opening a text", work, done, bound=True)
 
     def _show_example_in(self, head: HeadId, example: Example, found: sources.OpenedFile) -> None:
         self._show_item(found)
@@ -312,9 +312,9 @@ class Commands(ExportCommands):
         """Open another text of the corpus on screen; the newest asked for wins."""
         if self.session.capture is None:
             return
-        task = partial(sources.look, self.session.capture.path, number)
+        work = partial(sources.look, self.session.capture.path, number)
         self.working.start(
-            self.lanes.files, "open", "Opening a text", task, self._show_item, bound=True
+            self.lanes.files, "open", "Opening a text", work, self._show_item, bound=True
         )
 
     def _show_item(self, found: sources.OpenedFile) -> None:
@@ -361,8 +361,8 @@ class Commands(ExportCommands):
         """Open a file of those opened last; one that has gone can be taken off the list."""
         title = f"Opening {name_of(path)}"
         failed = partial(self._not_there, path)
-        task = partial(sources.look, path)
-        self.working.start(self.lanes.files, "open", title, task, self._looked, failed)
+        work = partial(sources.look, path)
+        self.working.start(self.lanes.files, "open", title, work, self._looked, failed)
 
     def _not_there(self, path: str, error: BaseException) -> None:
         self.recent.look()
@@ -418,10 +418,10 @@ class Commands(ExportCommands):
 
     def _save(self, capture: Capture, path: str) -> None:
         self._remember(path)
-        task = partial(tasks.save, capture, path, force=True)
+        work = partial(tasks.save, capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
-            self.lanes.files, f"save {path}", title, task, partial(self._saved, capture),
+            self.lanes.files, f"save {path}", title, work, partial(self._saved, capture),
             lasting=True,
         )  # fmt: skip
 
@@ -596,9 +596,9 @@ class Commands(ExportCommands):
 
     def strongest(self) -> None:
         """The key this query looks at most."""
-        task = partial(sources.strongest, self.session.capture, self.session.selection)
+        work = partial(sources.strongest, self.session.capture, self.session.selection)
         self.lanes.files.submit(
-            "strongest", "Reading a row", task, on_error=self.show_error,
+            "strongest", "Reading a row", work, on_error=self.show_error,
             on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
         )  # fmt: skip
 
@@ -722,9 +722,9 @@ class Commands(ExportCommands):
 
     def open_studied(self) -> None:
         """Open the model that a study is of: one opened before, or one that is asked for."""
-        task = partial(tasks.model_of, self.session.study, [*self.opened_before])
+        work = partial(tasks.model_of, self.session.study, [*self.opened_before])
         self.working.start(
-            self.lanes.engine, FIND, "Looking for its model", task, self._model_found, bound=True
+            self.lanes.engine, FIND, "Looking for its model", work, self._model_found, bound=True
         )
 
     def _model_found(self, path: str) -> None:
@@ -741,10 +741,10 @@ class Commands(ExportCommands):
         self._remember(path)
         if self.session.study is None:  # as above
             return
-        task = partial(tasks.require_model_of, self.session.study, path)
+        work = partial(tasks.require_model_of, self.session.study, path)
         failed = partial(self._show_error, act=("open_studied", tr("Choose another…")))
         self.working.start(
-            self.lanes.engine, FIND, f"Looking at {name_of(path)}", task,
+            self.lanes.engine, FIND, f"Looking at {name_of(path)}", work,
             self.open_path, failed, bound=True,
         )  # fmt: skip
 
@@ -819,9 +819,9 @@ class Commands(ExportCommands):
     def _open_measured(self, one: Standing, sides: list[StudyModel]) -> None:
         if Path(sides[0].path).exists():  # else its study is looked at alone
             self._name(sides[0])
-        task = partial(_told, self.session.sweep, one)
+        work = partial(_told, self.session.sweep, one)
         title = tr("Opening {name}", name=studyruns.where(one.cell))
-        self.working.start(self.lanes.files, "open", title, task, self._united)
+        self.working.start(self.lanes.files, "open", title, work, self._united)
 
     def _united(self, study: Study) -> None:
         spec = self.session.spec

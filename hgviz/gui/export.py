@@ -1238,9 +1238,9 @@ class ExportCommands:
         self._remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
-        task = partial(wish.drafts.export, spec, wish.of, path, wish.numbers, path != typed)
+        work = partial(wish.drafts.export, spec, wish.of, path, wish.numbers, path != typed)
         self.working.start(
-            self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), task,
+            self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), work,
             partial(self._exported, wish.numbers), lasting=True,
         )  # fmt: skip
 

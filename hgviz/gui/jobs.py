@@ -1,4 +1,4 @@
-"""Lanes in which tasks run off the thread of the window, and the list of what runs."""
+"""Lanes in which functions run off the thread of the window, and the list of what runs."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def within(title: str) -> str:
 
 
 class Jobs:
-    """Hands tasks to the lanes and keeps session.work true."""
+    """Hands calls to the lanes and keeps session.work true."""
 
     def __init__(self, session: Session, lanes: Lanes, on_error: OnError) -> None:
         self.session, self.lanes, self.on_error = session, lanes, on_error
@@ -101,7 +101,7 @@ class Jobs:
         lane: Runner,
         key: str,
         title: str,
-        task: Callable[[], Any],
+        work: Callable[[], Any],
         on_done: Callable[[Any], None],
         on_error: OnError | None = None,
         on_step: Callable[[Step], None] | None = None,
@@ -109,9 +109,12 @@ class Jobs:
         lasting: bool = False,
         bound: bool = False,
     ) -> None:
-        """Run a task in a lane; a job of the same key is given up for it. lasting: it writes what
-        somebody asked for, and does so though the window closes meanwhile. bound: it is given up
-        once another model is open than the one it was asked of, unless it opened that itself."""
+        """Call a function in a lane; a job of the same key is given up for it.
+
+        lasting: it writes what somebody asked for, and does so though the window closes meanwhile.
+        bound: it is given up once another model is open than the one it was asked of, unless it
+        opened that itself.
+        """
         (self._bound.add if bound else self._bound.discard)(key)
         self._started[key] = time.monotonic()
         others = tuple(one for one in self.session.work if one.key != key)
@@ -120,7 +123,7 @@ class Jobs:
         self._jobs[key] = lane.submit(
             key,
             title,
-            task,
+            work,
             on_step=partial(self._stepped, key, on_step),
             on_done=partial(self._finished, key, on_done),
             on_error=partial(self._failed, key, on_error or self.on_error),

@@ -82,7 +82,7 @@ class Removal:
         words += ["--labels", named_] * bool(self.labels)
         return shlex.join([*words, "-o", self.out])
 
-    def task(self) -> Proof:
+    def write(self) -> Proof:
         """What does it."""
         data = self.data or None
         return tasks.prune(
@@ -155,7 +155,7 @@ class RemovalRunner:
         count = len(wish.off)
         title = f"Removing {count} heads for good" if count > 1 else "Removing 1 head for good"
         self.working.start(
-            self.lanes.engine, REMOVE, title, wish.task, self._done, self._failed, self._stepped
+            self.lanes.engine, REMOVE, title, wish.write, self._done, self._failed, self._stepped
         )
 
     def stop(self) -> None:

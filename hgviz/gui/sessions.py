@@ -406,10 +406,10 @@ class Sessions:
 
     def save(self, file: str) -> None:
         """Write what is open to a file, which is the one at hand then."""
-        task = partial(saving, *gather(self.session, self.layout()), file)
+        work = partial(saving, *gather(self.session, self.layout()), file)
         title = f"Saving {Path(file).name}"
         lane = self.commands.lanes.files
-        self.working.start(lane, f"save {file}", title, task, self._saved, lasting=True)
+        self.working.start(lane, f"save {file}", title, work, self._saved, lasting=True)
 
     def _saved(self, file: str) -> None:
         self.file = file
@@ -441,9 +441,9 @@ class Sessions:
             else:
                 otherwise()
 
-        task = partial(checking, str(last()))
+        work = partial(checking, str(last()))
         lane = self.commands.lanes.files
-        self.working.start(lane, OPEN, "Opening the last session", task, show, failed)
+        self.working.start(lane, OPEN, "Opening the last session", work, show, failed)
 
     def show(self, checked: SessionCheck, then: Callable[[], object] | None = None) -> None:
         """Open a session, as far as what it names is there; then: what is done once it is open."""
@@ -516,8 +516,8 @@ class SessionRestorer:
         known = mode if any(mode == name for name, *_ in MODES) else "inspect"
         self.session.put(mode=known, text=wanted.text, second=wanted.second)
         if "capture" in paths:
-            task = partial(sources.look, paths["capture"], wanted.item)
-            self._look(paths["capture"], task, self._capture_there, self._without_capture)
+            work = partial(sources.look, paths["capture"], wanted.item)
+            self._look(paths["capture"], work, self._capture_there, self._without_capture)
         elif "model" in paths:
             self._capture_again()
         else:
@@ -831,8 +831,8 @@ class Recovery:
         def show(checked: SessionCheck) -> None:
             self.sessions.show(checked, then=opened)
 
-        task, lane = partial(checking, str(self.file)), self.commands.lanes.files
-        self.commands.working.start(lane, OPEN, "Opening the last session", task, show, failed)
+        work, lane = partial(checking, str(self.file)), self.commands.lanes.files
+        self.commands.working.start(lane, OPEN, "Opening the last session", work, show, failed)
 
     def _set_aside(self, error: HgvizError) -> None:
         """A file that cannot be read stays under another name, and is spoken of once."""

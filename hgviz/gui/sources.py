@@ -648,9 +648,9 @@ class CaptureRunner:
 
     def measure(self) -> None:
         """Measure the heads of the capture on screen."""
-        task = partial(_after_the_picture, partial(measure, self.session.capture))
+        work = partial(_after_the_picture, partial(measure, self.session.capture))
         self.working.start(
-            self.lanes.facts, "measure", "Measuring heads", task, self._measured, bound=True
+            self.lanes.facts, "measure", "Measuring heads", work, self._measured, bound=True
         )
 
     def warm_up(self) -> None:

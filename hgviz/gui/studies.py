@@ -488,7 +488,8 @@ class SummaryView(View):
 
     def request(self, session: Session) -> Callable[[], Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else partial(_show_sweep, session.sweep)
+        sweep = session.sweep
+        return None if sweep is None else lambda: sweep
 
     def draw(self, result: Sweep) -> None:
         """Show how many cells are in each state."""
@@ -538,12 +539,6 @@ def progress_in_words(sweep: Sweep) -> str:
     return "   ·   ".join(filter(None, (over, other)))
 
 
-def _show_sweep(sweep: Sweep) -> Sweep:
-    """A task that gives the study as it is."""
-    progress(0, 1)
-    return sweep
-
-
 # --- table ----------------------------------------------------------------------------------------
 
 
@@ -582,7 +577,8 @@ class CellsView(View):
 
     def request(self, session: Session) -> Callable[[], Sweep] | None:
         """The study as it was seen last."""
-        return None if session.sweep is None else partial(_show_sweep, session.sweep)
+        sweep = session.sweep
+        return None if sweep is None else lambda: sweep
 
     def draw(self, result: Sweep) -> None:
         """List its cells."""

@@ -295,9 +295,9 @@ class TrialRunner:
             self.session.lies_at(study, written)
             on_done(written)
 
-        task = partial(save, replace(study, masks=self.session.masks), path)
+        work = partial(save, replace(study, masks=self.session.masks), path)
         self.working.start(
-            self.lanes.files, f"save {path}", f"Saving {name_of(path)}", task, saved,
+            self.lanes.files, f"save {path}", f"Saving {name_of(path)}", work, saved,
             lasting=True,
         )  # fmt: skip
 
@@ -316,9 +316,9 @@ class TrialRunner:
             session.put(capture=pair[1], ids="")
             on_done()
 
-        task = partial(both, wish, session.model)
+        work = partial(both, wish, session.model)
         self.working.start(
-            self.lanes.engine, "capture", "Capturing before and after", task, show, bound=True
+            self.lanes.engine, "capture", "Capturing before and after", work, show, bound=True
         )
 
     def turn(self) -> str:
@@ -455,14 +455,14 @@ class TrialRunner:
             self.session.put(trial=known)
             return
         self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
-        task = partial(trying, trials, off)
+        work = partial(trying, trials, off)
         if self.measuring:
-            self.urgent.put(task)
+            self.urgent.put(work)
             return
         self.lanes.engine.submit(
             TRIAL,
             "Scoring",
-            task,
+            work,
             on_step=self._stepped,
             on_done=self._tried,
             on_error=self.on_error,
@@ -520,8 +520,8 @@ class TrialRunner:
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
-        task = partial(measuring, self.trials, needs, data, self.known, self.urgent)
-        self._start(MEASURE, "Measuring heads", task, self._measured)
+        work = partial(measuring, self.trials, needs, data, self.known, self.urgent)
+        self._start(MEASURE, "Measuring heads", work, self._measured)
         self._go_on()
 
     def trace(self) -> None:
@@ -530,8 +530,8 @@ class TrialRunner:
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
-        task = partial(tracing, self.trials, study, self.session.score, self.urgent)
-        self._start(CURVE, "How many heads can go", task, self._measured)
+        work = partial(tracing, self.trials, study, self.session.score, self.urgent)
+        self._start(CURVE, "How many heads can go", work, self._measured)
         self._go_on()
 
     def colour(self, score: str) -> None:

@@ -1,4 +1,4 @@
-"""What every pane is: it asks for a task and draws the answer."""
+"""What every pane is: it asks for something and draws the answer."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ class View(QWidget):
     """A picture of the session.
 
     A subclass names what it `needs`, builds its widgets inside `self.content`, answers `request`
-    with a task (None: the empty state) and draws what the task returns. It writes nothing but
+    with a function (None: the empty state) and draws what that returns. It writes nothing but
     session.selection (and session.hover). `asked` carries the name of an action of ACTIONS, for
     buttons inside a view; `title` and `icon` name it in docks, tabs and menus.
     """
@@ -414,9 +414,9 @@ class View(QWidget):
         if not patient:
             self._patience.stop()
         try:
-            task = self.request(self.session)
-            if task is not None:
-                self._drawn(task())
+            work = self.request(self.session)
+            if work is not None:
+                self._drawn(work())
             elif patient:
                 self._be_patient()
             else:
@@ -467,11 +467,11 @@ class View(QWidget):
         lane = getattr(self._lanes, self.lane)
         key = f"view {id(self)}"
         try:
-            task = self.request(self.session)
+            work = self.request(self.session)
         except HgvizError as error:
             self.show_error(error)
             return
-        if task is None:
+        if work is None:
             lane.cancel(key)
             self._busy.stop()
             # What is being opened will be here in a moment: no "nothing to show" flashes before.
@@ -489,7 +489,7 @@ class View(QWidget):
         lane.submit(
             key,
             self.title or type(self).__name__,
-            task,
+            work,
             on_step=self._stepped,
             on_done=self._drawn,
             on_error=self.show_error,
