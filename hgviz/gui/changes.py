@@ -705,7 +705,7 @@ class SlicesView(View):
             )
             self.empty_actions = () if there else possible(session, *DATA_ACTIONS)[:1]
             return None
-        return partial(_given, trial)
+        return lambda: trial
 
     def draw(self, result: Trial) -> None:
         """Show the numbers there are."""

@@ -538,14 +538,15 @@ class HeadsView(ChartView):
         many = len(capture.items) > 1
         self.scope.setVisible(many)
         scope = self.scope.choice if many else ONE
-        if self.known is not None and self.known.serves(scope, capture):
-            return partial(_again, self.known)
+        ready = self.known
+        if ready is not None and ready.serves(scope, capture):
+            return lambda: ready
         at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
         if scope == ALL:
             return partial(_over_all, capture)
         if len(capture.main) > AT_ONCE and not self._went_deep(capture):
             known = HeadMeasures(at_hand, ONE, capture, whole=False)
-            return partial(_again, known) if session.facts else None
+            return (lambda: known) if session.facts else None
         return partial(_in_depth, capture, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
@@ -745,11 +746,6 @@ def _noted(known: HeadMeasures) -> str:
     so_far = not known.whole and known.scope == ALL
     said = "{heads} on {texts}, so far" if so_far else "{heads} on {texts}"
     return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
-
-
-def _again(known: HeadMeasures) -> HeadMeasures:
-    progress(1, 1)
-    return known
 
 
 def _in_depth(capture: Capture, at_hand: Habits) -> HeadMeasures:

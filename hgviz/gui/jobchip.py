@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
-from hgviz.core import progress
 from hgviz.gui import sentences
 from hgviz.gui.jobs import GOING, within
 from hgviz.gui.language import tr
@@ -78,7 +76,8 @@ class CapturingView(View):
 
     def request(self, session: Session) -> Callable[[], tuple[Work, ...]] | None:
         """The jobs as they are."""
-        return partial(_now, session.work) if session.work else None
+        works = session.work
+        return (lambda: works) if works else None
 
     def draw(self, result: tuple[Work, ...]) -> None:
         """Show the capture large and every job small."""
@@ -191,11 +190,6 @@ def keeps_words(done: int) -> str:
     if done == 1:
         return tr("keeps the one layer already done")
     return tr("keeps the {many} layers already done", many=sentences.number(done))
-
-
-def _now(works: tuple[Work, ...]) -> tuple[Work, ...]:
-    progress(1, 1)
-    return works
 
 
 # --- jobchip --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -133,7 +132,8 @@ class LiveView(ChartView):
                 kind = type(self)
                 self.empty, self.empty_actions = kind.empty, kind.empty_actions
             return None
-        return partial(_given, session.trial)
+        trial = session.trial
+        return lambda: trial
 
     def draw(self, result: Trial | None) -> None:
         """Put the numbers in."""

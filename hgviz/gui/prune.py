@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadId, ModelSpec, Off, progress
+from hgviz.core import HeadId, ModelSpec, Off
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
 from hgviz.gui.changes import ChangedView, SlicesView
@@ -297,7 +297,7 @@ class ScoresView(View):
         if session.spec is None:
             return None
         if session.study is None or not session.score:
-            return _plain
+            return Shades
         return partial(shades, session.study, session.score)
 
     def draw(self, result: Shades) -> None:
@@ -462,11 +462,6 @@ def changed_words(session: Session, said: str) -> str:
     """2 of 78 switched off."""
     total = len(session.spec.heads) if session.spec else 0
     return tr(said, n=len(session.off), total=total)
-
-
-def _plain() -> Shades:
-    progress(0, 1)
-    return Shades()
 
 
 # --- line -----------------------------------------------------------------------------------------
@@ -758,7 +753,7 @@ class CurveView(ChartView):
                 self.empty = type(self).empty
             self.empty_actions = possible(session, *STEPS)[:1]
             return None
-        return partial(_given, found)
+        return lambda: found
 
     def draw(self, result: CurveLine) -> None:
         """Show it."""
@@ -820,11 +815,6 @@ class CurveView(ChartView):
 
     def _again(self, name: str) -> None:
         self.refresh()
-
-
-def _given(line: CurveLine) -> CurveLine:
-    progress(0, 1)
-    return line
 
 
 # --- page -----------------------------------------------------------------------------------------

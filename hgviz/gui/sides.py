@@ -613,7 +613,7 @@ class SideBar(View):
 
     def request(self, session: Session) -> Callable[[], Session] | None:
         """Nothing but the session itself."""
-        return partial(_given, session)
+        return lambda: session
 
     def draw(self, session: Session) -> None:
         """Say what both sides are."""
@@ -782,11 +782,6 @@ def said_of(work: Work) -> str:
         return f"{title}…"
     share = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
     return f"{title}: " + ", ".join(filter(None, (tr(work.note), share)))
-
-
-def _given(session: Session) -> Session:
-    progress(1, 1)
-    return session
 
 
 # --- dialog ---------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ class CellView(View):
     def request(self, session: Session) -> Callable[[], Standing] | None:
         """The chosen cell as it stands."""
         one = chosen(session)
-        return None if one is None else partial(_given, one)
+        return None if one is None else lambda: one
 
     def draw(self, result: Standing) -> None:
         """Say all of it."""
@@ -184,11 +184,6 @@ class CellView(View):
 
     def _open(self) -> None:
         self.asked.emit("open_cell")
-
-
-def _given(standing: Standing) -> Standing:
-    progress(0, 1)
-    return standing
 
 
 # --- studies --------------------------------------------------------------------------------------
