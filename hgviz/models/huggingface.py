@@ -846,7 +846,10 @@ class Transformers(Network):
             if running.cut.patcher is None:
                 given["patch_lengths"] = running.cut.lengths(tokens.ids)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
-        with _pass(running), watched, _unlogged():
+        # to change what is logged clears a cache of logging, which every token would pay for
+        follows = cache is not None and cache.kept is not None
+        unlogged = contextlib.nullcontext() if follows else _unlogged()
+        with _pass(running), watched, unlogged:
             out = self._run({name: one for name, one in given.items() if one is not None}, running)
         if running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
