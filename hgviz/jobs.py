@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
@@ -97,13 +98,17 @@ class Job:
             self._post(lambda: None if self.cancelled else listener(value))
 
     def _tell_step(self, step: Step) -> None:
-        """Post the step, or put it in place of one that has not been read yet.
+        """Post the step, or put it in place of one that has not been read yet, whose value it keeps
+        if it brings none.
 
         So at most one step of a job is on its way, however fast they come.
         """
         with self._lock:
-            waiting, self._unread = self._unread is not None, step
-        if not waiting:
+            unread = self._unread
+            if unread is not None and step.value is None:
+                step = replace(step, value=unread.value)
+            self._unread = step
+        if unread is None:
             self._post(self._read_step)
 
     def _read_step(self) -> None:
@@ -145,9 +150,10 @@ class Runner:
     ) -> Job:
         """Queue a call; it takes the place of every earlier job of the same key.
 
-        on_step may skip steps when they come faster than they are read; the newest is never
-        skipped. An error that nobody listens for is raised where `post` leads. After a shutdown
-        the job is cancelled at once: a timer may fire once more while its window is going.
+        on_step may skip steps when they come faster than they are read; the newest step and the
+        newest value are never skipped. An error that nobody listens for is raised where `post`
+        leads. After a shutdown the job is cancelled at once: a timer may fire once more while its
+        window is going.
         """
         job = Job(title, work, on_step, on_done, on_error, post, lasting, on_end)
         self.cancel(key)

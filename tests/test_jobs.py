@@ -198,6 +198,18 @@ def test_at_most_one_step_is_on_its_way_and_it_is_the_newest(lane):
     assert results == ["done"]
 
 
+def test_a_value_that_was_not_read_comes_with_the_newest_step(lane):
+    def work():
+        progress(1, 3, value="first")
+        progress(2, 3, value="second")
+        progress(3, 3)
+
+    desk, steps = Desk(), []
+    assert lane.submit("a", "a", work, steps.append, post=desk.post).wait(60)
+    desk.read()
+    assert [(step.done, step.value) for step in steps] == [(3, "second")]
+
+
 def test_steps_come_again_once_the_last_one_was_read(lane):
     desk, steps = Desk(), []
     gates = [threading.Event() for _ in range(2)]

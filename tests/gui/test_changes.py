@@ -75,7 +75,7 @@ def test_an_empty_pane_has_no_table(pruning):
     assert tables == [None] * 4
 
 
-def test_the_status_bar_says_what_is_under_the_keyboard(two_off):
+def test_the_status_bar_says_what_is_under_the_keyboard(two_off, until):
     view, session = two_off.prune.curve, two_off.session
     chart = view.chart
     two_off.frame.activateWindow()
@@ -91,6 +91,7 @@ def test_the_status_bar_says_what_is_under_the_keyboard(two_off):
 
     page = two_off.prune
     page.show_table("slices")
+    until(lambda: session.trial.done and len(session.trial.off) == 3)
     two_off.settle()
     page.slices.table.setFocus()
     QTest.keyClick(page.slices.table, Qt.Key.Key_Down)
