@@ -116,7 +116,7 @@ VERBS = {
 }  # fmt: skip
 # what asks nothing that takes long, or only wraps other verbs
 IMMEDIATE = {
-    "Estimate", "attribution_panel", "attribution_rows", "beside", "capture_at", "chart",
+    "Estimate", "attribution_panel", "attribution_rows", "capture_at", "chart",
     "conclude", "curve_times", "estimate", "examples_from", "given_words", "head_beside",
     "heads_from", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "of_tokens", "prompt_from", "question_of", "reach_facts", "reach_panel", "redundancy_panel",

@@ -88,9 +88,9 @@ def numbers(
 ) -> None:
     """Measure these heads in their order and put them into known, those left out that are there.
 
-    Holds at most 2^20 weights of a map and 2^22 more for
-    its rank. Of maps above 2^24 weights only rows spread evenly are measured. Heads that are not
-    captured, and whose maps have nothing, have no numbers.
+    Holds at most 2^20 weights of a map and 2^22 more for its rank. Of maps above 2^24 weights only
+    rows spread evenly are measured. Heads that are not captured, and whose maps have nothing, have
+    no numbers.
     """
     wanted = [one for one in heads if one not in known]
     readings: dict[str, Reading] = {}

@@ -97,7 +97,8 @@ def importance(
     work = partial(tasks.study, trials, wanted, out, data.name, seed, permutations, force)
     kept = f"What was measured is kept in {out}; the same command goes on from there"
     if learned:
-        work = partial(tasks.keeping, out, partial(tasks.beside, work, learned))
+        measure = work
+        work = partial(tasks.keeping, out, lambda: tasks.with_learned(measure(), learned))
     study = terminal.run(work, "Measuring heads", kept)
     found = scored(study, name)
     if as_json:

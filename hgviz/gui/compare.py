@@ -36,7 +36,7 @@ from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
 from hgviz.gui.tables import Table, span
 from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, PairedRow, SideRow, TextRow, TextRows
 from hgviz.gui.tiles import Source, Tiles
-from hgviz.gui.view import MapsView, View, scale_choice
+from hgviz.gui.view import CellsView, View, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
@@ -383,7 +383,7 @@ MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
 
-class CompareView(MapsView):
+class CompareView(CellsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
     figureless = "There is no B yet"
@@ -595,16 +595,11 @@ class CompareView(MapsView):
 
     # --- what is looked at ------------------------------------------------------------------------
 
-    def _cell(self) -> tuple[int | None, int | None]:
-        """The row and column: of the pointer, its row kept where a query is chosen."""
-        if self._compared is None or self.session is None:
-            return None, None
-        chosen = self.session.looked_at
-        row, column = self._compared.meeting.cell(chosen.query, chosen.key)
-        if self._pointed is None:
-            return row, column
-        kept = self.session.selection.query is not None and row is not None
-        return (row if kept else self._pointed[0]), self._pointed[1]
+    def _grid(self) -> Meeting | None:
+        return None if self._compared is None else self._compared.meeting
+
+    def _head(self) -> HeadId:
+        return self._compared.meeting.head
 
     def _follow(self, reveal: bool = False) -> None:
         """The cursor and the cards for what is looked at."""
@@ -620,26 +615,6 @@ class CompareView(MapsView):
         self.trio.point(crosses(compared, row, column), [one.card for one in found])
 
     # --- what people do ---------------------------------------------------------------------------
-
-    def _point(self, cell: tuple[int, int] | None) -> None:
-        if self.session is None or self._compared is None or cell == self._pointed:
-            return
-        self._pointed, before = cell, self.session.hover
-        row, column = self._cell()
-        hover = None
-        if cell is not None and row is not None and column is not None:
-            query, key = self._compared.meeting.tokens(row, column)
-            hover = Selection(*self._compared.meeting.head, query=query, key=key)
-        self.session.put(hover=hover)
-        if hover == before:  # the same tokens, or cells that A has not
-            self._follow()
-
-    def _click(self, row: int, column: int) -> None:
-        if self.session is None or self._compared is None:
-            return
-        query, key = self._compared.meeting.tokens(row, column)
-        if query is not None:
-            self._choose(replace(self.session.selection, query=query, key=key))
 
     def _choose_way(self, name: str) -> None:
         self.trio.blink(name == "blink")

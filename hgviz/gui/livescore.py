@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadWeights, ModelSpec, Off, progress
+from hgviz.core import HeadWeights, ModelSpec, Off
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
@@ -322,8 +322,3 @@ def saved_words(spec: ModelSpec | None, off: Off, weights: Sequence[HeadWeights]
     if not spec.parameters:
         return tr("{size} parameters", size=size)
     return tr("{size} parameters ({share:.1f} %)", size=size, share=100 * count / spec.parameters)
-
-
-def _given(trial: Trial | None) -> Trial | None:
-    progress(0, 1)
-    return trial

@@ -19,14 +19,14 @@ from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap as sayings
 from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as tiling
-from hgviz.gui.grid import Viewport, banded, rule_of, seen
+from hgviz.gui.grid import Grid, Viewport, banded, rule_of, seen
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, NOTHING, MapsView, View, plain, scale_choice
+from hgviz.gui.view import CAPTURE, NOTHING, CellsView, View, plain, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, keeps_key, label, tip, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
@@ -43,7 +43,7 @@ CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
 
 
-class MapView(MapsView):
+class MapView(CellsView):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
     name, title, topic = "map", "Map", "map"
@@ -277,16 +277,14 @@ class MapView(MapsView):
 
     # --- what is looked at ------------------------------------------------------------------------
 
-    def _cell(self) -> tuple[int | None, int | None]:
-        """The row and column on screen: of the pointer, its row kept where a query is chosen."""
-        if self._opened is None or self.session is None:
-            return None, None
-        chosen, grid = self.session.looked_at, self._opened.grid
-        row, column = grid.cell(chosen.query, chosen.key)
-        if self._pointed is None:
-            return row, column
-        kept = self.session.selection.query is not None and row is not None and grid.band is None
-        return (row if kept else self._pointed[0]), self._pointed[1]
+    def _grid(self) -> Grid | None:
+        return None if self._opened is None else self._opened.grid
+
+    def _head(self) -> HeadId:
+        return self._opened.head
+
+    def _keeps_row(self) -> bool:
+        return self._opened.grid.band is None
 
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence for what is looked at."""
@@ -338,26 +336,6 @@ class MapView(MapsView):
             self.canvas.setAccessibleDescription(plain(sentence))
 
     # --- what people do ---------------------------------------------------------------------------
-
-    def _point(self, cell: tuple[int, int] | None) -> None:
-        if self.session is None or self._opened is None or cell == self._pointed:
-            return
-        self._pointed, before = cell, self.session.hover
-        row, column = self._cell()
-        hover = None
-        if cell is not None and row is not None and column is not None:
-            query, key = self._opened.grid.tokens(row, column)
-            hover = Selection(*self._opened.head, query=query, key=key)
-        self.session.put(hover=hover)
-        if hover == before:  # the same tokens, such as two places of the shift
-            self._follow()
-
-    def _click(self, row: int, column: int) -> None:
-        if self.session is None or self._opened is None:
-            return
-        query, key = self._opened.grid.tokens(row, column)
-        if query is not None:
-            self._choose(replace(self.session.selection, query=query, key=key))
 
     def _show_whole(self, whole: bool) -> None:
         self._whole = whole

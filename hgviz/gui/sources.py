@@ -515,7 +515,7 @@ QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
 T = TypeVar("T")
 Again = Callable[[CaptureRequest], None]
 
-SEEN = 40  # characters of the newest words of a text that is being written
+NEWEST = 40  # characters at the end of a text under way that are shown while it is written
 SOON = 0.2  # s that a picture has to itself
 PART = ".part"  # what the folder of an unfinished capture ends in
 
@@ -796,7 +796,7 @@ class CaptureRunner:
         """Show the newest words that the model wrote."""
         if isinstance(step.value, WrittenText):
             self._newest = step.value
-            words = " ".join(step.value.text.text.split())[-SEEN:]
+            words = " ".join(step.value.text.text.split())[-NEWEST:]
             self.working.tell("capture", note=f"{step.note}: …{words}")
 
     def _keep_written(self, writing: WritingOptions) -> None:

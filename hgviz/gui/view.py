@@ -805,4 +805,54 @@ class MapsView(View):
         return True
 
 
+class CellsView(MapsView):
+    """A view of maps whose cells stand for a query and a key of one head."""
+
+    def _grid(self) -> Any:
+        """What finds the cell of tokens and the tokens of a cell; None where no map is shown."""
+        raise NotImplementedError
+
+    def _head(self) -> HeadId:
+        """The head of the map that is shown."""
+        raise NotImplementedError
+
+    def _keeps_row(self) -> bool:
+        """Whether the row of a chosen query stays while the pointer is elsewhere."""
+        return True
+
+    def _cell(self) -> tuple[int | None, int | None]:
+        """The row and column looked at: of the pointer, its row kept where a query is chosen."""
+        grid = self._grid()
+        if grid is None or self.session is None:
+            return None, None
+        chosen = self.session.looked_at
+        row, column = grid.cell(chosen.query, chosen.key)
+        if self._pointed is None:
+            return row, column
+        is_chosen = self.session.selection.query is not None and row is not None
+        return (row if is_chosen and self._keeps_row() else self._pointed[0]), self._pointed[1]
+
+    def _point(self, cell: tuple[int, int] | None) -> None:
+        grid = self._grid()
+        if self.session is None or grid is None or cell == self._pointed:
+            return
+        self._pointed, before = cell, self.session.hover
+        row, column = self._cell()
+        hover = None
+        if cell is not None and row is not None and column is not None:
+            query, key = grid.tokens(row, column)
+            hover = Selection(*self._head(), query=query, key=key)
+        self.session.put(hover=hover)
+        if hover == before:  # the same tokens, or a cell that stands for none
+            self._follow()
+
+    def _click(self, row: int, column: int) -> None:
+        grid = self._grid()
+        if self.session is None or grid is None:
+            return
+        query, key = grid.tokens(row, column)
+        if query is not None:
+            self._choose(replace(self.session.selection, query=query, key=key))
+
+
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")

@@ -123,12 +123,13 @@ Watch = Callable[[int, nn.Module, Tensor, Tensor, Tensor, Tensor | None], Tensor
 
 @dataclass(slots=True)
 class Running:
-    """One pass: what is asked of it, and what is told of each layer when it is done. kept: what is
-    left of each layer, () of a whole model; watch: who sees what a layer asks with."""
+    """One pass: what is asked of it, and how far it is. on_layer: called with the number of each
+    layer that has attended. kept: what is left of each layer, () of a whole model; watch: who sees
+    what a layer asks with."""
 
     network: Transformers | None = None
     run: Pass = field(default_factory=Pass)
-    met_layer: Callable[[int], None] = lambda index: None
+    on_layer: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
     kept: Sequence[Kept] = ()
     watch: Watch | None = None
@@ -169,7 +170,7 @@ class Running:
         return call.part(sizes[one.level], sizes[one.key_level])
 
     def tell(self, index: int, found: Any) -> None:
-        """Hand on what is kept of a layer."""
+        """Hand what is kept of a layer to the tap, whose errors are not those of the model."""
         assert self.run.tap is not None
         try:
             self.run.tap(index, found)
@@ -251,7 +252,7 @@ def attention(
         context = context * gates[:, :, None, None]
     if running.run.record is not None:
         running.run.record.contexts[index] = context
-    running.met_layer(index)
+    running.on_layer(index)
     found = _laid_out(context, computed)
     running.given = found.numel()
     return found, None
@@ -385,7 +386,7 @@ def _call(
     if isinstance(mask, MaskRule):
         found = mask
     elif isinstance(mask, Mask):
-        found = mask.of_last if mask.after_others else mask.rule
+        found = mask.rule
     elif mask is not None:
         found = seen(mask)
     added = None
@@ -553,7 +554,7 @@ class Softmaxes(TorchFunctionMode):
             weights = weights * gates[:, :, None, None]
         if run.record is not None:  # what a gate moves of a head's weights, it moves of its context
             run.record.contexts[index] = weights
-        running.met_layer(index)
+        running.on_layer(index)
         return weights
 
 
@@ -673,7 +674,7 @@ class Transformers(Network):
             if met[-1].queries > 1:
                 raise _Met
 
-        running.met_layer = enough
+        running.on_layer = enough
         target = None
         if self.config.form == "encoder-decoder":
             target = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)

@@ -7,6 +7,7 @@ it. Shapes: B batch, Q queries, K keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -81,39 +82,26 @@ class Mask(torch.Tensor):
         made.given = given
         return made
 
-    @property
+    @cached_property
     def rule(self) -> MaskRule | None:
-        """What it lets be seen, None where a Rule cannot say it."""
+        """The keys that these queries see; None where a Rule cannot say it."""
         found = rule_of(self.given["mask_function"])
         keep = self.given["attention_mask"]
-        return found if found is None or keep is None else found.both(MaskRule(keep=keep.bool()))
-
-    @property
-    def after_others(self) -> bool:
-        """Whether its queries stand behind others that were read before, as with a cache."""
-        return int(self.given["q_offset"]) > 0
-
-    @property
-    def of_last(self) -> MaskRule | None:
-        """What the last token of a text sees, alone: keep, of the keys of all; None where a rule
-        cannot say what several queries see."""
-        rule, given = self.rule, self.given
-        whole = rule is not None and rule.band is None and rule.chunk is None
-        if rule is not None and whole and given["q_length"] == 1:
-            return MaskRule(keep=rule.keep)
-        if "of_last" not in given:  # once for all layers
-            given["of_last"] = seen(self.numbers())
-        found: MaskRule | None = given["of_last"]
-        return found
+        if found is not None and keep is not None:
+            found = found.both(MaskRule(keep=keep.bool()))
+        if int(self.given["q_offset"]) == 0:
+            return found
+        # the queries follow tokens whose keys are in a cache: a last one sees them all
+        if self.given["q_length"] == 1 and found and found.band is None and found.chunk is None:
+            return MaskRule(keep=found.keep)
+        return seen(self.numbers())
 
     def numbers(self) -> Tensor:
         """0 where a key is seen, else the lowest number."""
         from transformers.masking_utils import eager_mask
 
         found: Tensor = eager_mask(
-            dtype=self.dtype,
-            allow_is_bidirectional_skip=False,
-            **{name: one for name, one in self.given.items() if name != "of_last"},
+            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.given
         )
         return found
 

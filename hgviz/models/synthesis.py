@@ -120,8 +120,8 @@ class Synthesis(nn.Module):
             self.mix = nn.Parameter(torch.zeros(heads, len(forms)))
 
     def side(self, name: Side, x: Tensor, own: Tensor | None) -> Tensor:
-        """Queries or keys (B, H, n, E) of tokens (B, n, d); own (B, H, n,
-        D): those of "dot"."""
+        """Queries or keys (B, H, n, E) of tokens (B, n, d); own (B, H, n, D): those
+        of "dot"."""
         parts = [
             own if own is not None and form == "dot" else getattr(self, form).side(name, x)
             for form in self.forms

@@ -14,7 +14,7 @@ from .corpus import capture_corpus
 from .drawing import draw, figure, panel, preview, sources_of, spec_from
 from .explaining import explain, head_beside, question_of
 from .generating import capture_written, generate, write
-from .learning import beside, learned, with_learned
+from .learning import learned, with_learned
 from .looking import answers, measure, model_of, require_model_of
 from .observing import habits, habits_of_model, habits_of_text
 from .opening import (
@@ -41,7 +41,7 @@ from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
 __all__ = [
     "Estimate", "answers", "attribution_panel",
-    "attribution_rows", "beside", "capture", "capture_alike", "capture_at", "capture_corpus",
+    "attribution_rows", "capture", "capture_alike", "capture_at", "capture_corpus",
     "capture_written",
     "chart", "compare", "compare_answers", "conclude", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hgviz.core import ModelSpec
@@ -28,8 +28,3 @@ def with_learned(study: Study, found: Sequence[Learned]) -> Study:
     new = {one.method for one in found}
     kept = tuple(one for one in study.learned if one.method not in new)
     return replace(study, learned=(*kept, *found))
-
-
-def beside(work: Callable[[], Study], found: Sequence[Learned]) -> Study:
-    """The study that `work` measures, with what was learned."""
-    return with_learned(work(), found)

@@ -1041,7 +1041,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
             mixers = [one for one in kinds if not re.search("Norm|Dropout", one)]
             silent.append((names[module], ", ".join(dict.fromkeys(mixers))))
 
-    running.met_layer = lambda index: path.__setitem__(index, stack[-1] if stack else "")
+    running.on_layer = lambda index: path.__setitem__(index, stack[-1] if stack else "")
     hooks = [one.register_forward_pre_hook(before) for one in names]
     hooks += [one.register_forward_hook(after, always_call=True) for one in names]
     try:
