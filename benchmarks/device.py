@@ -321,7 +321,7 @@ def verbs(device, options):
     import torch
 
     from hgviz.models import open_model
-    from hgviz.models.measures.variants import variants_of
+    from hgviz.models.measures.variants import Variants
 
     with tempfile.TemporaryDirectory() as folder:
         modules = {
@@ -332,7 +332,7 @@ def verbs(device, options):
         for size in (pruning.BATCH, (1, 128)):
             tokens = pruning.text(*size, 1000)
             tokens = type(tokens)(tokens.ids.to(device))
-            variants = variants_of(module)
+            variants = Variants(module)
 
             def ours(variants=variants, tokens=tokens):
                 deque(variants.one_by_one(variants.whole(tokens)[0]), maxlen=0)

@@ -17,10 +17,11 @@ from table import heading, line
 
 from hgviz.core import HeadId, listening
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
-from hgviz.models.measures.variants import Variants, variants_of
+from hgviz.models.measures.variants import Variants
+from hgviz.models.run import Run
 from hgviz.resources import resource
 
 BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens
@@ -117,7 +118,7 @@ def text(texts, tokens, vocabulary):
 
 def compared(module, tokens, limit):
     """Both ways for every head in turn; also says how far apart they are."""
-    variants = variants_of(module)
+    variants = Variants(module)
     for _ in variants.one_by_one(variants.whole(tokens)[0]):  # what is loaded once
         break
     start = time.perf_counter()
@@ -144,7 +145,7 @@ def compared(module, tokens, limit):
 @torch.inference_mode()
 def masked(module, tokens, head):
     """A whole pass without one head."""
-    return module(tokens, Pass(frozenset({head})))
+    return module(tokens, Run(frozenset({head})))
 
 
 def rounding(module, tokens):
@@ -215,7 +216,7 @@ def ablated(method, module, tokens):
     def forward(mask):
         off = {head for head, gate in zip(heads, mask[0].tolist(), strict=True) if not gate}
         with torch.inference_mode():
-            return losses(module(tokens, Pass(frozenset(off))))[None]
+            return losses(module(tokens, Run(frozenset(off))))[None]
 
     for _ in range(ROUNDS):
         start = time.perf_counter()

@@ -17,6 +17,7 @@ from hgviz.models import attention, blocks, devices, open_model
 from hgviz.tasks import capturing
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
+from tests.models.running import captured_layer
 from tests.progress import steps_of
 
 SENTENCE = "the cat sat on the mat and the dog sat on the log. "
@@ -189,18 +190,17 @@ def test_fused_attention_by_rows_is_that_of_one_call(monkeypatch, dtype, causal,
     q, k, v = (torch.randn(2, 3, rows, 8, generator=made, dtype=torch.float64) for _ in range(3))
     q, k, v = (one.to(dtype) for one in (3 * q, k, v))
     rule = Rule(scale=8**-0.5, activations=("softmax",) * 3, norms=(None,) * 3, causal=causal)
-    taps = []
     with torch.inference_mode():
         whole = attention.attend(q, k, v, rule)
-        one = attention.attend(q[:1], k[:1], v[:1], rule, tap=taps.append)
+        one, kept = captured_layer(q[:1], k[:1], v[:1], rule)
         monkeypatch.setattr(attention, "LONG", 0)
         monkeypatch.setattr(attention, "FEW", few)
         parts = attention.attend(q, k, v, rule)
-        attention.attend(q[:1], k[:1], v[:1], rule, tap=taps.append)
+        _, by_rows = captured_layer(q[:1], k[:1], v[:1], rule)
     limit = {torch.float32: 2e-6, torch.float64: 1e-14, torch.bfloat16: 2e-2}[dtype]
     assert parts.dtype == dtype and (parts - whole).abs().max() < limit
     assert (one - whole[:1]).abs().max() < limit
-    sums, other = (np.asarray(tap.stat) for tap in taps)
+    sums, other = (np.asarray(one.stat) for one in (kept, by_rows))
     assert np.abs(sums - other).max() < max(limit, 1e-6)
 
 

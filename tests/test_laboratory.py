@@ -18,9 +18,10 @@ from hgviz.core import HeadId
 from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.measures.gradients import of_example
 from hgviz.models.measures.variants import attentions
+from hgviz.models.run import Run
 from hgviz.store import open_capture
 from hgviz.tasks.telling import document
 from tests.models.building import write_checkpoint, write_transformer
@@ -147,7 +148,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     part = attentions(module)[layer]
     original = part.q.bias.data
     part.q.bias = torch.nn.Parameter(original, requires_grad=True)
-    logits = module(Tokens(ids), Pass())[0]
+    logits = module(Tokens(ids), Run())[0]
     wanted = int(row.wanted[0])
     others = torch.logsumexp(logits[torch.arange(len(logits)) != wanted], 0)
     (slope,) = torch.autograd.grad(logits[wanted] - others, part.q.bias)
@@ -155,7 +156,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     found = of_example(b, examples.batch([0]))
     for at in range(len(part.layer.heads)):
         block = found.head(HeadId(layer, part.layer.heads[at]))
-        k = found._met[layer].k[0, at].numpy()
+        k = found._calls[layer].k[0, at].numpy()
         expected = part.rule.scale_of(at) * np.einsum("qk,kd->d", block.at_scores[0], k)
         mine = slope[at * part.d_head : (at + 1) * part.d_head].numpy()
         assert np.abs(mine - expected).max() <= 1e-5 * (1 + np.abs(mine).max())

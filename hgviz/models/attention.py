@@ -5,7 +5,7 @@ Shapes: B batch, H heads, Q queries, K keys, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,10 +16,9 @@ from torch.utils.checkpoint import checkpoint
 
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.core import raise_if_cancelled
-from hgviz.maps.rule import Factors, Rule
-from hgviz.models.dense import Weights, attend_by_maps
+from hgviz.maps.rule import Rule
+from hgviz.models.factors import RowSums, factors
 from hgviz.models.positions import Bias, distance_features, rotate
-from hgviz.models.tap import Sums, Tap, factors
 from hgviz.models.weighing import (
     Alike,
     alike,
@@ -47,36 +46,18 @@ def attend(
     *,
     keep: Tensor | None = None,
     relative: Bias | None = None,
-    off: Collection[int] = (),
-    streaming: Sequence[int] = (),
-    near: tuple[int, int] = (0, 0),
-    tap: Callable[[Factors], None] | None = None,
-    maps: Callable[[Weights], None] | None = None,
+    row_sums: RowSums | None = None,
 ) -> Tensor:
     """Context (B, H, Q, D) of q (B, H, Q, D) over k, v (B, G, K, D), G groups of heads or all H.
 
     rule says scale, activation and norm per head, and which keys a query sees; keep (B, K) is
-    False for padded keys; off lists the positions of heads whose context is set to zero; tap is
-    given what is needed to compute any weight again, maps the weights themselves (both for one
-    text at a time). streaming lists the positions of heads that see only so many first and latest
-    keys as near says, of a causal rule without windows.
+    False for padded keys; row_sums, where given, gets the row statistics that come with the
+    context.
     """
     raise_if_cancelled()
-    if streaming and not rule.windowed and sum(near) < k.shape[2]:
-        rule = rule.streamed(streaming, near)
-    sums: Sums | None = None if tap is None else {}
-    if maps is not None:
-        context, found = attend_by_maps(q, k, per_head(v, q.shape[1]), rule, keep, relative)
-        maps(found)
-    elif rule.windowed:
-        context = _attend_windows(q, k, v, rule, keep)
-    else:
-        context = _attend(q, k, v, rule, keep, relative, sums)
-    if tap is not None:
-        tap(factors(q, k, rule, keep, relative, sums))
-    if off:
-        context = context.index_fill(1, torch.tensor(sorted(off), device=q.device), 0.0)
-    return context
+    if rule.windowed:
+        return _attend_windows(q, k, v, rule, keep)
+    return _attend(q, k, v, rule, keep, relative, row_sums)
 
 
 def _attend_windows(q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None) -> Tensor:
@@ -104,13 +85,13 @@ def _attend(
     rule: Rule,
     keep: Tensor | None,
     relative: Bias | None,
-    sums: Sums | None = None,
+    row_sums: RowSums | None = None,
 ) -> Tensor:
     parts = []
     for one in alike(q, k, rule, relative):
         form = _form(one, v)
-        if sums is not None and form is _fused and _gives_sums(one, keep):
-            context, sums[one.places] = _fused_and_summed(one, one.values(v), keep)
+        if row_sums is not None and form is _fused and _gives_sums(one, keep):
+            context, row_sums[one.places] = _fused_and_summed(one, one.values(v), keep)
             parts.append(context)
         else:
             parts.append(form(one, one.values(v), keep))
@@ -350,6 +331,5 @@ def _prefix_sums(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
 
 
 __all__ = [
-    "Bias", "Tap", "attend", "distance_features", "factors", "rotate", "visible", "weigh",
-    "weights",
+    "Bias", "attend", "distance_features", "factors", "rotate", "visible", "weigh", "weights",
 ]  # fmt: skip

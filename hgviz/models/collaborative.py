@@ -40,7 +40,6 @@ class Collaborative(Attention):
         mixtures: Mixtures | None = None,
     ) -> None:
         super().__init__(layer, rule, width, d_head, positions, mixtures=mixtures)
-        self.direct = False
         heads = len(layer.heads)
         self.q = nn.Linear(width, shared, bias=False)
         self.k = nn.Linear(width, shared, bias=False)

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
-from hgviz.models.blocks import Cache, Pass, Tokens
+from hgviz.models.blocks import Cache, Tokens
 from hgviz.models.config import TransformerConfig, TransformersConfig
 from hgviz.models.model import Model
+from hgviz.models.run import Run
 from hgviz.models.texts.continuing import continued
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
@@ -80,7 +81,8 @@ class Writing:
         a model that has none or fails with it."""
         assert self._cache is not None
         try:
-            logits = self.model.logits(tokens, Pass(self.off, cache=self._cache))
+            follows = replace(tokens, cache=self._cache)
+            logits = self.model.logits(follows, Run(self.off))
         except (HgvizError, RuntimeError, ValueError, TypeError, IndexError, AttributeError):
             self._cache = None
             return None

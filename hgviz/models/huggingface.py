@@ -35,13 +35,12 @@ from torch.overrides import TorchFunctionMode
 from hgviz.core import Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
 from hgviz.models import differential, longformer
-from hgviz.models.attention import attend
-from hgviz.models.blocks import Met, Network, Pass, Tokens, tokens_from
+from hgviz.models.blocks import Network, Tokens, tokens_from
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
-from hgviz.models.dense import Weights
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
+from hgviz.models.factors import to_numpy
 from hgviz.models.formats.readers import (
     BRING,
     line_of,
@@ -51,7 +50,7 @@ from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import Projected
 from hgviz.models.patches import Cut, cut_of, tell_patches
 from hgviz.models.positions import Biases
-from hgviz.models.tap import to_numpy, value_norms
+from hgviz.models.run import Run, WeightedCall
 from hgviz.models.weighing import alike, per_head, scored, weigh
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
@@ -125,10 +124,11 @@ Watch = Callable[[int, nn.Module, Tensor, Tensor, Tensor, Tensor | None], Tensor
 class Running:
     """One pass: what is asked of it, and how far it is. on_layer: called with the number of each
     layer that has attended. kept: what is left of each layer, () of a whole model; watch: who sees
-    what a layer asks with."""
+    what a layer asks with. cached: whether its tokens follow others, or may be followed."""
 
     network: Transformers | None = None
-    run: Pass = field(default_factory=Pass)
+    run: Run = field(default_factory=Run)
+    cached: bool = False
     on_layer: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
     kept: Sequence[Kept] = ()
@@ -138,7 +138,6 @@ class Running:
     lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
-    failures: list[Exception] = field(default_factory=list)  # of the tap, not of the model
     calls: int = 0  # the same, and what attends to no text
 
     def layer(self, queries: int, keys: int) -> int | None:
@@ -157,31 +156,22 @@ class Running:
             if self.cut is not None and self.cut.ends is not None:
                 self.lengths = self.cut.sizes(computed=True)
             sizes = tuple(self.lengths[level] for level in levels)
-            if self.run.cache is None and sizes != (queries, keys):
+            if not self.cached and sizes != (queries, keys):
                 raise unseen(config.family, OTHERWISE)
         self.count += 1
         return index
 
-    def closed(self, index: int, call: Call) -> Call:
-        """A layer's call without what is no position of its levels: patches that nothing closed."""
+    def positions(self, index: int) -> tuple[int, int] | None:
+        """How many queries and keys of a layer are positions of its levels, where others are
+        patches that nothing closed."""
         if self.network is None or self.cut is None or self.cut.ends is None:
-            return call
+            return None
         one, sizes = self.network.config.own[index], self.cut.sizes(computed=False)
-        return call.part(sizes[one.level], sizes[one.key_level])
+        return sizes[one.level], sizes[one.key_level]
 
-    def tell(self, index: int, found: Any) -> None:
-        """Hand what is kept of a layer to the tap, whose errors are not those of the model."""
-        assert self.run.tap is not None
-        try:
-            self.run.tap(index, found)
-        except Exception as error:
-            self.failures.append(error)
-            raise
-
-    def off(self, index: int) -> list[int]:
-        """The places of the heads of a layer that are off."""
-        numbers = [one.head for one in self.run.off if one.layer == index]
-        return [self.kept[index].heads.index(one) for one in numbers] if self.kept else numbers
+    def heads(self, index: int) -> Sequence[int] | None:
+        """The numbers of the heads that are left of a layer; None of a whole model."""
+        return self.kept[index].heads if self.kept else None
 
 
 _running: ContextVar[Running | None] = ContextVar("running", default=None)
@@ -215,7 +205,7 @@ def attention(
     """The registered function for attention: context (B, Q, H, D), and no weights."""
     sinks = more.get("sinks") if s_aux is None else s_aux
     running = _running.get() or Running()
-    if running.run.cache is not None and {"indices", "block_indices"} & more.keys():
+    if running.cached and {"indices", "block_indices"} & more.keys():
         raise unseen(type(module).__name__, "an indexer chooses among keys that a cache has")
     attention_mask = _chosen(module, query, key, attention_mask, more)
     index = running.layer(query.shape[2], key.shape[2])
@@ -248,10 +238,6 @@ def attention(
     projections = () if running.network is None else running.network.projections
     out = projections[index] if index < len(projections) else None
     context = _attended(call, index, running, out)
-    if (gates := running.run.gates.get(index)) is not None:
-        context = context * gates[:, :, None, None]
-    if running.run.record is not None:
-        running.run.record.contexts[index] = context
     running.on_layer(index)
     found = _laid_out(context, computed)
     running.given = found.numel()
@@ -435,30 +421,17 @@ def diagonals(bias: Tensor) -> Tensor | None:
 
 
 def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -> Tensor:
-    """Context (B, H, Q, D) of a call, heads off, its tap told; out: what it goes through then."""
-    heads, off, run = call.q.shape[1], running.off(index), running.run
-
-    def told(found: Any) -> None:
-        norms = None
-        if out is not None and out.in_features == heads * call.v.shape[-1]:
-            norms = to_numpy(value_norms(call.v, out.weight))
-        running.tell(index, replace(found, value_norms=norms))
-
-    tap = None if run.tap is None else told
-    if tap is not None and (part := running.closed(index, call)) is not call:
-        _attended(part, index, replace(running, cut=None), out)
-        tap = None
-    if run.met is not None and call.added is None:
-        k, v = per_head(call.k, heads), per_head(call.v, heads)
-        run.met[index] = Met(call.q, k, v, call.keep, call.bias, call.rule)
-    streaming = run.streaming.places(index, range(heads))
+    """Context (B, H, Q, D) of a call, as it goes on; out: what it goes through then."""
+    run, heads = running.run, call.q.shape[1]
+    if out is not None and out.in_features != heads * call.v.shape[-1]:
+        out = None
+    length = running.positions(index)
     if call.added is None:
-        return attend(
-            call.q, call.k, call.v, call.rule, keep=call.keep, relative=call.bias, off=off,
-            streaming=streaming, near=run.streaming.near,
-            **{"maps" if run.dense else "tap": tap},
+        return run.attend(
+            index, call.q, call.k, call.v, call.rule, heads=running.heads(index), keep=call.keep,
+            relative=call.bias, output=out, length=length,
         )  # fmt: skip
-    if streaming:
+    if run.streaming.places(index, running.heads(index) or range(heads)):
         why = "its model adds numbers to scores that no mask says"
         raise unstreamed(index, SUBTRACTS if call.difference is not None else why)
     weights = dense(call)
@@ -468,9 +441,12 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
     signed = call.difference is not None
     if call.difference is not None:
         context, out = call.difference.norm(context), None  # no value norm is that of a weight
-    if tap is not None:
-        tap(Weights(to_numpy(weights[0]), signed, signed and call.rule.causal))
-    return context.index_fill(1, torch.tensor(off, device=context.device), 0.0) if off else context
+    real = call
+    if length is not None and run.observers:
+        real = call.part(*length)
+        weights = weights if real is call else dense(real)
+    seen = WeightedCall(index, weights, signed, signed and call.rule.causal, real.v, out)
+    return run.weighted(seen, context, running.heads(index))
 
 
 def dense(call: Call) -> Tensor:
@@ -544,16 +520,10 @@ class Softmaxes(TorchFunctionMode):
             # which of them share keys is not seen
             running.met.append(Found(batch, heads, heads, queries, keys, causal))
         running.given = -weights.shape[1]  # how wide they are is not known here
-        if run.tap is not None:
-            running.tell(index, Weights(to_numpy(weights[0]), False, causal))
         if run.streaming.places(index, range(weights.shape[1])):
             raise unstreamed(index, "its model weighs by code of its own, which is only looked at")
-        if off := running.off(index):
-            weights = weights.index_fill(1, torch.tensor(off, device=weights.device), 0.0)
-        if (gates := run.gates.get(index)) is not None:
-            weights = weights * gates[:, :, None, None]
-        if run.record is not None:  # what a gate moves of a head's weights, it moves of its context
-            run.record.contexts[index] = weights
+        call = WeightedCall(index, weights, causal=causal)
+        weights = run.weighted(call, weights, running.heads(index))
         running.on_layer(index)
         return weights
 
@@ -594,7 +564,7 @@ class Transformers(Network):
         turned = str([getattr(one, "rope_type", None) for one in self.net.modules()])
         return all(one.causal for one in config.own) and not any(one in turned for one in RESCALED)
 
-    def boundaries(self, tokens: Tokens, run: Pass | None = None) -> Tensor:
+    def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
         """bool (B, n): the bytes that close a patch: those given, else what the patcher says with
         heads of run.off off, else all."""
         patches, ids = self.config.patches, tokens.ids
@@ -603,7 +573,7 @@ class Transformers(Network):
         if cut.patcher is None:
             cut.lengths(ids)
         else:
-            running = Running(self, Pass((run or Pass()).off), kept=self.config.kept, cut=cut)
+            running = Running(self, Run((run or Run()).off), kept=self.config.kept, cut=cut)
             running.lengths = patches.lengths(ids.shape[1], 0)
             with _pass(running), _unlogged():
                 cut.patcher(
@@ -775,13 +745,14 @@ class Transformers(Network):
             rule, activations=names, norms=norms, top_k=self.config.top_k, empty_rows="zeros"
         )
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        return self._logits(tokens_from(tokens), Running(self, run or Pass()))
+        return self._logits(tokens_from(tokens), Running(self, run or Run()))
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
-        cache = running.run.cache
+        cache = tokens.cache
+        running.cached = cache is not None
         given: dict[str, Any] = {"return_dict": True}
         if self.config.form != "encoder-decoder" or "use_cache" in self.takes:
             given["use_cache"] = cache is not None
@@ -862,7 +833,7 @@ class Transformers(Network):
         try:
             return self.net(**given)
         except Exception as error:
-            if any(error is one for one in running.failures):
+            if any(error is one for one in running.run.failures):
                 raise
             told = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
             if running.network is None or not told or out_of_memory(error):
@@ -968,26 +939,25 @@ def parts(module: nn.Module) -> Iterator[nn.Module]:
 def _block(
     network: Transformers, block: nn.Module, forward: Callable[..., Any], *given: Any, **named: Any
 ) -> Any:
-    """A block of a pass: what it gave before where that is known, else what it gives, to keep.
+    """What a block of transformers returns, as Run.block: which layers it has is known only once it
+    has run, so that observers are told afterwards.
 
-    Only of blocks whose layers attend and which give the stream alone: others may hand on more, as
-    T5's first does its biases.
+    Reused are blocks that return the stream alone: others hand on more, as T5's first its biases.
     """
     running = _running.get()
     if running is None:
         return forward(*given, **named)
-    first = running.count
-    last, calls = network.spans.get((block, first), (-1, 0))
-    if last >= 0 and (known := running.run.skipped(last)) is not None:
+    run, first = running.run, running.count
+    last, calls = network.spans.get((block, first), (None, 0))
+    if last is not None and last in run.reused:
         running.count, running.calls = last + 1, calls
-        return known
-    found = forward(*given, **named)
-    if running.count > first and isinstance(found, Tensor):
-        network.spans[block, first] = running.count - 1, running.calls
-        running.run.left(running.count - 1, found)
-    elif running.count > first and running.run.record is not None and isinstance(found, tuple):
-        running.run.record.streams[running.count - 1] = found[0]
-    return found
+        return run.reused[last]
+    output = forward(*given, **named)
+    if running.count > first:  # which layers a block has is known once it has run
+        if isinstance(output, Tensor):
+            network.spans[block, first] = running.count - 1, running.calls
+        run.finished_block(running.count - 1, given[0] if given else None, output)
+    return output
 
 
 def _cut_now() -> Cut | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -27,8 +27,7 @@ from hgviz.core import (
     slots,
 )
 from hgviz.errors import HgvizWarning
-from hgviz.models.attention import Tap
-from hgviz.models.blocks import Network, Pass, Tokens
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.formats.cache import called
@@ -45,6 +44,7 @@ from hgviz.models.inputs import (
     require_none,
     token_types,
 )
+from hgviz.models.run import Observer, Run
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.texts.continuing import ends_of
 from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
@@ -255,7 +255,7 @@ class Model:
             return prompt
         module = cast("Dynamic | Transformers", self.module)
         with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
-            run = Pass(self._off(off), streaming=streaming)
+            run = Run(self._off(off), streaming=streaming)
             found = module.boundaries(self.tokens(prompt), run)
         return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
 
@@ -359,7 +359,7 @@ class Model:
             source = self._given_states(encoder_states, encoder_mask)
             given = replace(given, source=source)
         require_one_batch(given)
-        logits = self.logits(given, Pass(self._off(off)))
+        logits = self.logits(given, Run(self._off(off)))
         return Result(logits if np.ndim(ids) == 2 else logits[0])
 
     def trace(
@@ -368,24 +368,22 @@ class Model:
         target: Prompt | None = None,
         *,
         off: Collection[HeadId] = frozenset(),
-        tap: Tap | None = None,
-        dense: bool = False,
+        observers: Sequence[Observer] = (),
         streaming: Streaming = NO_STREAMING,
     ) -> NDArray[Any]:
         """What the model gives for one text: logits (n, vocabulary) or (classes,), or states.
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
-        states. tap(index, factors) gets what each layer attended with, dense: tap(index, weights)
-        its maps, each while the pass goes on. streaming: heads that see few keys, of causal layers.
-        Errors as run.
+        states. observers see each layer and block while the pass goes on. streaming: heads that see
+        few keys, of causal layers. Errors as run.
         """
         given = self.tokens(prompt, target)
         self._off(streaming.heads)
-        run = Pass(self._off(off), tap, dense=dense, streaming=streaming)
+        run = Run(self._off(off), streaming=streaming, observers=observers)
         found: NDArray[Any] = self.logits(given, run)[0]
         return found
 
-    def logits(self, given: Tokens, run: Pass) -> NDArray[Any]:
+    def logits(self, given: Tokens, run: Run) -> NDArray[Any]:
         """What a pass over a batch gives, without gradients; float64 of a float64 model, else
         float32."""
         texts = [

@@ -132,13 +132,17 @@ def run(
 ) -> NDArray[Any]:
     """Run a model on the texts of a capture; what it gives. keep is called with each layer's number
     and what is kept of it, while the pass goes on."""
+    from hgviz.models.recording import CaptureRecorder
+
     heads = [layer.heads for layer in model.spec.layers]
+    recorder = CaptureRecorder(
+        lambda index, found: keep(index, kept(found, heads[index])), blank.made.dense
+    )
     return model.trace(
         model.segmented(blank.prompt, blank.off, blank.streaming),  # as the spans of the capture
         blank.target,
         off=blank.off,
-        tap=lambda index, found: keep(index, kept(found, heads[index])),
-        dense=blank.made.dense,
+        observers=(recorder,),
         streaming=blank.streaming,
     )
 

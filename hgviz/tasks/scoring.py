@@ -73,11 +73,11 @@ def evaluate(
 def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> float:
     """Of the keys (and values) that a text leaves in the caches of all layers, the part that is
     needed; those that heads share as long as one of them needs them."""
-    from hgviz.models.dense import Weights
+    from hgviz.models.recording import CaptureRecorder, Weights
 
     needed, every = 0, 0
 
-    def tap(index: int, found: Any) -> None:
+    def count(index: int, found: Any) -> None:
         nonlocal needed, every
         layer, band = model.spec.layers[index], None
         if isinstance(found, Weights):
@@ -93,7 +93,7 @@ def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> floa
         needed += sum(max(each[at : at + shared]) for at in range(0, len(each), shared))
         every += groups * most
 
-    model.trace(model.from_ids(ids), tap=tap)
+    model.trace(model.from_ids(ids), observers=(CaptureRecorder(count),))
     return needed / every
 
 

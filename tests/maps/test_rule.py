@@ -17,14 +17,14 @@ from hgviz.core import Capture
 from hgviz.maps import Diagonals, Factors, Grouped, LazyMap, Rule, measured, settled
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import proof_rows
-from hgviz.models.attention import attend
-from hgviz.models.dense import attend_by_maps
 from hgviz.models.positions import Biases
+from hgviz.models.recording import attend_by_maps
 from hgviz.store import open_capture, write_capture
 from hgviz.store.overviews import write
 from tests.closeness import scaled_error
 from tests.making import byte_prompt, make_capture
 from tests.maps.reference import OPEN
+from tests.models.running import captured_layer
 
 HEADS, WIDTH = 4, 8
 
@@ -152,13 +152,12 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     v = np.random.default_rng(1).normal(size=k.shape).astype(np.float32)
     keep = None if rule.keep is None else torch.as_tensor(rule.keep)[None]
     bias = rule.relative and Biases(torch.as_tensor(rule.relative.values), rule.relative.lowest)
-    plain, kept = replace(rule, keep=None, relative=None), []
+    plain = replace(rule, keep=None, relative=None)
     given_ = [torch.as_tensor(one)[None] for one in (q, k, v)]
-    context = attend(*given_, plain, keep=keep, relative=bias, tap=kept.append)
+    context, found = captured_layer(*given_, plain, keep=keep, relative=bias)
     whole = reference(q, k, rule)
     values = np.repeat(v, HEADS // len(k), axis=0)
     assert scaled_error(context[0].numpy(), whole @ values) < 1e-5
-    (found,) = kept
     assert found.k.shape == (HEADS, *k.shape[1:])
     shared = len(k) < HEADS and len(set(rule.activations)) == 1
     assert isinstance(found.k, Grouped) == shared
@@ -176,9 +175,9 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
 def test_what_a_file_keeps_of_whole_maps_is_theirs(layer):
     """Settled while it is looked at: rows with a sink do not sum to 1."""
     q, k, rule = layer
-    rule, kept = replace(rule, keep=None, relative=None), []
-    attend(*(torch.as_tensor(one)[None] for one in (q, k, k)), rule, tap=kept.append)
-    maps = LazyMap(kept[0], tuple(range(HEADS)))
+    rule = replace(rule, keep=None, relative=None)
+    _, kept = captured_layer(*(torch.as_tensor(one)[None] for one in (q, k, k)), rule)
+    maps = LazyMap(kept, tuple(range(HEADS)))
     with h5py.File("kept", "w", driver="core", backing_store=False) as file:
         found = write(file, maps, settle=True)
     whole = reference(q, k, rule)

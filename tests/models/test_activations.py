@@ -15,6 +15,7 @@ from hgviz.maps import Rule
 from hgviz.models.attention import attend, weigh, weights
 from hgviz.models.positions import Sinusoids
 from tests.closeness import scaled_error
+from tests.models.running import attended, captured_layer
 
 NORMS = [None, "l2", "l2-literal"]
 MASKS = ["none", "padding", "causal", "both", "rows without keys"]
@@ -365,7 +366,7 @@ def test_unlike_heads_attend_as_each_would_alone(causal, kept, terms):
         assert (whole[:, at] - alone).abs().max() < 1e-12
         by_map = weights(*parts[:2], rule.only((h,)), keep, one) @ parts[2]
         assert (alone - by_map).abs().max() < 1e-12
-    off = attend(q, k, v, rule, keep=keep, relative=bias, off=(1, 6))
+    off = attended(q, k, v, rule, keep=keep, relative=bias, off=(1, 6))
     assert (off[:, [1, 6]] == 0).all()
     assert torch.equal(off[:, [0, 2, 3, 4, 5, 7]], whole[:, [0, 2, 3, 4, 5, 7]])
 
@@ -388,8 +389,7 @@ def test_a_layer_without_heads_attends_to_nothing(kept):
 
     q, k = draw(1, 0, 5, 4), draw(1, 0, 6, 4)
     keep = torch.ones(1, 6, dtype=torch.bool) if kept else None
-    found = []
-    context = attend(q, k, k, Rule(0.5, (), ()), keep=keep, tap=found.append)
+    context, found = captured_layer(q, k, k, Rule(0.5, (), ()), keep=keep)
     assert context.shape == (1, 0, 5, 4)
-    assert found[0].q.shape == (0, 5, 4) and found[0].proof_values.shape == (0, 5, 6)
+    assert found.q.shape == (0, 5, 4) and found.proof_values.shape == (0, 5, 6)
     assert factors(q, k, Rule(0.5, (), ()), keep, None).stat.shape == (0, 5)

@@ -11,6 +11,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import LazyMap, Rule
 from hgviz.models.attention import attend, factors, weigh
 from tests.closeness import scaled_error
+from tests.models.running import attended
 
 CLOSED = {
     "softmax": lambda x: torch.softmax(x, -1),
@@ -125,7 +126,7 @@ def test_attending_applies_the_maps_that_are_captured(empty, causal, windowed, k
     seen = LazyMap(factors(q, k, rule, keep, None), (0, 1))
     for head in (0, 1):
         assert scaled_error(seen.read(head) @ v[0, head].numpy(), context[0, head].numpy()) < 1e-6
-    off = attend(q, k, v, rule, keep=keep, off=(1,))
+    off = attended(q, k, v, rule, keep=keep, off=(1,))
     assert torch.equal(off[:, 0], context[:, 0])
     assert (off[:, 1] == 0.0).all()
 

@@ -11,19 +11,19 @@ from hgviz import tasks
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, Rule, pool
-from hgviz.models import attention, blocks, open_model
-from hgviz.models import dense as dense_maps
+from hgviz.models import attention, open_model, recording, run
 from hgviz.models.blocks import Attention
+from hgviz.models.factors import value_norms
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import parse_config
 from hgviz.models.model import Model
 from hgviz.models.slots import Mixtures
-from hgviz.models.tap import value_norms
 from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.making import make_capture
 from tests.maps.reference import choose, length, scores, visible, whole_map
 from tests.models.building import make_config, make_hourglass, make_transformer
+from tests.models.running import captured_layer
 from tests.progress import cancelled
 
 SIX = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]
@@ -100,7 +100,7 @@ def attended(monkeypatch):
         calls.append((q, k, v, rule, options, context))
         return context
 
-    monkeypatch.setattr(blocks, "attend", watched)
+    monkeypatch.setattr(run, "attend", watched)
     return calls
 
 
@@ -332,24 +332,24 @@ def test_an_unfinished_capture_of_factors_is_not_gone_on_with(tmp_path):
 
 
 def test_maps_that_would_not_fit_are_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(dense_maps, "free_memory", lambda: 10**9)
+    monkeypatch.setattr(recording, "free_memory", lambda: 10**9)
     q = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
     rule = Rule(0.5, ("softmax",) * 12, (None,) * 12, causal=True)
     with pytest.raises(HgvizError, match=r"take 43\.2 GB, and 1\.0 GB are free") as found:
-        attention.attend(q, q, q, rule, maps=print)
+        captured_layer(q, q, q, rule, dense=True)
     assert "Leave --dense out" in str(found.value) and "\n" not in str(found.value)
 
 
 def test_one_text_is_kept_at_a_time():
     q = torch.zeros(2, 1, 3, 4)
     with pytest.raises(HgvizError, match="one text"):
-        attention.attend(q, q, q, Rule(0.5, ("softmax",), (None,)), maps=print)
+        captured_layer(q, q, q, Rule(0.5, ("softmax",), (None,)), dense=True)
 
 
 def test_a_layer_without_heads_has_no_weights():
-    q, kept = torch.zeros(1, 0, 3, 4), []
-    assert attention.attend(q, q, q, Rule(0.5, (), ()), maps=kept.append).shape == q.shape
-    assert kept[0].values.shape == (0, 3, 3)
+    q = torch.zeros(1, 0, 3, 4)
+    context, kept = captured_layer(q, q, q, Rule(0.5, (), ()), dense=True)
+    assert context.shape == q.shape and kept.values.shape == (0, 3, 3)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

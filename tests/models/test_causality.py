@@ -9,8 +9,10 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.attention import rotate
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.measures import reaching
+from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import Run
 from hgviz.tasks import reach
 from tests.models.building import (
     make_config,
@@ -128,7 +130,7 @@ def test_rotary_scores_depend_only_on_the_distance_in_tokens(tmp_path):
     changes = {"hierarchy": NESTED, "positions": "rotary"}
     model = open_model(write_checkpoint(tmp_path, **changes), dtype="float64")
     tapped = {}
-    model.trace(model.from_ids(np.full(36, 3)), tap=tapped.__setitem__)
+    model.trace(model.from_ids(np.full(36, 3)), observers=[CaptureRecorder(tapped.__setitem__)])
     for name, first in (("pre.0.0", 0), ("down.0", 1)):  # the first group averages zeros too
         layer = next(one for one in model.spec.layers if one.name == name)
         factors = tapped[layer.index]
@@ -277,7 +279,7 @@ def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch
 
     def spoken(x):
         tokens = Tokens(torch.tensor(IDS)[None], embedded=x)
-        return model.module(tokens, Pass())[0] @ voice
+        return model.module(tokens, Run())[0] @ voice
 
     wanted = torch.autograd.functional.jacobian(spoken, embedded)[:, 0].norm(dim=-1)
     for room in (reaching.ROOM, 1, 40_000):  # all at once, one by one, and some

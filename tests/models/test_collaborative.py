@@ -14,6 +14,7 @@ from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import outline, save, shapes_of
 from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
+from hgviz.models.recording import CaptureRecorder
 from hgviz.models.surgery.removal import smaller
 from hgviz.tasks import capture
 from tests.closeness import scaled_error
@@ -86,7 +87,7 @@ def maps(model):
         prompt = model.from_ids(ids["ids"])
         both = model.spec.form == "encoder-decoder"
         target = model.from_ids(ids["decoder_ids"]) if both else None
-    logits = model.trace(prompt, target, tap=found.__setitem__, dense=True)
+    logits = model.trace(prompt, target, observers=[CaptureRecorder(found.__setitem__, dense=True)])
     return [found[at].values for at in sorted(found)], logits
 
 
@@ -164,7 +165,7 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
     prompt = model.from_ids(np.arange(11))
     captured = capture(model, prompt)
     dense = {}
-    model.trace(prompt, tap=dense.__setitem__, dense=True)
+    model.trace(prompt, observers=[CaptureRecorder(dense.__setitem__, dense=True)])
     for at, known in enumerate(captured.maps):
         for head in range(3):
             assert scaled_error(known.read(head), dense[at].values[head]) < 1e-6

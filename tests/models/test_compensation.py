@@ -9,8 +9,9 @@ import torch
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.formats import readers
+from hgviz.models.run import Run
 from hgviz.models.surgery import export
 from hgviz.models.surgery.compensation import gates, means
 from hgviz.models.surgery.removal import scaled
@@ -122,9 +123,9 @@ def test_what_is_written_with_gates_is_the_gated_model(folder, tmp_path, kind, n
     written = open_model(tmp_path / "out", dtype="float64")
     for one in texts():
         with torch.inference_mode():
-            wanted = model.module(one, Pass(off, gates=factors))
-            logits = written.module(one, Pass())
-            masked = model.module(one, Pass(off))
+            wanted = model.module(one, Run(off, gates=factors))
+            logits = written.module(one, Run())
+            masked = model.module(one, Run(off))
         rows = one.keep if wanted.ndim == 3 else ...
         assert (logits - wanted)[rows].abs().max() < 1e-5  # weights are kept in float32
         assert (masked - wanted)[rows].abs().max() > 1e-3

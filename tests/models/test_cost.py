@@ -12,13 +12,13 @@ from hgviz.core import HgvizError
 from hgviz.maps import TILE, LazyMap
 from hgviz.maps.rule import Rule
 from hgviz.models import open_model
-from hgviz.models.attention import attend
 from hgviz.models.formats.own import parse_config
 from hgviz.models.huggingface import Transformers
 from hgviz.models.measures.complexity import mixings
 from hgviz.models.measures.timing import timed
 from hgviz.models.weighing import ROWS
 from tests.models.building import PLAIN, make_config, write_unattending
+from tests.models.running import captured_layer
 from tests.models.zoo import write
 
 KERNEL = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -126,9 +126,8 @@ def test_what_is_attended_in_windows_is_what_their_maps_say(name, band, chunk, c
         top_k=5 if name == "topk" else None,
     )  # fmt: skip
     keep = None if kept is None else (torch.arange(700) >= kept)[None]
-    told = []
-    context = attend(q, k, v, rule, keep=keep, tap=told.append)
-    maps = LazyMap(told[0], (0, 1, 2, 3))
+    context, kept = captured_layer(q, k, v, rule, keep=keep)
+    maps = LazyMap(kept, (0, 1, 2, 3))
     weights = np.stack([maps.read(head) for head in maps.heads])
     expected = weights @ v[0].repeat_interleave(2, 0).numpy()
     np.testing.assert_allclose(context[0].numpy(), expected, atol=2e-5)

@@ -7,11 +7,13 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.model import open_model
+from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import Run
 from tests.models.building import make_transformer, write_checkpoint, write_transformer
 from tests.models.segments import forward
 
@@ -44,7 +46,7 @@ def tapped(model, ids):
     found = {}
     tokens = Tokens(torch.as_tensor(ids)[None])
     with torch.no_grad():
-        model(tokens, Pass(tap=found.__setitem__))
+        model(tokens, Run(observers=[CaptureRecorder(found.__setitem__)]))
     layers = model.config.layers
     return [
         np.stack([LazyMap(found[one.index], one.heads).read(head) for head in one.heads])

@@ -13,12 +13,13 @@ from captum.attr import (
 
 from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.measures import explaining
 from hgviz.models.measures.explaining import Answer, Path
 from hgviz.models.measures.variants import Variants, attentions
 from hgviz.models.model import Model
+from hgviz.models.run import Run
 from hgviz.resources import resource
 from tests.models.test_variants import MODELS, losses, tokens_of
 from tests.progress import steps_of
@@ -63,7 +64,7 @@ def plainly(model, text, target, answer, off=frozenset()):
         return None if values is None else torch.tensor(values).expand(count, -1)
 
     def forward(*xs):
-        count, run = len(xs[0]), Pass(off)
+        count, run = len(xs[0]), Run(off)
         keep = repeated(main.attention_mask, count)
         if hourglass:
             logits = module(Tokens(keep=keep, embedded=xs[0]), run)
@@ -234,7 +235,7 @@ def by_gates(variants, tokens, loss):
 
     def forward(gates):
         parts = gates.double().split([heads for _, heads in layers], dim=1)
-        run = Pass(gates={
+        run = Run(gates={
             layer: part.expand(3, -1) for (layer, _), part in zip(layers, parts, strict=True)
         })  # fmt: skip
         return loss(variants.module(tokens, run))[None]

@@ -9,6 +9,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.hierarchy import Hierarchy, from_depth, parse_hierarchy
+from hgviz.models.recording import CaptureRecorder
 from hgviz.resources import resource
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
@@ -166,7 +167,7 @@ def test_logits_and_maps_are_those_of_the_description(tmp_path, hierarchy, chang
     other = reference(config, make_hourglass(config).state_dict())
     ids, mask = np.random.default_rng(0).integers(0, 23, length), mask_of(kind, length)
     tapped = {}
-    logits = model.trace(model.from_ids(ids, mask), tap=tapped.__setitem__)
+    logits = model.trace(model.from_ids(ids, mask), observers=[CaptureRecorder(tapped.__setitem__)])
     assert list(tapped) == list(range(len(model.spec.layers)))
     assert np.abs(logits - other.logits(ids, mask)).max() < 1e-9
     assert len(other.maps) == len(tapped)

@@ -11,6 +11,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, settled
 from hgviz.models import model as models
 from hgviz.models import open_model
+from hgviz.models.recording import CaptureRecorder
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
 
@@ -67,7 +68,7 @@ def test_a_trace_names_every_layer_and_gives_the_same_logits(model):
         order.append(index)
         tapped[index] = factors
 
-    logits = model.trace(model.from_ids(ids), tap=tap)
+    logits = model.trace(model.from_ids(ids), observers=[CaptureRecorder(tap)])
     assert order == list(range(9))
     assert np.array_equal(logits, model.run(ids).logits)
 
@@ -78,7 +79,7 @@ def test_a_trace_names_every_layer_and_gives_the_same_logits(model):
 def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tolerance):
     other = open_model(folder, dtype=dtype)
     ids, tapped = np.arange(13), {}
-    other.trace(other.from_ids(ids), tap=tapped.__setitem__)
+    other.trace(other.from_ids(ids), observers=[CaptureRecorder(tapped.__setitem__)])
     assert {one.dtype for one in tapped.values()} == {dtype}
     for layer in model.spec.layers:
         seen = LazyMap(settled(tapped[layer.index]), layer.heads)  # as captures keep them
@@ -100,7 +101,7 @@ def test_the_callers_arrays_stay_theirs(model):
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_the_shortest_texts_are_read(model, size):
     tapped = {}
-    model.trace(model.from_ids(np.arange(size)), tap=tapped.__setitem__)
+    model.trace(model.from_ids(np.arange(size)), observers=[CaptureRecorder(tapped.__setitem__)])
     for layer in model.spec.layers:
         assert LazyMap(tapped[layer.index], layer.heads).read(0).sum(-1) == pytest.approx(1.0)
 
@@ -251,7 +252,7 @@ def test_cuda_computes_what_the_cpu_does(tmp_path, form):
     for device in ("cpu", "cuda"):
         tapped = {}
         model = open_model(folder, device=device)
-        model.trace(model.from_ids(ids), tap=tapped.__setitem__)
+        model.trace(model.from_ids(ids), observers=[CaptureRecorder(tapped.__setitem__)])
         tiles = [LazyMap(one, (0, 1)).read(1) for one in tapped.values()]
         found[device] = [model.run(ids).logits, *tiles]
     for one, other in zip(found["cpu"], found["cuda"], strict=True):

@@ -5,6 +5,7 @@ import pytest
 
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
+from hgviz.models.recording import CaptureRecorder
 from tests.models import package
 
 WIDTH = {"num_tokens": 29, "dim": 24, "max_seq_len": 320, "heads": 3, "dim_head": 8}
@@ -101,7 +102,7 @@ def test_every_softmax_map_is_the_packages(case, dtype):
         keep = None if mask is None else mask[row]
         expected = package.maps(reference, ids[row], keep)
         tapped = {}
-        model.trace(model.from_ids(ids[row], keep), tap=tapped.__setitem__)
+        model.trace(model.from_ids(ids[row], keep), observers=[CaptureRecorder(tapped.__setitem__)])
         assert len(expected) == len(tapped) == len(model.spec.layers)
         for layer, weights in zip(model.spec.layers, expected, strict=True):
             ours = LazyMap(tapped[layer.index], layer.heads)

@@ -12,11 +12,12 @@ from hgviz.analysis import habits
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, Quadratic, Rule
 from hgviz.models.attention import weights
-from hgviz.models.blocks import Pass
 from hgviz.models.formats.own import parse_config
 from hgviz.models.formats.readers import read
+from hgviz.models.measures.variants import SlopeRecorder
 from hgviz.models.model import module_of
 from hgviz.models.positions import Parabolas
+from hgviz.models.run import Run
 from hgviz.models.surgery.removal import smaller
 from hgviz.store import open_capture
 from tests.models.building import PLAIN, make_transformer, write_transformer
@@ -67,9 +68,10 @@ def test_without_content_a_head_is_the_gaussian_over_its_sum(causal):
 @pytest.mark.parametrize("form", ["encoder", "decoder"])
 def test_a_layer_of_places_alone_is_its_gaussians_over_their_sums(form):
     attention = model_of(form, content=False).middle["0"].attn
-    x, met = torch.zeros(1, 11, 24).double(), {}
-    attention(x, x, None, None, Pass(met=met))
-    found = weights(met[0].q, met[0].k, attention.rule, relative=met[0].relative)[0]
+    x, recorder = torch.zeros(1, 11, 24).double(), SlopeRecorder()
+    attention(x, x, None, None, Run(observers=[recorder]))
+    call = recorder.calls[0]
+    found = weights(call.q, call.k, attention.rule, relative=call.relative)[0]
     sides = zip(attention.places.spread, attention.places.centre, strict=True)
     for head, (spread, centre) in enumerate(sides):  # a spread is 1 / sigma
         wanted = gaussian(11, spread**2 / 2, centre, form == "decoder")
@@ -105,7 +107,7 @@ def test_narrow_heads_are_a_convolution(form):
         attention.places.spread.fill_(1e3)
         attention.places.centre.copy_(torch.tensor(centres))
     x = torch.randn(2, 17, 24, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    found = attention(x, x, None, None, Pass())
+    found = attention(x, x, None, None, Run())
     v, o = (part.weight.unflatten(axis, (6, 4)) for part, axis in
             ((attention.v, 0), (attention.o, 1)))  # fmt: skip
     taps = torch.einsum("ohd,hdi->hoi", o, v)  # (H, d, d)
@@ -178,7 +180,7 @@ def test_a_file_without_a_head_has_lost_its_place_as_well(tmp_path):
     less = smaller(found, off)
     assert less.tensors["middle.0.attn.places.centre"].shape == (5,)
     ids = torch.arange(12)[None]
-    one = module_of(found.config, found.tensors, "cpu", torch.float64)(ids, Pass(off=off))
+    one = module_of(found.config, found.tensors, "cpu", torch.float64)(ids, Run(off=off))
     two = module_of(less.config, less.tensors, "cpu", torch.float64)(ids)
     assert (one - two).abs().max() < 1e-12
 

@@ -10,10 +10,12 @@ from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Known, Pass, Tokens
+from hgviz.models.blocks import Attention, Tokens
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import Checkpoint, save
+from hgviz.models.measures.variants import Whole
 from hgviz.models.model import module_of
+from hgviz.models.run import Run
 from hgviz.models.surgery.compensation import gates, means
 from hgviz.models.surgery.removal import head_weights, scaled, shifted, smaller, zeroed
 from hgviz.models.surgery.replacement import with_activation
@@ -222,10 +224,10 @@ def real_contexts(module, spec, layer, each):
             one = Tokens(alone)
             if text.source is not None:
                 one = Tokens(text.ids[row : row + 1], source=one)
-            known = Known()
-            module(one, Pass(record=known))
+            recorder = Whole(one)
+            module(one, Run(observers=[recorder]))
             rows = -(-alone.shape[1] // (spec.levels[spec.layers[layer].level].stride or 1))
-            context = known.contexts[layer][0].transpose(0, 1)
+            context = recorder.contexts[layer][0].transpose(0, 1)
             found.append(context[:rows] if text.source is None else context)
     return torch.cat(found)
 
@@ -259,9 +261,9 @@ def test_folded_means_are_mean_ablation(kind):
         if isinstance(part, Attention):
             part.o.index = part.layer.index
             hooks.append(part.o.register_forward_pre_hook(ablated))
-    expected = [module(text, Pass()) for text in each]
+    expected = [module(text, Run()) for text in each]
     for text, wanted in zip(each, expected, strict=True):
-        assert torch.allclose(small(text, Pass()), wanted, atol=1e-12)
+        assert torch.allclose(small(text, Run()), wanted, atol=1e-12)
 
 
 @torch.no_grad()
@@ -280,8 +282,8 @@ def test_gates_are_scaled_columns(kind):
     made = scaled(of(module), values)
     folded = module_of(made.config, made.tensors, "cpu", torch.float64)
     for text in texts(module.config):
-        gated = module(text, Pass(gates=factors))
-        assert torch.allclose(folded(text, Pass()), gated, atol=1e-12)
+        gated = module(text, Run(gates=factors))
+        assert torch.allclose(folded(text, Run()), gated, atol=1e-12)
 
 
 @torch.no_grad()
@@ -295,17 +297,26 @@ def test_gates_are_the_damped_least_squares_of_their_layer():
     columns, aims = [], []
     before = torch.tensor([[found[HeadId(0, 0)], 1.0, found[HeadId(0, 2)]]], dtype=torch.float64)
     for text in each:
-        whole, pruned = Known(), Known()
-        module(text, Pass(record=whole))
-        module(text, Pass(off, gates={0: before}, record=pruned))
+        whole, pruned = Whole(text), Whole(text)
+        module(text, Run(observers=[whole]))
+        module(text, Run(off, gates={0: before}, observers=[pruned]))
         weight = module.middle["1"].attn.o.weight.unflatten(1, (3, -1))
         gives = torch.einsum("bhqe,dhe->bqdh", pruned.contexts[1], weight)[text.keep]
         columns.append(gives[..., :2].flatten(0, 1))
-        aims.append((whole.attended[1] - module.middle["1"].attn.o.bias)[text.keep].flatten())
+        aims.append(torch.einsum("bhqe,dhe->bqd", whole.contexts[1], weight)[text.keep].flatten())
     rows = torch.cat([*columns, torch.eye(2).double()])  # damp 1, towards gates of 1
     wanted = torch.linalg.lstsq(rows, torch.cat([*aims, torch.ones(2).double()])).solution
     solved = [found[HeadId(1, 0)], found[HeadId(1, 1)]]
     assert solved == pytest.approx(wanted.tolist(), abs=1e-10)
+
+
+def attended(module, text, off=frozenset()):
+    """What the first layer of an encoder adds to the stream."""
+    found = []
+    hook = module.middle["0"].attn.register_forward_hook(lambda *call: found.append(call[2]))
+    module(text, Run(off))
+    hook.remove()
+    return found[0]
 
 
 @torch.no_grad()
@@ -320,10 +331,7 @@ def test_compensation_brings_layers_nearer_to_what_they_gave():
         part = module_of(checkpoint.config, checkpoint.tensors, "cpu", torch.float64)
         total = 0.0
         for text in each:
-            whole, pruned = Known(), Known()
-            module(text, Pass(record=whole))
-            part(text, Pass(off, record=pruned))
-            apart = (whole.attended[0] - pruned.attended[0])[text.keep]
+            apart = (attended(module, text) - attended(part, text, off))[text.keep]
             total += float((apart**2).sum())
         return total
 

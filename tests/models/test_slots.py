@@ -13,9 +13,11 @@ from hgviz.analysis.mixed import of_tokens
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
 from hgviz.maps import DenseMap, LazyMap, Mixed
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.config.transformer import SCORES
+from hgviz.models.measures.variants import SlopeRecorder
 from hgviz.models.model import open_model
+from hgviz.models.run import Run
 from hgviz.models.synthesis import Synthesis
 from hgviz.models.weighing import weights
 from hgviz.store import open_capture, write_capture
@@ -53,10 +55,10 @@ def projected(attention, name, x):
 def test_keys_and_values_are_projected_as_the_paper_says(sharing, bias, padded):
     model = make_transformer(**KEYS, slots_sharing=sharing, slots_bias=bias)
     attention, n = model.middle["1"].attn, 7
-    x, met = torch.randn(1, n, WIDTH).double(), {}
+    x, recorder = torch.randn(1, n, WIDTH).double(), SlopeRecorder()
     keep = torch.arange(n)[None] < 5 if padded else None
     given = model.middle["1"].projection or model.projection
-    found = attention(x, x, keep, None, Pass(met=met), given)
+    found = attention(x, x, keep, None, Run(observers=[recorder]), given)
     (e, e_bias), (f, f_bias) = projections(model, sharing)
     q, k, v = (projected(attention, name, x[0]) for name in "qkv")
     if padded:
@@ -64,7 +66,7 @@ def test_keys_and_values_are_projected_as_the_paper_says(sharing, bias, padded):
     k = torch.einsum("hrn,hne->hre", e[..., :n], k) + e_bias[..., None]
     v = torch.einsum("hrn,hne->hre", f[..., :n], v) + f_bias[..., None]
     maps = torch.softmax(torch.einsum("hie,hre->hir", q, k) / HEAD**0.5, -1)
-    whole = weights(met[1].q, met[1].k, attention.rule)[0]
+    whole = weights(recorder.calls[1].q, recorder.calls[1].k, attention.rule)[0]
     torch.testing.assert_close(whole, maps, rtol=0, atol=1e-9)
     state = attention.state_dict()
     heads = torch.einsum("hir,hre->ihe", maps, v).flatten(1)
@@ -271,9 +273,9 @@ def weights_of(state: dict[str, Tensor], forms: list[str], x: Tensor, causal: bo
 def test_every_form_is_its_closed_form(form, keys):
     model = make_transformer(**keys, scores=form)
     attention = model.middle["1"].attn
-    x, met = torch.randn(1, 7, WIDTH).double(), {}
-    found = attention(x, x, None, None, Pass(met=met))
-    maps = weights(met[1].q, met[1].k, attention.rule)[0]
+    x, recorder = torch.randn(1, 7, WIDTH).double(), SlopeRecorder()
+    found = attention(x, x, None, None, Run(observers=[recorder]))
+    maps = weights(recorder.calls[1].q, recorder.calls[1].k, attention.rule)[0]
     state = attention.state_dict()
     expected = weights_of(state, form.split("+"), x[0], "form" in keys and keys is DECODER)
     torch.testing.assert_close(maps, expected, rtol=0, atol=1e-9)

@@ -16,11 +16,12 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Streaming
 from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
 from hgviz.maps.survey import Wanted, survey
-from hgviz.models import blocks, open_model, weighing
+from hgviz.models import open_model, weighing
 from hgviz.models.attention import attend, weights
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.measures.trials import Trials
 from hgviz.models.positions import Biases
+from hgviz.models.run import Run
 from hgviz.store import describe, open_capture, write_capture
 from hgviz.store.corpus import CorpusWriter
 from tests.closeness import scaled_error
@@ -32,6 +33,7 @@ from tests.models.building import (
     write_checkpoint,
     write_transformer,
 )
+from tests.models.running import attended, captured_layer
 from tests.progress import cancelled
 
 N = 37
@@ -91,7 +93,7 @@ def layers(draw):
 @settings(max_examples=200, deadline=None)
 def test_the_weights_are_those_of_a_dense_mask(layer):
     q, k, v, rule, keep, bias, places, sink, recent = layer
-    found = attend(
+    found = attended(
         q, k, v, rule, keep=keep, relative=bias, streaming=places, near=(sink, recent)
     )  # fmt: skip
     expected = by_mask(*layer)
@@ -113,7 +115,7 @@ def test_blocks_of_rows_hold_the_keys_that_some_row_of_them_sees(monkeypatch):
     rule = Rule(0.5, ("softmax",) * 2, (None,) * 2, causal=True)
     monkeypatch.setattr(weighing, "ROWS", 16)
     monkeypatch.setattr("hgviz.models.attention.scored", watched)
-    found = attend(q, k, v, rule, streaming=(0, 1), near=(3, 8))
+    found = attended(q, k, v, rule, streaming=(0, 1), near=(3, 8))
     assert max(held) == 3 + 8 + 15 and len(held) == 25
     assert (found - by_mask(q, k, v, rule, None, None, (0, 1), 3, 8)).abs().max() < 1e-12
 
@@ -137,7 +139,7 @@ def heads_of(module):
 def logits(module, ids, keep=None, **options):
     with torch.inference_mode():
         tokens = Tokens(torch.as_tensor(ids), None if keep is None else torch.as_tensor(keep))
-        return module(tokens, Pass(**options))
+        return module(tokens, Run(**options))
 
 
 def ids_of(count, seed=0, most=23):
@@ -152,11 +154,12 @@ def test_a_model_whose_heads_stream_is_one_of_dense_masks(monkeypatch, name, eve
     streaming, off = Streaming(heads, **EVERY), frozenset(heads_of(module)[1:2])
     found = logits(module, ids_of(N), off=off, streaming=streaming)
 
-    def dense(q, k, v, rule, *, keep, relative, off, streaming, near, tap=None):
-        out = by_mask(q, k, v, rule, keep, relative, streaming, *near)
-        return out.index_fill(1, torch.tensor(sorted(off), dtype=torch.int64), 0.0)
+    def dense(q, k, v, rule, *, keep, relative, row_sums):
+        places = [place for place, near in enumerate(rule.near) if near is not None]
+        plain = replace(rule, near=())
+        return by_mask(q, k, v, plain, keep, relative, places, *streaming.near)
 
-    monkeypatch.setattr(blocks, "attend", dense)
+    monkeypatch.setattr("hgviz.models.run.attend", dense)
     assert (found - logits(module, ids_of(N), off=off, streaming=streaming)).abs().max() < 1e-12
     monkeypatch.undo()
     assert (found - logits(module, ids_of(N), off=off)).abs().max() > 1e-6
@@ -394,10 +397,10 @@ def test_tiles_of_long_maps_are_those_of_a_dense_mask(padded, near):
     random = np.random.default_rng(3)
     q, k = (torch.tensor(random.normal(size=(1, 2, n, 8))) for _ in range(2))
     keep = random.random(n) < 0.8 if padded else None
-    kept, given = [], None if keep is None else torch.tensor(keep)[None]
+    given = None if keep is None else torch.tensor(keep)[None]
     rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
-    attend(q, k, k, rule, keep=given, streaming=(1,), near=near, tap=kept.append)
-    one = LazyMap(measured(kept[0]), (0, 1))
+    _, kept = captured_layer(q, k, k, rule, keep=given, streaming=(1,), near=near)
+    one = LazyMap(measured(kept), (0, 1))
     for place, few in ((0, None), (1, near)):
         expected = dense(one.factors, place, few, keep)
         found = survey(one, place, Wanted(3))

@@ -9,10 +9,12 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.families import build
 from hgviz.models.families.transformer import sinusoids
 from hgviz.models.formats.own import config_json, parse_config
+from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import Run
 from tests.models.building import make_transformer, write_transformer
 
 WIDTH, HEADS, FF, VOCABULARY = 12, 2, 20, 23
@@ -87,14 +89,16 @@ def test_cross_attention_maps_equal_torchs_own():
     model = make_transformer(**BOTH, n_layers=1)
     source, target = ids(1, 6), ids(1, 4, seed=1)
     found = {}
-    model(Tokens(target, source=Tokens(source)), Pass(tap=found.__setitem__))
+    model(
+        Tokens(target, source=Tokens(source)), Run(observers=[CaptureRecorder(found.__setitem__)])
+    )
     layer = next(one for one in model.config.layers if one.role == "cross")
     block = model.decoder["0"]
     with torch.no_grad():
         memory = model.encoder["0"]
-        memory = memory(model.embed(Tokens(source)), Tokens(source), None, None, Pass())
+        memory = memory(model.embed(Tokens(source)), Tokens(source), None, None, Run())
         x = model.embed(Tokens(target))
-        x = block.ln_attn(x + block.attn(x, x, None, None, Pass()))
+        x = block.ln_attn(x + block.attn(x, x, None, None, Run()))
         reference = theirs(block, False, "relu", True).multihead_attn
         weights = reference(x, memory, memory, average_attn_weights=False)[1][0]
     maps = LazyMap(found[layer.index], layer.heads)
@@ -196,7 +200,7 @@ def test_a_head_switched_off_is_a_head_cut_out(activation):
     small.load_state_dict(state)
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 2)})
     text = ids(2, 7)
-    torch.testing.assert_close(small(text), model(text, Pass(off)), rtol=0, atol=1e-12)
+    torch.testing.assert_close(small(text), model(text, Run(off)), rtol=0, atol=1e-12)
     assert small.config.layers[1].heads == (1,)
 
 

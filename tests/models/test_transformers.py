@@ -19,9 +19,10 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.huggingface import attention, mask
-from hgviz.models.measures.variants import variants_of
+from hgviz.models.measures.variants import Variants
+from hgviz.models.run import Run
 from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
@@ -490,20 +491,20 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
     module = open_model(folder(kind, name), dtype=dtype).module
     apart = 1e-12 if dtype == "float64" else 1e-5
     tokens = Tokens(torch.as_tensor(np.stack([ids_of(9), ids_of(9, 4)])))
-    variants = variants_of(module)
+    variants = Variants(module)
     whole, logits = variants.whole(tokens)
     assert torch.equal(variants.without(whole, ()), logits)
     seen = 0
     for heads, found in variants.one_by_one(whole):
         for head, one in zip(heads, found, strict=True):
-            naive = module(tokens, Pass(frozenset({head})))
+            naive = module(tokens, Run(frozenset({head})))
             assert (one - naive).abs().max() < apart
             assert (variants.without(whole, {head}) - naive).abs().max() < apart
             seen += 1
     assert seen == len(variants.heads)
     (alone, found), *_ = variants.one_by_one(whole, alone=True)
     others = {one for one in variants.heads if one.layer == alone[0].layer and one != alone[0]}
-    naive = module(tokens, Pass(frozenset(others)))
+    naive = module(tokens, Run(frozenset(others)))
     assert (found[0] - naive).abs().max() < apart
 
     def losses(logits):
@@ -519,7 +520,7 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
             for sign in (1, -1):
                 gates = torch.ones(2, len(layer.heads), dtype=logits.dtype)
                 gates[:, place] += sign * step
-                run = Pass(gates={layer.index: gates})
+                run = Run(gates={layer.index: gates})
                 with torch.inference_mode():
                     ends.append(losses(module(tokens, run)))
             numeric = (ends[0] - ends[1]) / (2 * step)

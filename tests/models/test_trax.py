@@ -15,6 +15,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.formats.trax import BEGIN, read_trax
+from hgviz.models.recording import CaptureRecorder
 from tests.analysis.test_resolution import pool_matrix, rn, shift_matrix, spread_matrix
 from tests.closeness import scaled_error
 from tests.models.trax import Trax
@@ -70,7 +71,7 @@ def test_what_is_converted_computes_as_trax_does(tmp_path, made, said):
     spec = tasks.convert(file, tmp_path / "out", **said)
     ours = open_model(tmp_path / "out", dtype="float64")
     wanted, tapped = theirs.logits(IDS), {}
-    ours.trace(ours.from_ids(BEGUN), tap=tapped.__setitem__)
+    ours.trace(ours.from_ids(BEGUN), observers=[CaptureRecorder(tapped.__setitem__)])
     assert np.abs(ours.run(BEGUN).logits - wanted).max() < 1e-9
     longer = ours.run(np.concatenate([BEGUN, IDS[-1:]])).logits  # no multiple of any factor
     assert np.abs(longer[:-1] - wanted).max() < 1e-9

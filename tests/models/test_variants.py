@@ -12,10 +12,11 @@ from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import following, labelled
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Pass, Tokens
+from hgviz.models.blocks import Attention, Tokens
 from hgviz.models.measures import gradients
 from hgviz.models.measures.trials import KEEP, PIECE, Trials
-from hgviz.models.measures.variants import Begun, Variants, attentions
+from hgviz.models.measures.variants import BlockStart, Variants, attentions
+from hgviz.models.run import Run
 from hgviz.models.texts.text import Bytes
 from tests.closeness import scaled_error
 from tests.models.building import (
@@ -80,7 +81,7 @@ def tokens_of(model, batch=3, length=11):
 def masked(model, tokens, off):
     """A whole pass with heads off."""
     with torch.inference_mode():
-        return model(tokens, Pass(frozenset(off)))
+        return model(tokens, Run(frozenset(off)))
 
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
@@ -97,8 +98,8 @@ def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_a_feed_forward_is_begun_from_the_whole_pass(name, model, monkeypatch):
-    begun, without = [], Begun.without
-    monkeypatch.setattr(Begun, "without", lambda *given: begun.append(1) or without(*given))
+    begun, hidden = [], BlockStart._hidden
+    monkeypatch.setattr(BlockStart, "_hidden", lambda *given: begun.append(1) or hidden(*given))
     monkeypatch.setattr("hgviz.models.measures.variants._pays", lambda *given: True)
     tokens, variants = tokens_of(model), Variants(model)
     for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
@@ -133,22 +134,6 @@ def test_heads_that_are_off_already_stay_off(name, model):
         assert head not in heads
         for one, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head, one})).abs().max() <= 1e-12
-
-
-@pytest.mark.parametrize("cls", [1, 2])
-@pytest.mark.parametrize("activation", ["softmax", "tanh", "topk", "elu"])
-def test_few_queries_attend_without_keys_and_values(activation, cls):
-    model = make_transformer(
-        form="encoder", n_heads=1, activations=activation, top_k=3, cls=cls, **LABELS
-    )
-    last, made = attentions(model)[-1], []
-    for part in (last.k, last.v):
-        part.register_forward_hook(lambda *given: made.append(given))
-    tokens = tokens_of(model)
-    _, logits = Variants(model).whole(tokens)
-    assert not made
-    assert (logits - masked(model, tokens, ())).abs().max() <= 1e-12
-    assert len(made) == 2
 
 
 def test_single_precision_changes_no_answer():
@@ -186,7 +171,7 @@ def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
         for sign in (1, -1):
             gates = torch.ones(3, len(layers[head.layer].heads), dtype=torch.float64)
             gates[:, layers[head.layer].heads.index(head.head)] += sign * step
-            run = Pass(gates={head.layer: gates}, readout=True)
+            run = Run(gates={head.layer: gates}, readout=True)
             ends.append(loss(model(tokens, run)))
         difference = (ends[0] - ends[1]) / (2 * step)
         assert (found[:, at] - difference).abs().max() <= 1e-6 * max(1, found.abs().max())
@@ -290,7 +275,7 @@ def test_what_is_kept_of_earlier_passes_stays_within_its_limit(case):
     for block in trials.blocks:
         for batch in block:
             trials.whole(batch)
-    kept = [one.known.outputs for one, _ in trials._kept.values()]
+    kept = [one.outputs for one, _ in trials._kept.values()]
     assert not any(kept)
 
 
@@ -383,7 +368,7 @@ def plain(model, tokens, quantity, monkeypatch, off=frozenset()):
     """{layer: (scores, weights, dL/dS, dL/dA)} by autograd through dense maps, nothing else."""
     kept = {}
 
-    def attend(q, k, v, rule, *, keep=None, relative=None, off=(), **_):
+    def attend(q, k, v, rule, *, keep=None, relative=None, **_):
         from hgviz.models.weighing import alike, scored, weigh
 
         rows, maps, leaves = torch.arange(q.shape[2]), [None] * q.shape[1], []
@@ -406,13 +391,11 @@ def plain(model, tokens, quantity, monkeypatch, off=frozenset()):
             context = torch.where(
                 _empty(rule, q.shape[-2], keep), v.mean(-2, keepdim=True), context
             )
-        for place in off:
-            context = context.index_fill(1, torch.tensor([place]), 0.0)
         return context
 
     with monkeypatch.context() as patch:
-        patch.setattr("hgviz.models.blocks.attend", attend)
-        value = quantity(model(tokens, Pass(off)))
+        patch.setattr("hgviz.models.run.attend", attend)
+        value = quantity(model(tokens, Run(off)))
     found = {}
     for layer, (leaves, scores, maps) in kept.items():
         if not leaves:
@@ -490,16 +473,16 @@ def test_a_small_step_changes_the_loss_as_the_slope_says():
     slopes = found.head(HeadId(0, 1))
     # scores of head 1 grow with its queries: dL/dq = scale dL/dS k
     with torch.inference_mode():
-        met = found._met[0]
+        call = found._calls[0]
         step = torch.zeros_like(part.q.bias)
         step[part.d_head :] = 1e-6
         expected = part.rule.scale_of(1) * np.einsum(
-            "qk,kd->", slopes.at_scores[0], met.k[0, 1].numpy()
+            "qk,kd->", slopes.at_scores[0], call.k[0, 1].numpy()
         )
         part.q.bias += step
-        more = float(asked(model(tokens, Pass())))
+        more = float(asked(model(tokens, Run())))
         part.q.bias -= 2 * step
-        less = float(asked(model(tokens, Pass())))
+        less = float(asked(model(tokens, Run())))
     assert abs((more - less) / 2e-6 - expected) <= 1e-5 * (1 + abs(expected))
 
 

@@ -21,17 +21,17 @@ from hgviz.core import HgvizError, Layer
 from hgviz.models.blocks import (
     NON_LINEARITIES,
     Attention,
-    Fed,
     FeedForward,
     Network,
-    Pass,
     Relative,
+    ResidualBlock,
     Tokens,
     tokens_from,
 )
 from hgviz.models.config import DynamicConfig
 from hgviz.models.inputs import too_long
 from hgviz.models.positions import Sinusoids
+from hgviz.models.run import Run
 
 SMALLEST = 1e-9  # beside the size of a segment
 
@@ -45,8 +45,10 @@ class LookingBack(Attention):
         return replace(super()._bias(rel), unit=-1)
 
 
-class Block(nn.Module):
+class Block(ResidualBlock):
     """Self-attention and feed-forward, each followed by a norm of the sum."""
+
+    norm_first = False
 
     def __init__(self, config: DynamicConfig, layer: Layer) -> None:
         super().__init__()
@@ -56,19 +58,18 @@ class Block(nn.Module):
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative, run: Run) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
-        number = self.attn.layer.index
-        found = run.skipped(number)
-        if found is not None:
-            return found
-        x = self.ln_attn(run.summed(number, x + self.drop(self.attn(x, x, keep, rel, run))))
-        return run.left(number, self.ln_ff(x + self.drop(self.ff(x, run.hidden(number)))))
+
+        def compute(x: Tensor) -> Tensor:
+            return self.finish(x + self.drop(self.attn(x, x, keep, rel, run)))
+
+        return run.block(self.attn.layer.index, compute, x)
 
     @property
-    def fed(self) -> Fed:
-        """What its feed-forward begins with."""
-        return Fed(self.attn.layer.index, self.ln_attn, self.ff)
+    def norm_before_ff(self) -> nn.LayerNorm:
+        """The norm that the feed-forward begins with."""
+        return self.ln_attn
 
 
 class Boundary(nn.ModuleDict):
@@ -169,9 +170,9 @@ class Dynamic(Network):
         self.post = nn.ModuleList([stack("post.0")] if config.shortens else [])
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Pass()
+        given, run = tokens_from(tokens), run or Run()
         x = self._before(given, run)
         if not self.config.shortens:
             return self.lm_head(x)
@@ -183,9 +184,9 @@ class Dynamic(Network):
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
 
-    def boundaries(self, tokens: Tokens, run: Pass | None = None) -> Tensor:
+    def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
         """bool (B, n): what closes a segment, as far as that has to be computed."""
-        run, scores = run or Pass(), None
+        run, scores = run or Run(), None
         if self.config.predicts and tokens.boundaries is None:
             scores = self._scores(tokens, self._before(tokens, run))
         return self._closes(tokens, scores) > 0.5
@@ -197,7 +198,7 @@ class Dynamic(Network):
         how unlike they are to the rises of entropy in the answers. Errors: HgvizError for
         "unigram", which is learned from a tokenizer that is not part of the model.
         """
-        tokens, run, config = Tokens(ids), Pass(), self.config
+        tokens, run, config = Tokens(ids), Run(), self.config
         x = self._before(tokens, run)
         if not config.shortens:
             return self.lm_head(x), x.new_zeros(())
@@ -225,7 +226,7 @@ class Dynamic(Network):
 
     # --- the ways down and up ---------------------------------------------------------------------
 
-    def _before(self, tokens: Tokens, run: Pass) -> Tensor:
+    def _before(self, tokens: Tokens, run: Run) -> Tensor:
         """(B, n, d): tokens as the layers leave them that come before any segment."""
         x = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
         limit = self.config.max_positions
@@ -248,14 +249,14 @@ class Dynamic(Network):
             closes = tokens.boundaries.to(self._down.null.dtype)
         return closes if tokens.keep is None else closes * tokens.keep
 
-    def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
+    def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Run) -> Tensor:
         """Down to segments, up again and to logits (B, n, vocabulary)."""
         y = self._stack(self.middle, self._down(x, closes, keep), None, run)
         row = closes.detach().cumsum(1).round().long()  # c_t: segments closed by then
         x = x + y.gather(1, row[..., None].expand(x.shape))
         return self.lm_head(self._stack(self.post[0], x, keep, run))
 
-    def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
+    def _stack(self, blocks: nn.Module, x: Tensor, keep: Tensor | None, run: Run) -> Tensor:
         for block in cast("list[Block]", blocks):
             x = block(x, keep, self.rel, run)
         return x

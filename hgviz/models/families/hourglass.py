@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from hgviz.core import Layer
 from hgviz.models.blocks import (
     Attention,
-    Fed,
     FeedForward,
     Network,
-    Pass,
     Relative,
+    ResidualBlock,
     Tokens,
     tokens_from,
 )
 from hgviz.models.config import HourglassConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.run import Run
 
 # --- parts ----------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def _feed_forward(config: HourglassConfig) -> FeedForward:
     return FeedForward(config.d_model, config.d_ff, kind)
 
 
-class Block(nn.Module):
+class Block(ResidualBlock):
     """Pre-norm self-attention and feed-forward."""
 
     def __init__(self, config: HourglassConfig, layer: Layer) -> None:
@@ -55,20 +55,14 @@ class Block(nn.Module):
         self.attn, self.ff = _attention(config, layer), _feed_forward(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
-        number = self.attn.layer.index
-        found = run.skipped(number)
-        if found is not None:
-            return found
-        y = self.ln_attn(x)
-        x = run.summed(number, x + self.drop(self.attn(y, y, keep, rel, run)))
-        return run.left(number, x + self.drop(self.ff(self.ln_ff(x), run.hidden(number))))
 
-    @property
-    def fed(self) -> Fed:
-        """What its feed-forward begins with."""
-        return Fed(self.attn.layer.index, self.ln_ff, self.ff)
+        def compute(x: Tensor) -> Tensor:
+            y = self.ln_attn(x)
+            return self.finish(x + self.drop(self.attn(y, y, keep, rel, run)))
+
+        return run.block(self.attn.layer.index, compute, x)
 
 
 class Stack(nn.ModuleDict):
@@ -79,57 +73,65 @@ class Stack(nn.ModuleDict):
         if config.form == "official":
             self["ln_out"] = _norm(config)
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Pass) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
         for block in self.values():
             x = block(x, keep, rel, run) if isinstance(block, Block) else block(x)
         return x
 
 
-class Down(nn.Module):
-    """Shorten (B, N, d), already padded and shifted, to (B, m, d)."""
+class Resampling(ResidualBlock):
+    """What Down and Up share: where they attend, the pooled or spread positions are the queries,
+    and those that they were made of the keys."""
 
     def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
         super().__init__()
         self.config, self.factor, self.layer = config, factor, layer
-        base = config.attention_downsampling if layer else config.downsampling
-        if base == "linear":
-            self.proj = nn.Linear(factor * config.d_model, config.d_model)
+        self.official = config.form == "official"
+
+    def add_attention(self, layer: Layer | None) -> None:
+        """Make the parts of a layer that attends, where there is one."""
         if layer is None:
             return
-        self.attn, self.ff, self.ln_ff = (
-            _attention(config, layer),
-            _feed_forward(config),
-            _norm(config),
-        )
-        if config.form == "official":
-            self.ln_in, self.ln_query = _norm(config), _norm(config)
+        self.attn, self.ff = _attention(self.config, layer), _feed_forward(self.config)
+        self.ln_ff, self.drop = _norm(self.config), nn.Identity()
+        if self.official:
+            self.ln_in, self.ln_query = _norm(self.config), _norm(self.config)
         else:
-            self.ln_attn = _norm(config)
+            self.ln_attn = _norm(self.config)
 
-    def forward(self, x: Tensor, mask: Mask, rel: Relative | None, run: Pass) -> Tensor:
+    def attend(
+        self, q: Tensor, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run
+    ) -> Tensor:
+        """q (B, Q, d) attends over x (B, K, d), and a feed-forward follows -> (B, Q, d)"""
+
+        def compute(q: Tensor) -> Tensor:
+            query = q if self.official else self.ln_attn(q)
+            return self.finish(q + self.attn(query, x, keep, rel, run))
+
+        return run.block(self.attn.layer.index, compute, q)
+
+
+class Down(Resampling):
+    """Shorten (B, N, d), already padded and shifted, to (B, m, d)."""
+
+    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
+        super().__init__(config, factor, layer)
+        kind = config.attention_downsampling if layer else config.downsampling
+        if kind == "linear":
+            self.proj = nn.Linear(factor * config.d_model, config.d_model)
+        self.add_attention(layer)
+
+    def forward(self, x: Tensor, mask: Mask, rel: Relative | None, run: Run) -> Tensor:
         """(B, N, d) -> (B, m, d)"""
         if self.layer is None:
-            return self.base(x, mask)
-        found = run.skipped(self.layer.index)
-        if found is not None:
-            return found
-        if self.config.form == "official":
-            y = self.ln_in(x)
-            q = self.ln_query(self.base(y, mask))
-            z = q + self.attn(q, y, mask.keys, rel, run)
-        else:
-            q = self.base(x, mask)
-            z = q + self.attn(self.ln_attn(q), x, mask.keys, rel, run)
-        number, z = self.layer.index, run.summed(self.layer.index, z)
-        return run.left(number, z + self.ff(self.ln_ff(z), run.hidden(number)))
+            return self.pool(x, mask)
+        if self.official:
+            x = self.ln_in(x)
+            return self.attend(self.ln_query(self.pool(x, mask)), x, mask.keys, rel, run)
+        return self.attend(self.pool(x, mask), x, mask.keys, rel, run)
 
-    @property
-    def fed(self) -> Fed | None:
-        """What its feed-forward begins with, where it attends."""
-        return None if self.layer is None else Fed(self.layer.index, self.ln_ff, self.ff)
-
-    def base(self, x: Tensor, mask: Mask) -> Tensor:
+    def pool(self, x: Tensor, mask: Mask) -> Tensor:
         """The mean or a linear map of each group; strict masking leaves masked positions out."""
         counted = mask.keys if self.config.masking == "strict" else None
         if counted is not None:
@@ -139,84 +141,37 @@ class Down(nn.Module):
             return self.proj(groups.flatten(2))
         if counted is None:
             return groups.mean(2)
-        return groups.sum(2) / counted.unflatten(1, (-1, self.factor)).sum(2, keepdim=False).clamp(
-            min=1
-        )[..., None].to(x.dtype)
+        sizes = counted.unflatten(1, (-1, self.factor)).sum(2).clamp(min=1)
+        return groups.sum(2) / sizes[..., None].to(x.dtype)
 
 
-class Up(nn.Module):
+class Up(Resampling):
     """Grow (B, m, d) back to (B, N, d) and add the residual (B, N, d)."""
 
     def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
-        super().__init__()
-        self.config, self.factor, self.layer = config, factor, layer
+        super().__init__(config, factor, layer)
         self.kind = config.attention_upsampling if layer else config.upsampling
         if self.kind == "linear":
             self.proj = nn.Linear(config.d_model, factor * config.d_model)
-        official = config.form == "official"
-        if official:
+        if self.official:
             self.ln_out = _norm(config)
-        if layer is None:
-            return
-        self.attn, self.ff, self.ln_ff = (
-            _attention(config, layer),
-            _feed_forward(config),
-            _norm(config),
-        )
-        if official:
-            self.ln_in, self.ln_query = _norm(config), _norm(config)
-        else:
-            self.ln_attn = _norm(config)
+        self.add_attention(layer)
 
     def forward(
-        self,
-        x: Tensor,
-        r: Tensor,
-        keep: Tensor | None,
-        rel: Relative | None,
-        run: Pass,
+        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: Relative | None, run: Run
     ) -> Tensor:
         """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
+        if not self.official:
+            u = self.spread(x, keep) + r
+            return u if self.layer is None else self.attend(u, x, keep, rel, run)
         if self.layer is None:
-            return self._grown(x, r, keep, rel, run)
-        found = run.skipped(self.layer.index)
-        if found is not None:
-            return found
-        return run.left(self.layer.index, self._grown(x, r, keep, rel, run))
+            return self.ln_out(self.spread(x, keep)) + r
+        x = self.ln_in(x)
+        u = self.ln_query(self.spread(x, keep)) + r
+        # the residual enters twice, as in the official code
+        return self.ln_out(self.attend(u, x, keep, rel, run)) + r
 
-    def _grown(
-        self,
-        x: Tensor,
-        r: Tensor,
-        keep: Tensor | None,
-        rel: Relative | None,
-        run: Pass,
-    ) -> Tensor:
-        if self.config.form == "windowed":
-            u = self.base(x, keep) + r
-            if self.layer is None:
-                return u
-            z = u + self.attn(self.ln_attn(u), x, keep, rel, run)
-            return self._fed(z, run)
-        if self.layer is None:
-            return self.ln_out(self.base(x, keep)) + r
-        y = self.ln_in(x)
-        u = self.ln_query(self.base(y, keep)) + r
-        z = u + self.attn(u, y, keep, rel, run)
-        return (
-            self.ln_out(self._fed(z, run)) + r
-        )  # the residual enters twice, as in the official code
-
-    def _fed(self, z: Tensor, run: Pass) -> Tensor:
-        number = self.attn.layer.index
-        return run.summed(number, z) + self.ff(self.ln_ff(z), run.hidden(number))
-
-    @property
-    def fed(self) -> Fed | None:
-        """What its feed-forward begins with, where it attends."""
-        return None if self.layer is None else Fed(self.layer.index, self.ln_ff, self.ff)
-
-    def base(self, x: Tensor, keep: Tensor | None) -> Tensor:
+    def spread(self, x: Tensor, keep: Tensor | None) -> Tensor:
         """Each group repeated, spread by a linear map, or nothing."""
         if self.kind == "linear":
             x = self.proj(x).unflatten(-1, (self.factor, -1))  # (B, m, k, d)
@@ -271,9 +226,9 @@ class Hourglass(Network):
             self.ln_f = _norm(config)
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Pass()
+        given, run = tokens_from(tokens), run or Run()
         x = self.table(given.ids) if given.embedded is None else given.embedded
         if "position" in self.embed:
             limit = self.config.max_positions or 0
@@ -290,7 +245,7 @@ class Hourglass(Network):
         """The embeddings of the vocabulary."""
         return cast(nn.Embedding, self.embed["token"])
 
-    def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Pass) -> Tensor:
+    def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Run) -> Tensor:
         rel = self.rel
         if level == len(self.config.hierarchy.factors):
             return self.middle(x, keep, rel, run)

@@ -12,9 +12,10 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import EMBEDDED, Network, Pass, Tokens, tokens_from
+from hgviz.models.blocks import Network, Tokens, tokens_from
 from hgviz.models.config import LSTMConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.run import Run
 
 
 class LSTM(Network):
@@ -30,14 +31,14 @@ class LSTM(Network):
         self.lstm = nn.LSTM(width, width, config.n_layers, batch_first=True)
         self.lm_head = nn.Linear(width, config.vocab_size)
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Pass()
+        given = tokens_from(tokens)
         x = self.table(given.ids) if given.embedded is None else given.embedded
         limit = self.config.max_positions
         if limit is not None and x.shape[1] > limit:
             raise too_long(x.shape[1], limit)
-        return self.lm_head(self._read(self.drop(run.left(EMBEDDED, x)), given.keep))
+        return self.lm_head(self._read(self.drop(x), given.keep))
 
     @property
     def table(self) -> nn.Embedding:

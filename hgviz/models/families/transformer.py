@@ -7,7 +7,6 @@ source or slots, d width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, cast
 
 import torch
@@ -15,19 +14,18 @@ from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Layer
 from hgviz.models.blocks import (
-    EMBEDDED,
     NON_LINEARITIES,
     Attention,
-    Fed,
     FeedForward,
     Network,
-    Pass,
+    ResidualBlock,
     Tokens,
     tokens_from,
 )
 from hgviz.models.collaborative import Collaborative
 from hgviz.models.config import TransformerConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.run import EMBEDDING, Run
 from hgviz.models.slots import Mixtures, Projection
 from hgviz.models.synthesis import Synthesis
 
@@ -82,17 +80,17 @@ def sinusoids(numbers: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return turned.to(dtype).to(numbers.device)
 
 
-class Block(nn.Module):
+class Block(ResidualBlock):
     """Self-attention, cross-attention where there is a source, and feed-forward."""
 
     def __init__(self, config: TransformerConfig, layer: Layer, cross: Layer | None) -> None:
         super().__init__()
-        self.first = config.norm_first
+        self.norm_first = config.norm_first
         self.ln_attn, self.attn = _norm(config), _attention(config, layer)
-        self.layers = [layer]
+        self.last = layer.index
         if cross is not None:
             self.ln_cross, self.cross = _norm(config), _attention(config, cross)
-            self.layers.append(cross)
+            self.last = cross.index
         self.projection = _slots(config, "layer")
         self.ln_ff = _norm(config)
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
@@ -104,48 +102,30 @@ class Block(nn.Module):
         tokens: Tokens,
         memory: Tensor | None,
         shared: Slots | None,
-        run: Pass,
+        run: Run,
         rows: int | None = None,
     ) -> Tensor:
         """x (B, n, d), memory (B, m, d) of the source -> (B, n, d), or its first rows alone"""
-        projection, last = self.projection or shared, self.layers[-1].index
-        found = run.skipped(last)
-        if found is not None:
-            return found
+        slots, first = self.projection or shared, self.norm_first
 
-        def attend(y: Tensor) -> Tensor:
-            return self.attn(y[:, :rows], y, tokens.keep, None, run, projection)
+        def compute(x: Tensor) -> Tensor:
+            y = self.ln_attn(x) if first else x
+            z = x[:, :rows] + self.drop(self.attn(y[:, :rows], y, tokens.keep, None, run, slots))
+            if memory is not None:
+                keep = None if tokens.source is None else tokens.source.keep
+                x = z if first else self.ln_attn(z)
+                y = self.ln_cross(x) if first else x
+                z = x + self.drop(self.cross(y, memory, keep, None, run))
+            return self.finish(z)
 
-        x = self._attended(self.layers[0].index, x, self.ln_attn, attend, run, rows)
-        if memory is not None:
-            keep = tokens.source.keep if tokens.source else None
-
-            def look(y: Tensor) -> Tensor:
-                return self.cross(y, memory, keep, None, run)
-
-            x = self._attended(last, x, self.ln_cross, look, run)
-        if self.first:
-            return run.left(last, x + self.drop(self.ff(self.ln_ff(x), run.hidden(last))))
-        return run.left(last, self.ln_ff(x + self.drop(self.ff(x, run.hidden(last)))))
-
-    def _attended(
-        self,
-        layer: int,
-        x: Tensor,
-        norm: nn.Module,
-        part: Callable[[Tensor], Tensor],
-        run: Pass,
-        rows: int | None = None,
-    ) -> Tensor:
-        if self.first:
-            return run.summed(layer, x[:, :rows] + self.drop(part(norm(x))))
-        return norm(run.summed(layer, x[:, :rows] + self.drop(part(x))))
+        return run.block(self.last, compute, x)
 
     @property
-    def fed(self) -> Fed:
-        """What its feed-forward begins with."""
-        after = self.ln_cross if len(self.layers) > 1 else self.ln_attn
-        return Fed(self.layers[-1].index, self.ln_ff if self.first else after, self.ff)
+    def norm_before_ff(self) -> nn.LayerNorm:
+        """The norm that the feed-forward begins with."""
+        if self.norm_first:
+            return self.ln_ff
+        return self.ln_cross if hasattr(self, "ln_cross") else self.ln_attn
 
 
 class Transform(nn.Module):
@@ -223,25 +203,22 @@ class Transformer(Network):
         elif config.goal == "classes":
             self.head = Classifier(config)
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        given, run = tokens_from(tokens), run or Pass()
-        x = run.skipped(EMBEDDED)
-        if x is None:
-            x = run.left(EMBEDDED, self.embed(given))
-        return self.from_embeddings(x, given, run)
+        given, run = tokens_from(tokens), run or Run()
+        return self.from_embeddings(run.block(EMBEDDING, self.embed, given), given, run)
 
     @property
     def table(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return self.embed.token
 
-    def from_embeddings(self, x: Tensor, tokens: Tokens, run: Pass | None = None) -> Tensor:
+    def from_embeddings(self, x: Tensor, tokens: Tokens, run: Run | None = None) -> Tensor:
         """As forward, from the placed embeddings (B, n, d) of tokens.
 
         Errors: HgvizError for fewer tokens than a classifier reads, before anything is computed.
         """
-        run = run or Pass()
+        run = run or Run()
         if self.config.goal == "classes" and x.shape[1] < self.config.cls:
             raise HgvizError(
                 f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}",
@@ -266,7 +243,7 @@ class Transformer(Network):
             return cast(nn.ModuleDict, self.head)["mlm"](x, vocabulary)
         return x @ vocabulary.T
 
-    def _memory(self, source: Tokens | None, run: Pass) -> Tensor | None:
+    def _memory(self, source: Tokens | None, run: Run) -> Tensor | None:
         """What the decoder attends to (B, m, d): given states, the encoder's, or nothing."""
         if not self.config.two_texts:
             return None
@@ -281,7 +258,7 @@ class Transformer(Network):
         return self._stack(self.encoder, self.embed(source), source, None, run)
 
     def _stack(
-        self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Pass
+        self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Run
     ) -> Tensor:
         blocks = [block for block in stack.values() if isinstance(block, Block)]
         for block in stack.values():

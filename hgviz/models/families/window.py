@@ -13,15 +13,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.models.blocks import (
-    EMBEDDED,
     NON_LINEARITIES,
     Network,
-    Pass,
     Tokens,
     tokens_from,
 )
 from hgviz.models.config import WindowConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.run import Run
 
 
 class Mixture(nn.Module):
@@ -57,14 +56,13 @@ class Window(Network):
         self.ln_f = nn.LayerNorm(config.d_model)
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
-    def forward(self, tokens: Tokens | Tensor, run: Pass | None = None) -> Tensor:
+    def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Pass()
+        given = tokens_from(tokens)
         x = self.table(given.ids) if given.embedded is None else given.embedded
         limit = self.config.max_positions
         if limit is not None and x.shape[1] > limit:
             raise too_long(x.shape[1], limit)
-        x = run.left(EMBEDDED, x)
         for layer in self.middle:
             x = x + layer(x, given.keep)
         return self.lm_head(self.ln_f(x))

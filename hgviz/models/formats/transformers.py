@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.language import counted
 from hgviz.models import differential, longformer
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
     Entry,
@@ -73,6 +73,7 @@ from hgviz.models.huggingface import (
     unexchanged,
     unseen,
 )
+from hgviz.models.run import Run
 
 SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
 TOWERS = ("text_model", "vision_model", "audio_model")  # ends of types, and what tensors begin by
@@ -1149,7 +1150,7 @@ def _proved(
     off = frozenset(HeadId(at, kept[at].heads[0] if kept else 0) for at in outputs)
     try:
         with torch.inference_mode():
-            network._logits(given, Running(run=Pass(off)))
+            network._logits(given, Running(run=Run(off)))
     finally:
         for hook in hooks:
             hook.remove()

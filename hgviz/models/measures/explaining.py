@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, Prompt, progress
-from hgviz.models.blocks import Attention, Network, Pass, Tokens
+from hgviz.models.blocks import Attention, Network, Tokens
 from hgviz.models.measures.variants import Projected, projections, times_of
 from hgviz.models.model import Model
+from hgviz.models.run import Run
 
 BASELINES = ("mean", "blank", "zero")
 BLANKS = ("[MASK]", "<mask>", "[PAD]", "<pad>", " ")  # what says least, the first that there is
@@ -209,7 +210,7 @@ class Embedded(nn.Module):
             name = "embedded" if tokens.source.ids is not None else "states"
             tokens = replace(tokens, source=replace(tokens.source, **{name: others[0]}))
         tokens = replace(tokens, embedded=first)
-        return self._answer.of(self.module(tokens, Pass(self._off)))
+        return self._answer.of(self.module(tokens, Run(self._off)))
 
 
 # --- what is given --------------------------------------------------------------------------------

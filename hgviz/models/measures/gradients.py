@@ -18,13 +18,13 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hgviz.core import HeadId, HgvizError, Integers, Layer, Off, Prompt
+from hgviz.core import HeadId, HgvizError, Integers, Off, Prompt
 from hgviz.examples import NOTHING, Batch
-from hgviz.maps.rule import Rule
-from hgviz.models.blocks import Known, Met, Network, Pass, Tokens
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
-from hgviz.models.measures.variants import attentions, gates_of, layers_of
+from hgviz.models.measures.variants import SlopeRecorder, layers_of
 from hgviz.models.model import Model
+from hgviz.models.run import Run
 from hgviz.models.weighing import Alike, alike, row_blocks, scored
 
 Quantity = Callable[[Tensor], Tensor]  # logits (1, ...) -> one number
@@ -120,32 +120,26 @@ class Gradients:
     def __init__(
         self, module: Network, tokens: Tokens, quantity: Quantity, off: Off = frozenset()
     ) -> None:
-        met: dict[int, Met] = {}
-        known, gates = Known(), gates_of(module, 1)
+        recorder = SlopeRecorder()
         with torch.enable_grad():
-            run = Pass(off, gates=gates, record=known, met=met)
-            value = quantity(module(tokens, run))
-            contexts = known.contexts  # (1, H, Q, D), of layers that do not weigh by their own code
+            value = quantity(module(tokens, Run(off, observers=(recorder,))))
+            contexts = (
+                recorder.contexts
+            )  # (1, H, Q, D), of layers that do not weigh by their own code
             some = list(contexts.values())
             found = torch.autograd.grad(value, some, allow_unused=True) if some else ()
         self.value = float(value.detach())
-        self._rules: dict[int, tuple[Layer, Rule]] = {
-            one.layer.index: (one.layer, one.rule) for one in attentions(module)
-        } or {one.index: (one, met[one.index].rule) for one in layers_of(module)
-              if one.index in met}  # fmt: skip
-        self._met, self._weighed = met, gates.keys()
+        self._calls = recorder.calls
+        self._layers = {layer.index: layer for layer in layers_of(module)}
         self._given = {
             index: torch.zeros_like(context) if slope is None else slope
             for (index, context), slope in zip(contexts.items(), found, strict=True)
         }
-        layers = {one.index: one for one in layers_of(module)}
-        for head in (one for one in off if one.layer in contexts):
-            self._given[head.layer][:, layers[head.layer].heads.index(head.head)] = 0.0
 
     @property
     def layers(self) -> tuple[int, ...]:
         """The numbers of layers, in order of computation."""
-        return tuple(sorted(self._met))
+        return tuple(sorted(self._calls))
 
     def blocks(self, layer: int) -> Iterator[Slopes]:
         """A layer, a few rows of the heads of one kind at a time; rows of all heads in order."""
@@ -173,21 +167,21 @@ class Gradients:
 
     def shape(self, layer: int) -> tuple[int, int, int]:
         """Heads, queries and keys of a layer."""
-        met = self._met[layer]
-        return met.q.shape[1], met.q.shape[2], met.k.shape[2]
+        call = self._calls[layer]
+        return call.q.shape[1], call.q.shape[2], call.k.shape[2]
 
     def head(self, head: HeadId, rows: range | None = None) -> Slopes:
         """Some rows of one head, or all. Errors: HgvizError for a head or rows that are not there.
 
         Holds four arrays of rows x keys.
         """
-        if head.layer in self._weighed - self._met.keys():
+        if head.layer in self._given.keys() - self._calls.keys():
             raise HgvizError(
                 f"there are no slopes of head {head}",
                 "its model adds numbers to scores that no mask says",
                 "Name a head of another layer",
             )
-        there = self._rules[head.layer][0].heads if head.layer in self._rules else ()
+        there = self._layers[head.layer].heads if head.layer in self._calls else ()
         if head.head not in there:
             raise HgvizError(f"this model has no head {head}", "", "Run `hgviz info` on it")
         place = there.index(head.head)
@@ -209,23 +203,23 @@ class Gradients:
             raise HgvizError(f"rows {rows.start}:{rows.stop} are not there", f"0:{queries} are")
 
     def _alike(self, layer: int) -> Iterator[Alike]:
-        met = self._met[layer]
-        return alike(met.q.detach(), met.k.detach(), self._rules[layer][1], met.relative)
+        call = self._calls[layer]
+        return alike(call.q.detach(), call.k.detach(), call.rule, call.relative)
 
     def _slopes(self, layer: int, one: Alike, rows: range) -> Slopes:
-        met, given = self._met[layer], self._given[layer]
+        call, given = self._calls[layer], self._given[layer]
         at = torch.arange(rows.start, rows.stop, device=given.device)
         with torch.no_grad():
-            scores, seen = scored(one, at, met.keep)
+            scores, seen = scored(one, at, call.keep)
             empty = ~seen.any(-1, keepdim=True)
-            reached = one.of(given)[..., at, :] @ one.of(met.v.detach()).transpose(-1, -2)
+            reached = one.of(given)[..., at, :] @ one.values(call.v.detach()).transpose(-1, -2)
             at_weights = torch.where(seen, reached, 0.0)
         with torch.enable_grad():
             leaf = scores.detach().clone().requires_grad_()
             weights = one.weigh(leaf, seen)
             (at_scores,) = torch.autograd.grad(weights, leaf, at_weights)
         at_scores = torch.where(seen & ~empty, at_scores, 0.0)
-        heads = self._rules[layer][0].heads
+        heads = self._layers[layer].heads
         return Slopes(
             tuple(heads[place] for place in one.places),
             rows,

@@ -9,6 +9,7 @@ m tokens, d width.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import HgvizError, Prompt, progress
-from hgviz.models.blocks import Known, Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.model import Model
+from hgviz.models.run import Observer, Run
 
 Matrix = NDArray[np.float64]
 
@@ -72,15 +74,25 @@ def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Measu
     return Measured(own, source, "states" if _of_states(model) else "logits")
 
 
+class LastStates(Observer):
+    """Keeps what the last block with a layer of attention returns, (B, n, d)."""
+
+    found: Tensor
+
+    def finished_block(self, index: int, x: Any, output: Any) -> None:
+        """Keep the states of a block; it may return more beside them."""
+        self.found = output[0] if isinstance(output, tuple) else output
+
+
 def _rows(model: Model, given: Tokens, rows: Tensor) -> list[Tensor]:
     """Some rows (B, n) of R, and (B, m) by the other text."""
     with torch.inference_mode(False), torch.enable_grad():
         leaves: list[Tensor] = []
         tokens = _copied(model, given, len(rows), leaves)
-        known = Known() if _of_states(model) else None
-        outputs = model.module(tokens, Pass(record=known))
-        if known is not None:
-            outputs = {**known.streams, **known.outputs}[model.spec.layers[-1].index]
+        states = LastStates()
+        outputs = model.module(tokens, Run(observers=(states,)))
+        if _of_states(model):
+            outputs = states.found
         elif model.spec.goal == "ends":
             outputs = outputs.transpose(1, 2)  # (B, 2, n): of each token two
         chosen = outputs[torch.arange(len(rows), device=rows.device), rows]  # (B, V)

@@ -25,8 +25,8 @@ from hgviz.core import (
     Streaming,
 )
 from hgviz.examples import NOTHING, Batch, Examples
-from hgviz.models.blocks import Known, Tokens
-from hgviz.models.measures.variants import Whole, variants_of
+from hgviz.models.blocks import Tokens
+from hgviz.models.measures.variants import Variants, Whole
 from hgviz.models.model import Model
 
 KEEP = 1 << 30  # bytes
@@ -57,7 +57,7 @@ class Trials:
     ) -> None:
         self.model, self.examples = model, examples
         self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        self._variants = variants_of(model.module, off, streaming)
+        self._variants = Variants(model.module, off, streaming)
         self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
         self._room = keep
         self._states: Tensor | None = None  # (examples, d) of the whole model, of unit length
@@ -141,12 +141,12 @@ class Trials:
         rows = batch.rows.tobytes()
         if rows not in self._kept:
             whole, logits = self._variants.whole(self._tokens(batch))
-            outputs = whole.known.outputs  # all that a trial looks at where it begins
+            outputs = whole.outputs  # all that a trial looks at where it begins
             size = sum(one.nbytes for one in outputs.values())
             if size > self._room:
                 outputs, size = {}, 0
             self._room -= size
-            self._kept[rows] = Whole(whole.tokens, Known(outputs)), self._answered(logits, batch)
+            self._kept[rows] = Whole(whole.tokens, outputs=outputs), self._answered(logits, batch)
         return self._kept[rows]
 
     def _answered(self, found: Tensor, batch: Batch) -> Answer:

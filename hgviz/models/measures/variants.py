@@ -1,49 +1,94 @@
 """One model with other heads switched off, over and over, on the same texts: exact and fast.
 
-A pass of the whole model leaves its parts behind (Known). A variant starts at its first layer with
-a head off, takes what heads give there from the whole pass, goes through the layers after it side
-by side with other variants, and is read out only where the answer is read. Shapes: B batch, V
-variants, H heads, Q queries, D head width, d width.
+A pass of the whole model leaves behind what its blocks return. A variant starts at its first layer
+with a head off, goes through the layers after it side by side with other variants, and is read out
+only where the answer is read. In hgviz's own families the block of that first layer is not computed
+again either: a head's part is taken away from the stream behind its attention. Shapes: B batch,
+V variants, H heads, Q queries, D head width, d width.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import NO_STREAMING, HeadId, HgvizError, Layer, Off, Streaming
-from hgviz.models.blocks import Attention, Fed, Known, Network, Pass, Tokens, repeated
+from hgviz.models.blocks import Attention, Network, ResidualBlock, Tokens, repeated
+from hgviz.models.run import AttentionCall, Observer, Run, WeightedCall
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A pass of the whole model over some texts, and what it leaves to its variants."""
+@dataclass(slots=True)
+class Whole(Observer):
+    """A pass of the whole model over some texts, and what it leaves to its variants.
+
+    By the numbers of layers: inputs and outputs (B, n, d) of the block that a layer is the last
+    of, and contexts (B, H, Q, D).
+    """
 
     tokens: Tokens
-    known: Known
+    inputs: dict[int, Tensor] = field(default_factory=dict)
+    outputs: dict[int, Tensor] = field(default_factory=dict)
+    contexts: dict[int, Tensor] = field(default_factory=dict)
+    copies: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    def attended(self, call: AttentionCall, context: Tensor) -> None:
+        """Keep the context of a layer."""
+        self.contexts[call.layer] = context
+
+    def finished_block(self, index: int, x: Any, output: Any) -> None:
+        """Keep what a block was given and what it returned, where that is its whole output."""
+        if isinstance(output, Tensor):
+            self.inputs[index], self.outputs[index] = x, output
+
+
+class Repeated(Mapping[int, Tensor]):
+    """The outputs of the blocks before a layer, for so many variants side by side.
+
+    Each is copied when it is asked for, once for all variants. output: what the block of that layer
+    itself returns in the variants, where that is known.
+    """
+
+    def __init__(
+        self, whole: Whole, layer: int, variants: int = 1, output: Tensor | None = None
+    ) -> None:
+        self._whole, self._variants = whole, variants
+        self._indices = [index for index in whole.outputs if index < layer]
+        self._last = {} if output is None else {layer: output}
+
+    def __getitem__(self, index: int) -> Tensor:
+        if index in self._last:
+            return self._last[index]
+        if index not in self._indices:
+            raise KeyError(index)
+        output, place = self._whole.outputs[index], (index, self._variants)
+        if self._variants == 1:
+            return output
+        if place not in self._whole.copies:
+            self._whole.copies[place] = repeated(output, self._variants)
+        return self._whole.copies[place]
+
+    def __contains__(self, index: object) -> bool:
+        return index in self._last or index in self._indices
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._indices
+        yield from self._last
+
+    def __len__(self) -> int:
+        return len(self._indices) + len(self._last)
 
 
 def attentions(module: Network) -> list[Attention]:
     """What attends, in order of computation."""
     found = {part.layer.index: part for part in module.modules() if isinstance(part, Attention)}
     return [found[index] for index in sorted(found)]
-
-
-def gates_of(module: Network, texts: int) -> dict[int, Tensor]:
-    """Open gates of all heads by layer, (texts, H) each, that slopes can be taken of."""
-    kind = next(module.parameters())
-    return {
-        one.index: torch.ones(
-            texts, len(one.heads), dtype=kind.dtype, device=kind.device
-        ).requires_grad_()
-        for one in layers_of(module)
-    }
 
 
 def layers_of(module: Network) -> tuple[Layer, ...]:
@@ -75,27 +120,21 @@ def projections(module: Network) -> Sequence[Attention | Projected]:
     return [one for one in own if one.layer.heads]
 
 
-def variants_of(
-    module: Network, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
-) -> Variants:
-    """A model and any of its heads off, by what of a pass it lets be known."""
-    return (Variants if attentions(module) else Gated)(module, off, streaming)
-
-
 class Variants:
     """A model, and any of its heads off.
 
-    Everything here runs without gradients but `slopes`, which has them for gates alone.
+    Everything here runs without gradients but `slopes`, which has them for contexts alone.
     """
 
     def __init__(
         self, module: Network, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
     ) -> None:
         self.module, self.off = module, off
-        self._run = Pass(off, readout=not streaming.heads, streaming=streaming)
-        self._attentions = attentions(module)
-        fed: list[Fed | None] = [getattr(part, "fed", None) for part in module.modules()]
-        self._fed = {one.layer: one for one in fed if one is not None}
+        self._run = Run(off, streaming=streaming, readout=not streaming.heads)
+        blocks = [part for part in module.modules() if isinstance(part, ResidualBlock)]
+        self._blocks = {  # those that a variant can begin inside of
+            block.attentions[0].layer.index: block for block in blocks if len(block.attentions) == 1
+        }
         self._narrow: dict[int, Tensor] = {}  # of feed-forwards, as made
         _keep_what_is_freed()
 
@@ -109,17 +148,16 @@ class Variants:
     @torch.inference_mode()
     def whole(self, tokens: Tokens) -> tuple[Whole, Tensor]:
         """The model as it is, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
-        known = Known()
-        logits = self._logits(tokens, replace(self._run, record=known))
-        return Whole(tokens, known), logits
+        whole = Whole(tokens)
+        return whole, self.module(tokens, replace(self._run, observers=(whole,)))
 
     @torch.inference_mode()
     def without(self, whole: Whole, off: Collection[HeadId]) -> Tensor:
         """Logits with more heads off, from the first block on that has one of them."""
         wanted = frozenset(off) | self.off
         first = min(wanted - self.off, default=HeadId(len(layers_of(self.module)), 0)).layer
-        known = Known({last: one for last, one in whole.known.outputs.items() if last < first})
-        return self._logits(whole.tokens, replace(self._run, off=wanted, known=known))
+        run = replace(self._run, off=wanted, reused=Repeated(whole, first))
+        return self.module(whole.tokens, run)
 
     @torch.inference_mode()
     def one_by_one(
@@ -131,24 +169,50 @@ class Variants:
         nearly free.
         """
         size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
-        for attention in reversed(self._attentions):
-            layer = attention.layer.index
-            heads = [head for head in attention.layer.heads if HeadId(layer, head) not in self.off]
-            begun = None if alone else self._begun(whole, attention)
+        for layer in reversed(layers_of(self.module)):
+            heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
+            start_of = self._starts(whole, layer, alone)
             for start in range(0, len(heads), size):
                 some = heads[start : start + size]
-                off = [[one for one in heads if one != head] if alone else [head] for head in some]
-                attended = self._attended(whole, attention, off)
-                known = self._known(whole, layer, attended, len(some))
-                if begun is not None:
-                    places = [attention.layer.heads.index(head) for head in some]
-                    known.hidden[layer] = begun.without(places, attended)
-                run = replace(self._run, known=known)
-                logits = self._logits(times_of(whole.tokens, len(some)), run)
+                places = [layer.heads.index(head) for head in some]
+                logits = self.module(times_of(whole.tokens, len(some)), start_of(places))
                 yield (
-                    tuple(HeadId(layer, head) for head in some),
+                    tuple(HeadId(layer.index, head) for head in some),
                     logits.unflatten(0, (len(some), -1)),
                 )
+
+    def _starts(self, whole: Whole, layer: Layer, alone: bool) -> Callable[[Sequence[int]], Run]:
+        """What makes the run of some variants, by the places of their heads in a layer."""
+        block, start = self._blocks.get(layer.index), None
+        if block is not None:
+            off = [layer.heads.index(one.head) for one in self.off if one.layer == layer.index]
+            start = BlockStart(whole, block, off, self._narrow_of(whole, block))
+
+        def run_of(places: Sequence[int]) -> Run:
+            if start is not None:
+                output = start.alone(places) if alone else start.without(places)
+                reused = Repeated(whole, layer.index, len(places), output)
+                return replace(self._run, reused=reused)
+            kind = next(self.module.parameters())
+            gates = torch.full((len(places), len(layer.heads)), 0.0 if alone else 1.0)
+            gates[range(len(places)), list(places)] = 1.0 if alone else 0.0
+            each = gates.to(kind).repeat_interleave(_texts(whole.tokens), 0)
+            reused = Repeated(whole, layer.index, len(places))
+            return replace(self._run, gates={layer.index: each}, reused=reused)
+
+        return run_of
+
+    def _narrow_of(self, whole: Whole, block: ResidualBlock) -> Tensor | None:
+        """What BlockStart needs to begin the feed-forward; None where that does not pay."""
+        attention = block.attentions[0]
+        layer, contexts = attention.layer.index, whole.contexts[attention.layer.index]
+        if attention.o.weight.dtype.itemsize < 4:
+            return None
+        if layer not in self._narrow:
+            if not _pays(contexts, attention.o.out_features):
+                return None
+            self._narrow[layer] = narrow(block)
+        return self._narrow[layer]
 
     def without_effect(self, tokens: Tokens) -> int | None:
         """The first layer with heads, and weights that use them, whose absence changes no logit."""
@@ -161,46 +225,14 @@ class Variants:
         return None
 
     def _uses(self, layer: Layer) -> bool:
-        """Whether the weights of a layer use its heads."""
-        one = next(one for one in self._attentions if one.layer.index == layer.index)
-        return bool(one.o.weight.any()) and bool(one.v.weight.any())
-
-    def _logits(self, tokens: Tokens, run: Pass) -> Tensor:
-        return self.module(tokens, run)
-
-    def _attended(self, whole: Whole, attention: Attention, off: Sequence[Sequence[int]]) -> Tensor:
-        """(V * B, Q, d): what a layer gives with heads off, from what it gave: c W_O taken away."""
-        layer, known, width = attention.layer.index, whole.known, attention.d_head
-        contexts, given = known.contexts[layer], known.attended[layer]  # (B, H, Q, D), (B, Q, d)
-        output = attention.o.weight.unflatten(1, (-1, width))  # (d, H, D)
-        parts = []
-        for heads in off:
-            places = [attention.layer.heads.index(head) for head in heads]
-            gone = contexts[:, places].transpose(1, 2).flatten(2)  # (B, Q, h * D)
-            parts.append(given - gone @ output[:, places].flatten(1).T)
-        return torch.cat(parts)
-
-    def _known(self, whole: Whole, first: int, attended: Tensor, times: int) -> Known:
-        """What of the whole pass holds before the first layer that differs, and there."""
-        outputs = {last: one for last, one in whole.known.outputs.items() if last < first}
-        # layers of the same block that come before it
-        between = range(max(outputs, default=-1) + 1, first)
-        same = {layer: repeated(whole.known.attended[layer], times) for layer in between}
-        parts = {**same, first: attended}
-        return Known(outputs, parts, times=times, copies=whole.known.copies)
-
-    def _begun(self, whole: Whole, attention: Attention) -> Begun | None:
-        """The feed-forward after a layer, begun; None where none follows or it does not pay."""
-        layer, known = attention.layer.index, whole.known
-        fed, contexts = self._fed.get(layer), known.contexts[layer]
-        if fed is None or attention.o.weight.dtype.itemsize < 4:
-            return None
-        if layer not in self._narrow:
-            if not _pays(contexts, attention.o.out_features):
-                return None
-            self._narrow[layer] = narrow(fed, attention)
-        given = known.attended[layer]
-        return Begun(fed, self._narrow[layer], contexts, given, known.sums[layer])
+        """Whether a text has to show the heads of a layer: not where its weights do not use them,
+        where it only cuts the text, nor where a later layer looks down from the same positions."""
+        own = next((one for one in attentions(self.module) if one.layer.index == layer.index), None)
+        if own is not None:
+            return bool(own.o.weight.any()) and bool(own.v.weight.any())
+        later = [one for one in layers_of(self.module) if one.index > layer.index]
+        anew = [one.role for one in later if one.level == layer.level]
+        return not (layer.cuts or (layer.role == "down" and "down" in anew))
 
     # --- gradients --------------------------------------------------------------------------------
 
@@ -211,11 +243,11 @@ class Variants:
         (logits) -> (B,). Layers that no loss depends on by a slope, as those that cut a text, have
         zeros.
         """
-        known, gates = Known(), gates_of(self.module, _texts(tokens))
+        recorder = SlopeRecorder()
         with torch.enable_grad():
-            run = replace(self._run, gates=gates, record=known)
-            total = losses(self._logits(tokens, run)).sum()
-            contexts = [known.contexts[layer] for layer in gates]  # (B, H, Q, D)
+            run = replace(self._run, observers=(recorder,))
+            total = losses(self.module(tokens, run)).sum()
+            contexts = [recorder.contexts[layer.index] for layer in layers_of(self.module)]
             slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
         each = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
         return Slopes(
@@ -224,64 +256,79 @@ class Variants:
         )
 
 
-class Gated(Variants):
-    """The same of a model whose layers are not hgviz's own: heads are gated where they give their
-    part, and blocks before the first that has one of them give what they gave (Pass.known)."""
+class SlopeRecorder(Observer):
+    """Keeps what the heads of each layer give, (B, H, Q, D) by layer, so that gradients can be
+    taken by it; what a gate moves of a head's weights, it moves of its context."""
 
-    @torch.inference_mode()
-    def one_by_one(
-        self, whole: Whole, alone: bool = False
-    ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
-        """As Variants."""
-        size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
-        kind, texts = next(self.module.parameters()), _texts(whole.tokens)
-        for layer in reversed(layers_of(self.module)):
-            heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
-            outputs = {last: one for last, one in whole.known.outputs.items() if last < layer.index}
-            for start in range(0, len(heads), size):
-                some = heads[start : start + size]
-                gates = torch.full((len(some), len(layer.heads)), 0.0 if alone else 1.0)
-                for row, head in enumerate(some):
-                    gates[row, layer.heads.index(head)] = 1.0 if alone else 0.0
-                each = gates.to(kind).repeat_interleave(texts, 0)
-                known = Known(outputs, times=len(some), copies=whole.known.copies)
-                run = replace(self._run, gates={layer.index: each}, known=known)
-                logits = self._logits(times_of(whole.tokens, len(some)), run)
-                yield (
-                    tuple(HeadId(layer.index, head) for head in some),
-                    logits.unflatten(0, (len(some), -1)),
-                )
+    def __init__(self) -> None:
+        self.contexts: dict[int, Tensor] = {}
+        self.calls: dict[int, AttentionCall] = {}
 
-    def _uses(self, layer: Layer) -> bool:
-        """Whether a text has to show it: not where it only cuts the text, nor where a later layer
-        looks down from the same positions anew."""
-        later = [one for one in layers_of(self.module) if one.index > layer.index]
-        anew = [one.role for one in later if one.level == layer.level]
-        return not (layer.cuts or (layer.role == "down" and "down" in anew))
+    def attended(self, call: AttentionCall, context: Tensor) -> Tensor:
+        """Keep the call, and a context that requires gradients."""
+        self.calls[call.layer] = call
+        return self._kept(call.layer, context)
+
+    def weighted(self, call: WeightedCall, context: Tensor) -> Tensor:
+        """Keep a context, or weights, that require gradients."""
+        return self._kept(call.layer, context)
+
+    def _kept(self, layer: int, context: Tensor) -> Tensor:
+        if not context.requires_grad:  # nothing before it does
+            context = context.detach().requires_grad_()
+        self.contexts[layer] = context
+        return context
 
 
-class Begun:
-    """The first product of a feed-forward where a head is missing from the stream z before it.
+class BlockStart:
+    """What a block returns where heads are missing from the stream z behind its attention.
 
-    W LN(z) + b = E z / s + e, where E is W, the norm's weights and the mean taken away in one, s
-    the deviation of z. E (z - W_O c) = E z - (E W_O) c, and E W_O is as narrow as a head: d / D
-    times less work.
+    A head's part is taken away: z - c_h W_O^h. The first product of the feed-forward goes by heads
+    as well: W LN(z) + b = E z / s + e, where E is W, the norm's weights and the mean taken away in
+    one, s the deviation of z. E (z - W_O c) = E z - (E W_O) c, and E W_O is as narrow as a head:
+    d / D times less work.
     """
 
     def __init__(
-        self, fed: Fed, narrow: Tensor, contexts: Tensor, given: Tensor, z: Tensor
+        self, whole: Whole, block: ResidualBlock, off: Sequence[int], narrow: Tensor | None
     ) -> None:
-        first = fed.ff.first
-        self._norm, self._narrow, self._contexts = fed.norm, narrow, contexts
-        self._rest = z - given  # (B, Q, d)
-        self._whole = F.linear(_centred(z, -1) * fed.norm.weight, first.weight)  # (B, Q, d_ff)
-        self._shift = F.linear(fed.norm.bias, first.weight, first.bias)  # (d_ff,)
+        self._block, self._attention, self._narrow = block, block.attentions[0], narrow
+        layer = self._attention.layer.index
+        self._contexts = whole.contexts[layer]  # (B, H, Q, D)
+        if off:
+            places = torch.tensor(sorted(off), device=self._contexts.device)
+            self._contexts = self._contexts.index_fill(1, places, 0.0)
+        queries = self._contexts.shape[2]
+        given = self._attention.o(self._contexts.transpose(1, 2).flatten(2))  # (B, Q, d)
+        self._z = whole.inputs[layer][:, :queries] + given
+        if narrow is None:
+            return
+        norm, first = block.norm_before_ff, block.ff.first
+        self._whole = F.linear(_centred(self._z, -1) * norm.weight, first.weight)  # (B, Q, d_ff)
+        self._shift = F.linear(norm.bias, first.weight, first.bias)  # (d_ff,)
         self._found: Tensor | None = None  # written anew for each few variants
 
-    def without(self, places: Sequence[int], attended: Tensor) -> Tensor:
-        """(V * B, Q, d_ff) without the head at each place, given what the layer gives then."""
-        streams = attended.unflatten(0, (len(places), -1)) + self._rest  # (V, B, Q, d)
-        width, epsilon = streams.shape[-1:], self._norm.eps
+    def without(self, places: Sequence[int]) -> Tensor:
+        """(V * B, Q, d) without the head at each place."""
+        streams = torch.stack([self._less([place]) for place in places])  # (V, B, Q, d)
+        hidden = None if self._narrow is None else self._hidden(self._narrow, places, streams)
+        return self._block.finish(streams.flatten(0, 1), hidden)
+
+    def alone(self, places: Sequence[int]) -> Tensor:
+        """(V * B, Q, d) with the head at each place as the only one."""
+        every = range(self._contexts.shape[1])
+        streams = [self._less([other for other in every if other != place]) for place in places]
+        return self._block.finish(torch.cat(streams))
+
+    def _less(self, places: Sequence[int]) -> Tensor:
+        """The stream (B, Q, d) less the part of some heads."""
+        output = self._attention.o.weight.unflatten(1, (-1, self._attention.d_head))  # (d, H, D)
+        gone = self._contexts[:, places].transpose(1, 2).flatten(2)  # (B, Q, h * D)
+        return self._z - gone @ output[:, places].flatten(1).T
+
+    def _hidden(self, narrow: Tensor, places: Sequence[int], streams: Tensor) -> Tensor:
+        """(V * B, Q, d_ff) The first product of the feed-forward without the head at each place."""
+        width, epsilon = streams.shape[-1:], self._block.norm_before_ff.eps
         scales = torch.native_layer_norm(streams, width, None, None, epsilon)[2]  # (V, B, Q, 1)
         if self._found is None or len(self._found) < len(places):
             self._found = self._whole.new_empty(len(places), *self._whole.shape)
@@ -289,7 +336,7 @@ class Begun:
         for out, place, scale in zip(found, places, scales, strict=True):
             torch.addcmul(self._shift, self._whole, scale, out=out)
             context = (self._contexts[:, place] * scale).flatten(0, 1)  # (B * Q, D)
-            out.view(-1, out.shape[-1]).addmm_(context, self._narrow[place].T, alpha=-1)
+            out.view(-1, out.shape[-1]).addmm_(context, narrow[place].T, alpha=-1)
         return found.flatten(0, 1)
 
 
@@ -302,10 +349,11 @@ def _keep_what_is_freed() -> None:
     torch.empty(31 << 20, dtype=torch.uint8)
 
 
-def narrow(fed: Fed, attention: Attention) -> Tensor:
-    """(H, d_ff, D): E W_O of each head, see Begun."""
-    output = _centred(attention.o.weight, 0) * fed.norm.weight[:, None]  # (d, H * D)
-    found = fed.ff.first.weight @ output
+def narrow(block: ResidualBlock) -> Tensor:
+    """(H, d_ff, D): E W_O of each head, see BlockStart."""
+    attention = block.attentions[0]
+    output = _centred(attention.o.weight, 0) * block.norm_before_ff.weight[:, None]  # (d, H * D)
+    found = block.ff.first.weight @ output
     return found.unflatten(1, (-1, attention.d_head)).transpose(0, 1).contiguous()
 
 

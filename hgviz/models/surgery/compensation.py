@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HeadId, HgvizError, Layer, ModelSpec, Off
-from hgviz.models.blocks import Attention, Network, Pass, Tokens
+from hgviz.models.blocks import Attention, Network, Tokens
 from hgviz.models.measures.variants import Projected, attentions
+from hgviz.models.run import Run
 from hgviz.models.surgery.proof import count
 
 Compensation = Literal["none", "mean", "lsq"]
@@ -37,7 +38,7 @@ def means(
     sums = {layer.index: torch.tensor(0.0, dtype=torch.float64) for layer in layers}
     counts = dict.fromkeys(sums, 0)
     for text in texts:
-        found = _given(module, text, Pass(), [parts[layer.index] for layer in layers])
+        found = _given(module, text, Run(), [parts[layer.index] for layer in layers])
         for layer, given in zip(layers, found, strict=True):
             c = _positions(given, spec, layer, text).unflatten(-1, (len(layer.heads), -1))
             sums[layer.index] = sums[layer.index] + c.double().sum(0)  # (H, D)
@@ -101,7 +102,7 @@ class _Enough(Exception):
 
 
 def _given(
-    module: Network, text: Tokens, run: Pass, parts: Sequence[Attention | Projected]
+    module: Network, text: Tokens, run: Run, parts: Sequence[Attention | Projected]
 ) -> list[Tensor]:
     """What goes into the products behind heads, (B, Q, H * D) of each part; the pass ends with the
     last of them."""
@@ -151,7 +152,7 @@ def _fit(
         gated = _gated(module, spec, off, before, text)
         a, c = (
             _positions(_given(module, text, run, [part])[0], spec, layer, text).double()
-            for run in (Pass(), gated)
+            for run in (Run(), gated)
         )
         c = c[:, columns]
         inner += c.T @ c
@@ -174,7 +175,7 @@ def _gated(
     off: Off,
     gates: Mapping[HeadId, float],
     text: Tokens,
-) -> Pass:
+) -> Run:
     like = next(module.parameters())
     factors = {
         layer.index: like.new_tensor(
@@ -183,7 +184,7 @@ def _gated(
         for layer in spec.layers
         if any(head.layer == layer.index for head in gates)
     }
-    return Pass(off, gates=factors)
+    return Run(off, gates=factors)
 
 
 def _positions(x: Tensor, spec: ModelSpec, layer: Layer, text: Tokens) -> Tensor:

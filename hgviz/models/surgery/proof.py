@@ -18,8 +18,9 @@ from torch import Tensor
 
 from hgviz.core import HgvizError, ModelSpec, Off
 from hgviz.examples import Asked, Examples, amount
-from hgviz.models.blocks import Network, Pass, Tokens
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
+from hgviz.models.run import Run
 
 Form = Literal["smaller", "zeroed"]
 Runner = Callable[[Tokens], Tensor]  # texts to logits, on the CPU
@@ -131,7 +132,7 @@ def runner(module: Network, off: Off = frozenset()) -> Runner:
 
     @torch.inference_mode()
     def run(text: Tokens) -> Tensor:
-        return module(precise(text, kind), Pass(off))
+        return module(precise(text, kind), Run(off))
 
     return run
 

@@ -16,9 +16,10 @@ from msgspec import to_builtins
 from torch import Tensor
 
 from hgviz.core import HeadId, HgvizError, Layer, Off
-from hgviz.models.blocks import Network, Pass, Tokens
+from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.run import Run
 from hgviz.models.surgery.removal import scaled
 from hgviz.models.training.batches import random_of
 from hgviz.models.training.gates import METHODS, Gates
@@ -69,17 +70,17 @@ class Gated:
         """The loss under gates drawn for every text, and their penalty; the log has it without."""
         gates = self.gates
         if gates is None:
-            with asked(model, lambda texts: Pass(self.off)):
+            with asked(model, lambda texts: Run(self.off)):
                 return self.inner.loss(model, step, done)
         total, shown = gates.penalty(done), 0.0
         passes = gates.passes(done)
         for number in range(passes):
 
-            def run(texts: int, number: int = number) -> Pass:
+            def run(texts: int, number: int = number) -> Run:
                 shape, random = (texts, len(self.places)), random_of(self.seed, step, NOISE)
                 u = torch.rand(shape, generator=random, dtype=torch.float64)
                 u = u.clamp(min=torch.finfo(u.dtype).tiny)  # 0 has no logarithm
-                return Pass(self.off, gates=self.laid(gates.drawn(number, u, done), model))
+                return Run(self.off, gates=self.laid(gates.drawn(number, u, done), model))
 
             with asked(model, run):
                 loss, one = self.inner.loss(model, step, done)
@@ -96,10 +97,10 @@ class Gated:
     def measured(self, model: Network, whole: bool, gates: Tensor | None) -> Figures:
         """Figures with some gates (H,)."""
 
-        def run(texts: int) -> Pass:
+        def run(texts: int) -> Run:
             if gates is None:
-                return Pass(self.off)
-            return Pass(self.off, gates=self.laid(gates.expand(texts, -1), model))
+                return Run(self.off)
+            return Run(self.off, gates=self.laid(gates.expand(texts, -1), model))
 
         with asked(model, run):
             return self.inner.measure(model, whole)
@@ -199,7 +200,7 @@ def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) 
 
 
 @contextmanager
-def asked(model: Network, run: Callable[[int], Pass]) -> Iterator[None]:
+def asked(model: Network, run: Callable[[int], Run]) -> Iterator[None]:
     """Every pass of the model, of so many texts, is asked for this."""
 
     def given(_: Any, args: tuple[Any, ...], keys: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

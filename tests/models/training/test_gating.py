@@ -13,9 +13,10 @@ from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Pass, Tokens
+from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.readers import read
+from hgviz.models.run import Run
 from hgviz.models.surgery import removal
 from hgviz.models.training import read_plan, train
 from hgviz.models.training.gates import (
@@ -170,7 +171,7 @@ def under(model, off=frozenset(), factors=None):
         for layer in (layers if factors else ())
     }
     with torch.inference_mode():
-        return model(texts, Pass(frozenset(off), gates=gates))
+        return model(texts, Run(frozenset(off), gates=gates))
 
 
 def heads_of(model):
@@ -222,7 +223,7 @@ def test_every_pass_of_a_model_can_be_asked_for_heads_off(name):
     some = heads_of(model)[1::2]
     with torch.inference_mode():
         expected, whole = under(model, some), under(model)
-        with asked(model, lambda count: Pass(frozenset(some))):
+        with asked(model, lambda count: Run(frozenset(some))):
             assert torch.equal(model(given), expected)
         assert torch.equal(model(given), whole)
 

@@ -5,7 +5,7 @@ Shapes: H heads, Q queries, K keys, D head width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +34,7 @@ from hgviz.models.weighing import (
 
 NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
-Tap = Callable[[int, Any], None]  # by layers: Factors, or dense.Weights where these are wanted
-Sums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
+RowSums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
 
 
 @torch.no_grad()
@@ -45,12 +44,12 @@ def factors(
     rule: Rule,
     keep: Tensor | None,
     relative: Bias | None,
-    sums: Sums | None = None,
+    row_sums: RowSums | None = None,
 ) -> Factors:
     """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, G, K, D) of G groups of
     heads or all H, kept once where all heads are of a kind.
 
-    sums: what is known of heads already, which saves a pass over their scores.
+    row_sums: what is known of heads already, which saves a pass over their scores.
     """
     if len(q) != 1:
         raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
@@ -59,7 +58,7 @@ def factors(
         relative = None if relative is None else relative.each(Tensor.cpu)
     q, k = q.detach(), k.detach()
     kinds = tuple(alike(q, k, rule, relative))
-    found = statistics(kinds, q, rule, keep, sums)
+    found = statistics(kinds, q, rule, keep, row_sums)
     rows = proof_rows(q.shape[-2], k.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
     queries, keys = map(to_numpy, operands(kinds, q, k, rule))
@@ -113,13 +112,17 @@ def value_norms(v: Tensor, out: Tensor) -> Tensor:
 
 
 def statistics(
-    kinds: tuple[Alike, ...], q: Tensor, rule: Rule, keep: Tensor | None, sums: Sums | None = None
+    kinds: tuple[Alike, ...],
+    q: Tensor,
+    rule: Rule,
+    keep: Tensor | None,
+    row_sums: RowSums | None = None,
 ) -> Rows:
     """The row statistics of all kinds of heads of one layer of one text, q (1, H, Q, D)."""
     found = Rows.of(q, rule)
     for one in kinds:
-        if sums and one.places in sums:
-            found.stat[list(one.places)] = sums[one.places][0].to(found.stat)
+        if row_sums and one.places in row_sums:
+            found.stat[list(one.places)] = row_sums[one.places][0].to(found.stat)
         else:
             _fill(found, one if q.dtype.itemsize >= 4 else _wider(one, torch.float32), keep)
     return found

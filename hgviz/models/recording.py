@@ -1,21 +1,26 @@
-"""Attention by maps that are kept as they are, for captures of the weights themselves."""
+"""What a capture keeps of each layer of a pass: the factors of its map, or the weights themselves.
+
+Shapes: H heads, Q queries, K keys, D head width.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Rule
 from hgviz.models.devices import free_memory
+from hgviz.models.factors import factors, filled, to_numpy, value_norms
 from hgviz.models.positions import Bias
-from hgviz.models.tap import filled, to_numpy
-from hgviz.models.weighing import Alike, alike, in_order, scored
+from hgviz.models.run import AttentionCall, Observer, WeightedCall
+from hgviz.models.weighing import Alike, alike, in_order, per_head, scored
 
 CELLS = 1 << 20  # of all heads, weighed at a time
 
@@ -31,6 +36,44 @@ class Weights:
     causal: bool
     value_norms: NDArray[Any] | None = None
     mixture: NDArray[Any] | None = None
+
+
+class CaptureRecorder(Observer):
+    """Hands over what a capture keeps of each layer while the pass goes on.
+
+    keep(layer, found) is called with Factors, or with Weights where `dense` asks for them or no
+    rule gives the weights of a layer.
+    """
+
+    def __init__(self, keep: Callable[[int, Any], None], dense: bool = False) -> None:
+        self._keep, self._dense = keep, dense
+        self.needs_row_sums = not dense
+
+    def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Keep factors; or weights, and let the model go on with the context that they give."""
+        found: Any
+        real, replacement = call.without_padding(), None
+        if self._dense:
+            v = per_head(real.v, real.q.shape[1])
+            replacement, found = attend_by_maps(
+                real.q, real.k, v, real.rule, real.keep, real.relative
+            )
+        else:
+            found = factors(real.q, real.k, real.rule, real.keep, real.relative, real.row_sums)
+        mixture = None if call.mixture is None else to_numpy(call.mixture.detach().float())
+        norms = _value_norms(real.v, call.output)
+        self._keep(call.layer, replace(found, value_norms=norms, mixture=mixture))
+        return replacement if real is call else None
+
+    def weighted(self, call: WeightedCall, context: Tensor) -> None:
+        """Keep the weights."""
+        found = Weights(to_numpy(call.weights[0]), call.signed, call.causal)
+        norms = None if call.v is None else _value_norms(call.v, call.output)
+        self._keep(call.layer, replace(found, value_norms=norms))
+
+
+def _value_norms(v: Tensor, output: nn.Linear | None) -> Any:
+    return None if output is None else to_numpy(value_norms(v, output.weight))
 
 
 def attend_by_maps(

@@ -1,0 +1,193 @@
+"""One forward pass: what is changed in it, and who observes it.
+
+Models of every family call two methods of a `Run`: `attend` where a layer attends, and `block`
+around each residual block. Whatever hgviz changes in a pass (heads off, gates, heads that stream)
+or learns from it (captures, slopes, outputs that later passes reuse) happens behind these two
+calls, so that model code stays as plain as in its paper.
+
+Shapes: B batch, H heads, G key groups, Q queries, K keys, D head width, d model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from hgviz.core import NO_STREAMING, Off, Streaming
+from hgviz.maps.rule import Rule
+from hgviz.models.attention import attend
+from hgviz.models.factors import RowSums
+from hgviz.models.positions import Bias
+
+EMBEDDING = -1  # the index of the block that embeds tokens
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionCall:
+    """What one layer attended with: q (B, H, Q, D), k and v (B, G, K, D) and the rule.
+
+    keep (B, K): False for keys that are padding. relative: relative positions. row_sums: the row
+    statistics that came with the context, where an observer asked for them. output: the product
+    behind the heads, where it is known. mixture (h, K, n): the share of each token in each slot,
+    where keys are slots. length: how many queries and keys are positions of the model, where the
+    rest is padding of its own.
+    """
+
+    layer: int
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    rule: Rule
+    keep: Tensor | None = None
+    relative: Bias | None = None
+    row_sums: RowSums | None = None
+    output: nn.Linear | None = None
+    mixture: Tensor | None = None
+    length: tuple[int, int] | None = None
+
+    def without_padding(self) -> AttentionCall:
+        """The same call of the queries and keys that are positions of the model."""
+        if self.length is None:
+            return self
+        queries, keys = self.length
+        keep = None if self.keep is None else self.keep[:, :keys]
+        return replace(
+            self, q=self.q[:, :, :queries], k=self.k[:, :, :keys], v=self.v[:, :, :keys],
+            keep=keep, row_sums=None, length=None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedCall:
+    """What one layer weighed by, where no rule gives its weights (B, H, Q, K).
+
+    signed: whether weights may be negative; causal: whether queries see no later key. v
+    (B, G, K, D) and output: the values and the product behind the heads, where they are known.
+    """
+
+    layer: int
+    weights: Tensor
+    signed: bool = False
+    causal: bool = False
+    v: Tensor | None = None
+    output: nn.Linear | None = None
+
+
+class Observer:
+    """Sees what passes the calls of a run, and may replace a context."""
+
+    needs_row_sums = False  # whether `attended` reads call.row_sums
+
+    def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Called with the context (B, H, Q, D) of a layer; a tensor returned replaces it."""
+
+    def weighted(self, call: WeightedCall, context: Tensor) -> Tensor | None:
+        """Called instead of `attended` for a layer whose weights no rule gives.
+
+        context: (B, H, Q, D), or the weights themselves (B, H, Q, K) of a model of which hgviz
+        sees no more than its softmax; a tensor returned replaces it.
+        """
+
+    def finished_block(self, index: int, x: Any, output: Any) -> None:
+        """Called with what a residual block was given and what it returned, (B, n, d) in own
+        families; index: the number of its last layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A forward pass with some heads off, gated or streaming.
+
+    off: heads whose context is set to zero, before the output projection. gates: by layer, factors
+    (B, H) of the heads' contexts; they may require gradients. streaming: heads that see the first
+    and the latest keys alone. reused: by the number of its last layer, what a block returned in an
+    earlier pass on the same input; it is not computed again. readout: only positions that a
+    classifier answers from leave its last block. failures: errors of observers, which are not
+    errors of the model.
+    """
+
+    off: Off = frozenset()
+    gates: Mapping[int, Tensor] = field(default_factory=dict)
+    streaming: Streaming = NO_STREAMING
+    observers: Sequence[Observer] = ()
+    reused: Mapping[int, Any] = field(default_factory=dict)
+    readout: bool = False
+    failures: list[Exception] = field(default_factory=list)
+
+    def attend(
+        self,
+        layer: int,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        rule: Rule,
+        *,
+        heads: Sequence[int] | None = None,
+        keep: Tensor | None = None,
+        relative: Bias | None = None,
+        output: nn.Linear | None = None,
+        mixture: Tensor | None = None,
+        length: tuple[int, int] | None = None,
+    ) -> Tensor:
+        """Context (B, H, Q, D) of q (B, H, Q, D) over k and v (B, G, K, D).
+
+        heads: the numbers of the heads, all if not given; the rest as in AttentionCall.
+        """
+        numbers = range(q.shape[1]) if heads is None else heads
+        streaming = self.streaming.places(layer, numbers)
+        if streaming and not rule.windowed and sum(self.streaming.near) < k.shape[2]:
+            rule = rule.streamed(streaming, self.streaming.near)
+        row_sums: RowSums | None = None
+        if any(observer.needs_row_sums for observer in self.observers):
+            row_sums = {}
+        context = attend(q, k, v, rule, keep=keep, relative=relative, row_sums=row_sums)
+        call = AttentionCall(
+            layer, q, k, v, rule, keep, relative, row_sums, output, mixture, length
+        )
+        for observer in self.observers:
+            context = self._observed(observer.attended, call, context)
+        return self._gated(layer, numbers, context)
+
+    def weighted(
+        self, call: WeightedCall, context: Tensor, heads: Sequence[int] | None = None
+    ) -> Tensor:
+        """The context, or weights, of a layer that attends by code of its own, as it goes on."""
+        for observer in self.observers:
+            context = self._observed(observer.weighted, call, context)
+        numbers = range(context.shape[1]) if heads is None else heads
+        return self._gated(call.layer, numbers, context)
+
+    def block(self, index: int, function: Callable[[Any], Any], x: Any) -> Any:
+        """What the residual block whose last layer has this number returns for x: taken from an
+        earlier pass, or computed."""
+        if index in self.reused:
+            return self.reused[index]
+        output = function(x)
+        self.finished_block(index, x, output)
+        return output
+
+    def finished_block(self, index: int, x: Any, output: Any) -> None:
+        """Tell the observers of a block that was computed."""
+        for observer in self.observers:
+            observer.finished_block(index, x, output)
+
+    def _observed(
+        self, observe: Callable[[Any, Tensor], Tensor | None], call: Any, context: Tensor
+    ) -> Tensor:
+        try:
+            replacement = observe(call, context)
+        except Exception as error:
+            self.failures.append(error)
+            raise
+        return context if replacement is None else replacement
+
+    def _gated(self, layer: int, heads: Sequence[int], context: Tensor) -> Tensor:
+        """A context (B, H, ...) with its heads off and gated."""
+        off = sorted(heads.index(head.head) for head in self.off if head.layer == layer)
+        if off:
+            context = context.index_fill(1, torch.tensor(off, device=context.device), 0.0)
+        gates = self.gates.get(layer)
+        return context if gates is None else context * gates[:, :, None, None]
