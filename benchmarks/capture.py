@@ -13,7 +13,7 @@ from exactness import FLOOR, errors
 from table import line
 
 from hgviz import tasks
-from hgviz.resources import resource
+from hgviz.files import resource
 from hgviz.store import open_capture
 
 BYTES = 2048

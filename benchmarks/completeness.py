@@ -17,7 +17,7 @@ TEXTS, STEPS, MOST = 12, 256, 1e-3
 
 def main():
     """Two lines for each classifier."""
-    from hgviz.resources import resource
+    from hgviz.files import resource
 
     lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[1 : TEXTS + 1]
     texts = [line.split("\t")[0] for line in lines]

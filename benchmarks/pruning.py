@@ -16,13 +16,13 @@ import torch.nn.functional as F
 from table import heading, line
 
 from hgviz.core import HeadId, listening
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
 from hgviz.models.measures.variants import Variants
 from hgviz.models.run import Run
-from hgviz.resources import resource
 
 BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens
 ROUNDS = 5

@@ -17,8 +17,8 @@ import numpy as np
 from hgviz.analysis.resolution import Rollout
 from hgviz.analysis.together import reach
 from hgviz.core import Capture, Layer, Map, Recipe
+from hgviz.files import resource
 from hgviz.maps import DenseMap
-from hgviz.resources import resource
 from hgviz.store import open_capture
 
 FIRST = 20

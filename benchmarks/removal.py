@@ -13,9 +13,9 @@ from table import heading, line
 
 from hgviz import tasks
 from hgviz.core import HeadId
+from hgviz.files import resource
 from hgviz.models.formats.checkpoint import build, save
 from hgviz.models.formats.own import parse_config
-from hgviz.resources import resource
 
 SIX_BY_EIGHT = {
     "family": "transformer", "form": "encoder", "goal": "classes", "labels": ["a", "b"],

@@ -70,10 +70,10 @@ def seconds(count):
 
 def capture():
     """The Inspect page while texts of several lengths are captured."""
+    from hgviz.files import resource
     from hgviz.gui.jobs import GOING
     from hgviz.gui.samples import FIRST, TEXT
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     heading("event loop later than asked, 99 % of its turns")
     with opened(resource(FIRST)) as (program, _):
@@ -111,9 +111,9 @@ def tried(sample, data):
     from PySide6.QtWidgets import QApplication
 
     from hgviz import tasks
+    from hgviz.files import resource
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     path = resource(f"sample/{sample}")
     model = tasks.load(str(path), "cpu")

@@ -50,7 +50,7 @@ import time
 from PySide6.QtCore import QEvent, QObject, QTimer, Slot
 from PySide6.QtWidgets import QApplication
 from hgviz.gui import app
-from hgviz.resources import resource
+from hgviz.files import resource
 
 class Eye(QObject):
     def eventFilter(self, canvas, event):

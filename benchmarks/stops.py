@@ -14,10 +14,10 @@ from table import heading, line
 
 from hgviz import tasks
 from hgviz.core import HgvizError
+from hgviz.files import resource
 from hgviz.gui.application import keep_memory
 from hgviz.jobs import Runner
 from hgviz.maps.tiles import give_back
-from hgviz.resources import resource
 
 SENTENCE = "The hourglass reads letters, then pairs, then words. It thinks where little is. "
 LENGTHS = (30_000, 300_000, 900_000)

@@ -52,9 +52,9 @@ def main() -> None:
 
 def windows() -> None:
     """The window: every mode, signed weights, many texts, and a text being written."""
+    from hgviz.files import resource
     from hgviz.gui.samples import CLASSIFIERS, FIRST, REVIEW, SAMPLE
     from hgviz.gui.selftest import window_picture
-    from hgviz.resources import resource
 
     pages.PICTURES.mkdir(exist_ok=True)
     for dark in (False, True):
@@ -76,9 +76,9 @@ def windows() -> None:
 
 def looks() -> None:
     """The other looks at a head that need no model."""
+    from hgviz.files import resource
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     for look in ("links", "neurons", "heads"):
         with opened(resource(FIRST)) as (program, frame):
@@ -90,9 +90,9 @@ def looks() -> None:
 def compared(folder: Path) -> None:
     """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
     from hgviz import tasks
+    from hgviz.files import resource
     from hgviz.gui.samples import FIRST, SAMPLE
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
     from hgviz.store import open_capture
 
     first = open_capture(resource(FIRST))
@@ -107,9 +107,9 @@ def compared(folder: Path) -> None:
 
 def across() -> None:
     """The Hourglass across its levels, one answer chosen."""
+    from hgviz.files import resource
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame):
         program.session.put(look="across")
@@ -120,10 +120,10 @@ def across() -> None:
 
 def exporting() -> None:
     """What is asked before a figure is written, and its page."""
+    from hgviz.files import resource
     from hgviz.gui.export import ExportDialog
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame):
         program.settle()
@@ -138,9 +138,9 @@ def studied() -> None:
     """The page of a study of many runs: its cells, one chosen, and what is left as heads go."""
     import kept
 
+    from hgviz.files import resource
     from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
-    from hgviz.resources import resource
 
     with opened(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
         sweep = kept.restore("which-score", Path(folder) / "which-score")
@@ -154,7 +154,7 @@ def studied() -> None:
 def captured_texts(model: Path, folder: Path) -> Path:
     """The first of the bundled reviews, captured into one file."""
     from hgviz import tasks
-    from hgviz.resources import resource
+    from hgviz.files import resource
 
     lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[: TEXTS + 1]
     some = folder / "reviews.tsv"

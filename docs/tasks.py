@@ -87,7 +87,7 @@ class Task:
 
 def read_weight(desk: Desk) -> str:
     """What the window says of head 11.0 is what its queries and keys give."""
-    from hgviz.resources import resource
+    from hgviz.files import resource
     from hgviz.store import open_capture
 
     row = open_capture(resource("sample/first.h5")).maps[11].read(0, (101, 102), (0, 136))[0]

@@ -22,7 +22,7 @@ SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 lib
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run hgviz and give its exit code: 128 and the signal's number where one stopped it."""
-    from hgviz.terminal import stopped_by_signals
+    from hgviz.jobs import stopped_by_signals
 
     with stopped_by_signals() as came:
         try:
@@ -56,7 +56,7 @@ def window(paths: Sequence[str]) -> int:
             "There is no display to open a window on. "
             f"`hgviz info {paths[0]}` and the other commands work without one."
         )
-    from hgviz.resources import bundled
+    from hgviz.files import bundled
 
     for path in paths:
         if not _is_there(path):

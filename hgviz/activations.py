@@ -106,19 +106,6 @@ def _sigmoid(scores: Any, stat: Any, xp: Any) -> Any:
     return xp.where(positive, 0 * small + 1, small) / (1 + small)
 
 
-def _ones(scores: Any, xp: Any) -> tuple[Any, Any]:
-    """The scores, and of each key seen the logarithm of 1."""
-    return scores, 0 * scores
-
-
-def _tanh(scores: Any, stat: Any, xp: Any) -> Any:
-    return xp.tanh(scores)
-
-
-def _swish(scores: Any, stat: Any, xp: Any) -> Any:
-    return scores * (0.5 + 0.5 * xp.tanh(0.5 * scores))  # x * sigmoid(x), no overflow
-
-
 def _elu(scores: Any, stat: Any, xp: Any) -> Any:
     positive = scores > 0
     return xp.where(positive, scores, xp.expm1(xp.where(positive, 0 * scores, scores)))
@@ -128,18 +115,6 @@ def _selu(scores: Any, stat: Any, xp: Any) -> Any:
     positive = scores > 0
     below = SELU_ALPHA * xp.expm1(xp.where(positive, 0 * scores, scores))
     return SELU_SCALE * xp.where(positive, scores, below)
-
-
-def _leaky_relu(scores: Any, stat: Any, xp: Any) -> Any:
-    return xp.where(scores > 0, scores, LEAK * scores)
-
-
-def _ymish(scores: Any, stat: Any, xp: Any) -> Any:
-    return scores * xp.tanh(xp.abs(scores))
-
-
-def _raw(scores: Any, stat: Any, xp: Any) -> Any:
-    return scores
 
 
 def _over_sum(scores: Any, stat: Any, xp: Any) -> Any:
@@ -156,10 +131,6 @@ def _elu_plus_one(x: Any, xp: Any) -> Any:
     return xp.where(positive, x + 1, xp.exp(xp.where(positive, 0 * x, x)))
 
 
-def _half_square(k: Any, xp: Any) -> Any:
-    return -0.5 * (k * k).sum(-1)
-
-
 ACTIVATIONS: dict[str, Activation] = {
     row.name: row
     for row in (
@@ -170,24 +141,36 @@ ACTIVATIONS: dict[str, Activation] = {
             "softpick", "softpick, a rectified softmax", False, "max", "lse", _softmax,
             logs=_log_excess, sink=log(SOFTPICK_EPSILON),
         ),
-        Activation("sigmoid", "sigmoid", False, "max", "lse", _sigmoid, logs=_ones),
-        Activation("tanh", "tanh", True, "magnitude", "none", _tanh),
-        Activation("swish", "swish", True, "after", "none", _swish),
+        Activation(
+            "sigmoid", "sigmoid", False, "max", "lse", _sigmoid, logs=lambda s, xp: (s, 0 * s)
+        ),
+        Activation("tanh", "tanh", True, "magnitude", "none", lambda s, _, xp: xp.tanh(s)),
+        Activation(
+            "swish", "swish", True, "after", "none",
+            lambda s, _, xp: s * (0.5 + 0.5 * xp.tanh(0.5 * s)),  # s sigmoid(s), no overflow
+        ),
         Activation("selu", "SELU", True, "after", "none", _selu),
         Activation("elu", "ELU", True, "after", "none", _elu),
-        Activation("leaky_relu", "leaky ReLU (0.1)", True, "after", "none", _leaky_relu),
-        Activation("ymish", "ymish, x·tanh|x|", True, "magnitude", "none", _ymish, norm="l2"),
+        Activation(
+            "leaky_relu", "leaky ReLU (0.1)", True, "after", "none",
+            lambda s, _, xp: xp.where(s > 0, s, LEAK * s),
+        ),
+        Activation(
+            "ymish", "ymish, x·tanh|x|", True, "magnitude", "none",
+            lambda s, _, xp: s * xp.tanh(xp.abs(s)), norm="l2",
+        ),
         Activation(
             "linear", "linear attention (elu + 1)", False, "max", "sum", _over_sum, _elu_plus_one
         ),
         Activation(
-            "rbf", "Gaussian kernel (rbf)", False, "max", "lse", _softmax, of_keys=_half_square
+            "rbf", "Gaussian kernel (rbf)", False, "max", "lse", _softmax,
+            of_keys=lambda k, xp: -0.5 * (k * k).sum(-1),
         ),
         Activation(
             "poly2", "polynomial kernel, x²", False, "after", "sum", _squared,
             power=2, epsilon=SQUARES_EPSILON,
         ),
-        Activation("raw", "linear kernel, raw scores", True, "magnitude", "none", _raw),
+        Activation("raw", "linear kernel, raw scores", True, "magnitude", "none", lambda s, *_: s),
     )
 }  # fmt: skip
 

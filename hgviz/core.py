@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import ceil, log10
+from math import ceil
 from typing import Any, Literal, NamedTuple, Protocol
 from unicodedata import normalize
 
@@ -200,21 +200,6 @@ def unread(pieces: tuple[str, ...]) -> Prompt:
     """Positions by name that no text stands behind."""
     nowhere = np.full((len(pieces), 2), -1, np.int64)
     return Prompt("", readonly(np.zeros(len(pieces), np.int64)), pieces, readonly(nowhere))
-
-
-def pictured(signal: Signal, positions: int) -> Prompt:
-    """A picture or a sound of so many positions: patches by row and column, from 0, after those
-    that the model adds; frames by the second that they begin at."""
-    rows, columns = signal.grid or (0, 0)
-    if not signal.grid:
-        step = signal.seconds / positions
-        digits = max(0, ceil(-log10(step))) if step else 0
-        names = (f"{at * step:.{digits}f}s" if step else str(at) for at in range(positions))
-        return replace(unread(tuple(names)), signal=signal)
-    added = positions - rows * columns
-    pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]
-    pieces += [f"{row},{column}" for row in range(rows) for column in range(columns)]
-    return replace(unread(tuple(pieces)), signal=signal)
 
 
 def _is_letter(piece: str) -> bool:
@@ -450,7 +435,7 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
         number = head.removeprefix("g")
         if not (dot and layer.isdecimal() and (head == "*" or number.isdecimal())):
             raise HgvizError(
-                f"{item!r} does not name a head",
+                f"{item!r} does not name a head: "
                 "a head is LAYER.HEAD, such as 3.5; LAYER.* is a whole layer, LAYER.gGROUP the "
                 "heads of a key group",
                 "Separate several by commas",
@@ -464,13 +449,12 @@ def heads_named(text: str, layers: Iterable[Layer]) -> Off:
             there = f"heads {', '.join(map(str, heads))}" if heads else "no heads"
             there = f" and layer {layer} has {there}" if int(layer) in known else ""
             raise HgvizError(
-                f"this model has no head {item}",
-                f"its layers are 0 to {len(known) - 1}{there}",
+                f"this model has no head {item}: its layers are 0 to {len(known) - 1}{there}",
                 "Run `hgviz info` on it to see every layer",
             )
         named = {HeadId(int(layer), one) for one in wanted}
         if twice := sorted(named & chosen):
-            raise HgvizError(f"head {twice[0]} is named twice", "", "Name each head once")
+            raise HgvizError(f"head {twice[0]} is named twice", "Name each head once")
         chosen |= named
     return frozenset(chosen)
 
@@ -728,20 +712,20 @@ class Recipe:
     def __post_init__(self) -> None:
         if not 0 <= self.residual <= 1:
             raise HgvizError(
-                f"the residual path cannot be {self.residual:g} of a sum",
+                f"the residual path cannot be {self.residual:g} of a sum: "
                 "it is a part of it, 0 for none and 1 for all",
                 "Choose a number from 0 to 1; 0.5 is usual",
             )
         if self.fuse not in FUSES:
             raise HgvizError(
-                f"heads are not fused by {self.fuse!r}", f"they are by {', '.join(FUSES)}",
+                f"heads are not fused by {self.fuse!r}: they are by {', '.join(FUSES)}",
                 "Choose one of these",
-            )  # fmt: skip
+            )
         clash = self.fuse != "mean", self.residual != 0.5, self.nothing
         if self.signed and any(clash):
             taken = ("the largest or smallest head", "another residual share", "mass from nothing")
             raise HgvizError(
-                f"the signed product does not go with {taken[clash.index(True)]}",
+                f"the signed product does not go with {taken[clash.index(True)]}: "
                 "it is the product of A + I, where A is the mean of the heads and nothing is "
                 "divided",
                 "Leave one of the two out",

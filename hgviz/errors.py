@@ -1,11 +1,15 @@
-"""The one error people see: what went wrong, why, and what to do."""
+"""The one error people see: what is wrong and what to do about it."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TypeVar
 
-LISTED = 8  # labels that an error names
+Name = TypeVar("Name", bound=str)
+
+LISTED = 8  # names that an error lists
 _OPENINGS = (
     "a", "all", "an", "cannot", "layer", "learned", "no", "nothing", "only", "relative", "rotary",
     "several", "the", "there", "these", "this", "training", "unknown",
@@ -13,23 +17,44 @@ _OPENINGS = (
 
 
 class HgvizError(Exception):
-    """Something a person can act on: what went wrong, why, and what to do, one line each."""
+    """Something a person can act on: what is wrong, and what to do about it, a sentence each.
 
-    def __init__(self, what: str, why: str = "", do: str = "", details: str = "") -> None:
-        super().__init__(what, why, do, details)
-        self.what, self.why, self.do, self.details = what, why, do, details
+    details: more than a sentence, for a text box or a log.
+    """
+
+    def __init__(self, what: str, do: str = "", details: str = "") -> None:
+        super().__init__(what, do, details)
+        self.what, self.do, self.details = what, do, details
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What, why and do as sentences; those that there are."""
-        # what went wrong often begins with the name of a file, which must stay as it is
+        """What is wrong and what to do, as sentences; those that there are."""
+        # what is wrong often begins with the name of a file, which must stay as it is
         opening = self.what.split(maxsplit=1)[0]
         what = _sentence(self.what) if opening in _OPENINGS else _ended(self.what)
-        return (what, *(_sentence(part) for part in (self.why, self.do) if part))
+        return (what, *(_sentence(part) for part in (self.do,) if part))
 
     def __str__(self) -> str:
-        parts = (_ended(part) for part in (self.what, self.why, self.do) if part)
+        parts = (_ended(part) for part in (self.what, self.do) if part)
         return " ".join(" ".join(parts).split())
+
+
+def require(condition: object, what: str, do: str = "") -> None:
+    """Raise HgvizError(what, do) unless a condition holds."""
+    if not condition:
+        raise HgvizError(what, do)
+
+
+def choose(name: str, known: Iterable[Name], noun: str) -> Name:
+    """Return the known name that was given. Raises HgvizError for any other, with the nearest
+    spelling or all that are known."""
+    names = list(known)
+    for one in names:
+        if one == name:
+            return one
+    near = get_close_matches(name, names, 1, 0.7)
+    do = f"Did you mean {near[0]!r}?" if near else f"Choose from {', '.join(names)}"
+    raise HgvizError(f"unknown {noun} {name[:40]!r}", do)
 
 
 class LabelError(HgvizError):
@@ -45,20 +70,13 @@ class LabelError(HgvizError):
         known = ", ".join(f"'{one}'" for one in classes[:LISTED])
         known += f" and {len(classes) - LISTED:,} more" if len(classes) > LISTED else ""
         named = ",".join(f"{one[:20]}={likely.get(one, 'CLASS')}" for one in labels[:LISTED])
-        why, do = f"the model knows {known}", f"Say which class each label is: --labels {named}"
-        super().__init__(what, why, do)
+        do = f"Say which class each label is: --labels {named}"
+        super().__init__(f"{what}: the model knows {known}", do)
         self.labels, self.classes, self.likely = tuple(labels), tuple(classes), dict(likely)
 
 
 class HgvizWarning(UserWarning):
     """Something to know about a result that was made all the same; the command line says it."""
-
-
-class Stopped(HgvizError):
-    """Whoever started it stopped it; why says what is kept."""
-
-    def __init__(self, kept: str = "") -> None:
-        super().__init__("Stopped", kept)
 
 
 def _sentence(words: str) -> str:
@@ -88,7 +106,7 @@ _WAYS = {
 def unusable(what: str, error: OSError) -> HgvizError:
     """What went wrong with a file, why as the system says it, and what to do."""
     why = error.strerror or str(error)
-    return HgvizError(what, why, _WAYS.get(error.errno or 0, "Choose another"))
+    return HgvizError(f"{what}: {why}", _WAYS.get(error.errno or 0, "Choose another"))
 
 
 def explained(error: BaseException) -> HgvizError:
@@ -96,12 +114,11 @@ def explained(error: BaseException) -> HgvizError:
     if isinstance(error, HgvizError):
         return error
     if isinstance(error, MemoryError):
-        return HgvizError("There is not enough memory", "", "Take a shorter text or fewer rows")
+        return HgvizError("There is not enough memory", "Take a shorter text or fewer rows")
     if isinstance(error, OSError) and error.strerror:
         return unusable(f"Cannot use {error.filename or 'a file'}", error)
     return HgvizError(
-        "Something failed that nobody foresaw",
-        f"{type(error).__name__}: {error}",
+        f"Something failed that nobody foresaw: {type(error).__name__}: {error}",
         "Run it again with --debug and report what it shows",
     )
 
@@ -109,7 +126,7 @@ def explained(error: BaseException) -> HgvizError:
 def no_attention(family: str = "") -> HgvizError:
     """What is said where heads or maps are asked of a model that has none."""
     return HgvizError(
-        "this model does not attend",
+        "this model does not attend: "
         f"no layer {f'of a model of the family {family} ' if family else ''}has heads or maps",
         "See what its answers depend on: hgviz reach MODEL --text T",
     )

@@ -8,7 +8,7 @@ belongs to a text, or what a model without answers makes of a text.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -246,7 +246,7 @@ def answering(
     some = [at for at, one in enumerate(within) if one]
     if not some:
         raise HgvizError(
-            "no answer lies within what the model reads",
+            "no answer lies within what the model reads: "
             f"it reads {limit:,} tokens, and all {len(prompts):,} lie beyond them",
             "Take shorter texts",
         )
@@ -254,27 +254,6 @@ def answering(
     found = _of_prompts("ends", kept, [wanted[at] for at in some], (), limit)
     rows = tuple(replace(row, source=at) for row, at in zip(found.rows, some, strict=True))
     return replace(found, rows=rows, cut=found.cut + len(prompts) - len(some))
-
-
-def in_both(one: Examples, other: Examples) -> tuple[Examples, Examples]:
-    """Of the questions that two models read those that both do, in one order; other examples are
-    given back as they are. Errors: HgvizError where there are none."""
-    sources = [[row.source for row in side.rows] for side in (one, other)]
-    if one.asked != "ends" or sources[0] == sources[1]:
-        return one, other
-    common = {*sources[0]} & {*sources[1]}
-    if not common:
-        raise HgvizError(
-            "these two read no answer in common",
-            "where one reads it, it lies beyond what the other reads",
-            "Take shorter texts",
-        )
-    first, second = (
-        replace(side.part([at for at, source in enumerate(which) if source in common]),
-                cut=side.cut + len(side) - len(common))
-        for side, which in zip((one, other), sources, strict=True)
-    )  # fmt: skip
-    return first, replace(second, order=first.order)
 
 
 def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt] = ()) -> Examples:
@@ -287,13 +266,6 @@ def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt]
         replace(row, first=_read_first(one, limit))
         for row, one in zip(found.rows, firsts, strict=True)
     )
-    return replace(found, rows=tuple(rows))
-
-
-def repeated_as_target(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
-    """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
-    where they answer about a text. shifted: the ids that it reads of those of a text."""
-    rows = (replace(row, ids=shifted(row.ids), first=row) for row in found.rows)
     return replace(found, rows=tuple(rows))
 
 
@@ -340,7 +312,7 @@ def following(texts: Sequence[Prompt], limit: int | None = None, length: int = W
             given, wanted = ids[start:stop], ids[start + 1 : stop + 1]
             rows.append(Example(given, wanted, text.text, spans[start:stop], size, source))
     if not rows:
-        raise HgvizError("the text is too short to score", "nothing follows its first token")
+        raise HgvizError("the text is too short to score: nothing follows its first token")
     return Examples("next", tuple(rows), _shuffled(len(rows)))
 
 
@@ -355,15 +327,21 @@ def written(firsts: Sequence[Prompt], targets: Sequence[Prompt], limit: int | No
         ids, spans = target.ids[: limit and limit + 1], target.spans[: limit and limit + 1]
         if len(ids) < 2:
             raise HgvizError(
-                f"second text {number} is too short to score",
-                "nothing follows its first token",
+                f"second text {number} is too short to score: nothing follows its first token",
                 "Fill it in, or take the line out",
             )
         size = float(target.byte_counts()[1 : len(ids)].sum())
-        rows.append(Example(
-            ids[:-1], ids[1:], target.text, spans[:-1], size, number - 1,
-            first=_read_first(first, limit),
-        ))  # fmt: skip
+        rows.append(
+            Example(
+                ids[:-1],
+                ids[1:],
+                target.text,
+                spans[:-1],
+                size,
+                number - 1,
+                first=_read_first(first, limit),
+            )
+        )
     cut = sum(one.first is not None and len(one.first.ids) < len(first)
               for one, first in zip(rows, firsts, strict=True))  # fmt: skip
     return Examples("next", tuple(rows), _shuffled(len(rows)), cut=cut)
@@ -391,7 +369,7 @@ def masked(texts: Sequence[Prompt], mask_id: int, limit: int | None = None) -> E
     if not any(one.any() for one in asked):
         some = [at for at, text in enumerate(texts) if (text.spans[:, 0] >= 0).any()]
         if not some:
-            raise HgvizError("the text is too short to score", "it has no tokens of its own")
+            raise HgvizError("the text is too short to score: it has no tokens of its own")
         asked[some[0]][random.choice(np.flatnonzero(texts[some[0]].spans[:, 0] >= 0))] = True
     rows = [
         row

@@ -6,8 +6,12 @@ through `post`, which carries a call to the thread that owns the widgets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import signal
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from threading import Event, Lock
@@ -193,3 +197,44 @@ class Runner:
 
 def _raise(error: BaseException) -> None:
     raise error
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+signals_received: list[int] = []  # numbers of those that asked for a stop
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[list[int]]:
+    """Ctrl+C, `kill` and a terminal that closes raise KeyboardInterrupt in here; gives the numbers
+    of the signals that came. Python loses what is raised while an object is being deleted: work
+    looks at signals_received as well.
+
+    SIGINT is listened to also where it was inherited as ignored, as a job is that a script put into
+    the background; SIGHUP is not, which is what nohup asks for.
+    """
+
+    def stop(number: int, _: object) -> None:
+        signals_received.append(number)
+        raise KeyboardInterrupt
+
+    def lose(lost: sys.UnraisableHookArgs) -> None:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            hook(lost)
+
+    before, hook = {}, sys.unraisablehook
+    sys.unraisablehook = lose
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            ignored = number is not None and signal.getsignal(number) == signal.SIG_IGN
+            if number is not None and not (ignored and name == "SIGHUP"):
+                before[number] = signal.signal(number, stop)
+    try:
+        yield signals_received
+    finally:
+        signals_received.clear()
+        sys.unraisablehook = hook
+        for number, one in before.items():
+            signal.signal(number, signal.SIG_DFL if one is None else one)

@@ -1,4 +1,4 @@
-"""Numbers and small sentences for people, in English."""
+"""Numbers and lists for people, in English: the one set of formatters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LONGEST = 220  # characters of an example
 
 
 def number(value: float) -> str:
-    """Three digits that count, with a real minus."""
+    """Three significant digits with a real minus: 0.842, −1.20, 32,768."""
     if not math.isfinite(value):
         return "–"
     size = abs(value)
@@ -24,35 +24,75 @@ def number(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A number with its sign."""
+    """A number with its sign: +0.842."""
     words = number(value)
     return f"+{words}" if value > 0 and words != "0" else words
 
 
+def short(value: float, signed: bool = False) -> str:
+    """At most three significant digits, for labels: 0.5, 2e4, −1.25; signed: with a plus."""
+    size = abs(value)
+    text = f"{size:.3g}"
+    if "e" in text:
+        digits, power = text.split("e")
+        text = f"{digits}e{int(power)}"
+    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
+    return sign + text.replace("e-", "e−")
+
+
+def decimals(value: float, places: int = 2, signed: bool = False) -> str:
+    """So many decimals, none from 100 on; 0 only where it is exact: 1.54, −0.12, <0.01, 1,540."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    sign, size = "−" if value < 0 else "+" if signed else "", abs(value)
+    if size < 0.5 * 10**-places:
+        return f"{sign}<{10**-places:.{places}f}"
+    return sign + (f"{size:.{places}f}" if size < 100 else f"{size:,.0f}")
+
+
 def percent(share: float) -> str:
-    """A share in percent, one decimal."""
-    return f"{100 * share:.1f} %"
+    """A share in percent with one decimal: 84.2 %."""
+    return f"{100 * share:.1f} %" if math.isfinite(share) else "none"
 
 
-def share(value: float) -> str:
-    """The same, "none" for what is no number."""
-    return percent(value) if math.isfinite(value) else "none"
+def rounded_percent(share: float) -> str:
+    """A share in whole percent: 84 %, <1 %."""
+    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
 def points(share: float) -> str:
-    """A difference of shares in points."""
-    return f"{100 * share:+.2f}".replace("-", "−")
+    """A difference of shares in points: +0.05, −1.20, 0."""
+    return decimals(100 * share, signed=True)
 
 
-def p(value: float) -> str:
-    """A p value."""
+def p_value(value: float) -> str:
+    """A p value: 0.0213, < 0.0001."""
     if not math.isfinite(value):
         return "–"
     return "< 0.0001" if value < 0.0001 else f"{value:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """How long something takes: 0.4 s, 12 s, 3 min, 2.1 h, 5 days; "" for nothing."""
+    if seconds <= 0:
+        return ""
+    if seconds < 90:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 72 else f"{hours / 24:,.0f} days"
+
+
+def size(count: float) -> str:
+    """So many bytes: 86 MB, 1.2 GB."""
+    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
+
+
 def counted(count: int, noun: str) -> str:
-    """1 token, 32,768 tokens."""
+    """A count with its noun: 1 token, 32,768 tokens."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -64,7 +104,7 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
     return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
-def cut(text: str) -> str:
+def shortened(text: str) -> str:
     """A text on one line, no longer than LONGEST."""
     words = " ".join(text.split())
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

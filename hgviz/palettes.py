@@ -197,17 +197,6 @@ def even_ticks(low: float, high: float, most: int) -> list[float]:
     return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def written(value: float, signed: bool = False) -> str:
-    """A weight as people read it: three digits at most, a real minus, a plus where signs matter."""
-    size = abs(value)
-    text = f"{size:.3g}"
-    if "e" in text:
-        digits, power = text.split("e")
-        text = f"{digits}e{int(power)}"
-    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
-    return sign + text.replace("e-", "e−")
-
-
 def readable(rgb: Any) -> Colours:
     """uint8, the shape of rgb (..., 3) in 0..255: black or white, whichever contrasts more."""
     light = luminance(rgb)
@@ -281,5 +270,5 @@ def _channels(colour: str) -> tuple[int, int, int]:
 __all__ = [
     "CATEGORICAL", "CATEGORICAL_DARK", "NIGHT", "PALETTES", "PAPER", "SCALES", "Ink", "Palette",
     "Scale", "colours", "even_ticks", "limits_of", "luminance", "paint", "place", "readable",
-    "suited", "ticks", "written",
+    "suited", "ticks",
 ]  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 import platformdirs
 from msgspec import Meta
+
+from hgviz.files import write_whole
 
 MOST = 12  # files that were opened last, and commands that were found last
 
@@ -98,9 +99,7 @@ def newest(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
 
 
 def save(settings: Settings, path: Path | None = None) -> None:
-    """Write the settings in one move, so that a kill leaves the old ones; raises OSError."""
+    """Write the settings whole or not at all. Raises OSError."""
     path = path or location()
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_bytes(msgspec.toml.encode(settings))
-    fresh.replace(path)
+    write_whole(path, msgspec.toml.encode(settings), lasting=False)

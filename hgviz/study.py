@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, HeadId, Integers, ModelSpec, Off, Provenance, Score, readonly
-from hgviz.errors import HgvizError, unusable
+from hgviz.errors import HgvizError
 from hgviz.examples import Asked, amount
 
 # --- measured arrays ------------------------------------------------------------------------------
@@ -200,7 +198,7 @@ class Study:
         found: NDArray[np.float64] | None = getattr(self, f"saved_{key}")
         if found is None:
             raise HgvizError(
-                f"the study does not say what {key} go with a head",
+                f"the study does not say what {key} go with a head: "
                 "the weights of its model do not go by heads, or an older hgviz measured it",
                 "Count heads, or measure them anew",
             )
@@ -211,64 +209,6 @@ class Study:
         chosen = np.zeros(len(self), bool)
         chosen[rows] = True
         return np.repeat(chosen, self.counts)
-
-
-def united(studies: Sequence[Study]) -> Study:
-    """Studies of one model, data and set of heads as one: each value from the first that has it.
-
-    Errors: HgvizError where they are of several.
-    """
-    first = studies[0]
-    for one in studies[1:]:
-        _require_alike(first, one)
-    loss, given = first.loss.copy(), first.given.copy()
-    arrays: dict[str, Any] = {}
-    for one in studies:
-        new = (given == UNASKED) & one.answered
-        loss[new], given[new] = one.loss[new], one.given[new]
-        for name in ARRAYS:
-            if (values := getattr(one, name)) is not None:
-                arrays[name] = _filled(arrays.get(name), values)
-    curves = {_curve_key(curve): curve for one in reversed(studies) for curve in one.curves}
-    learned = {curve.method: curve for one in reversed(studies) for curve in one.learned}
-    masks = {mask.name: mask for one in reversed(studies) for mask in one.masks}
-    return replace(
-        first, loss=loss, given=given, curves=tuple(curves.values()),
-        learned=tuple(learned.values()), masks=tuple(masks.values()), path="", **arrays,
-    )  # fmt: skip
-
-
-def _require_alike(one: Study, other: Study) -> None:
-    pairs = {
-        "models": (one.spec.digest, other.spec.digest),
-        "data": (one.data_digest, other.data_digest),
-        "sets of heads switched off": (one.off, other.off),
-        "seeds": (one.seed, other.seed),
-    }
-    for words, (mine, its) in pairs.items():
-        if mine != its:
-            raise HgvizError(
-                f"these studies are of two {words}", "one study has one", "Keep them apart"
-            )
-
-
-def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
-    """What is measured in old, then what is in values; the longer of both."""
-    if old is None:
-        return values.copy()
-    if len(values) > len(old):
-        nothing = UNKNOWN if values.dtype == np.int8 else np.nan
-        old = np.concatenate(
-            [old, np.full((len(values) - len(old), old.shape[1]), nothing, old.dtype)]
-        )
-    part = old[: len(values)]
-    missing = part == UNKNOWN if values.dtype == np.int8 else np.isnan(part)
-    part[missing] = values[missing]
-    return old
-
-
-def _curve_key(one: Curve) -> tuple[Any, ...]:
-    return one.method, one.seed, one.order
 
 
 def _close(one: Any) -> None:
@@ -347,90 +287,6 @@ class StudyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compare: CompareOptions = CompareOptions()
     device: str = "cpu"
     threads: int = 1
-
-
-SEE = "It has [[models]] and [[data]]; see docs/studies.md"
-_TABLES = {
-    "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
-    "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
-}  # fmt: skip
-_CHOICES = {"asks": get_args(Ask)}
-_KINDS = {
-    "array": "a list in brackets", "object": "a table", "str": "words in quotes",
-    "int": "a whole number", "float": "a number", "bool": "true or false",
-}  # fmt: skip
-
-
-def read_study_file(path: str | Path) -> StudyFile:
-    """Read and check a study file. Errors: HgvizError, naming what is wrong in it."""
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise HgvizError(f"{path} is no study file", "it is longer than 1 MB", "Choose another")
-        asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
-    except OSError as error:
-        raise unusable(f"cannot read {path}", error) from error
-    except msgspec.ValidationError as error:
-        raise HgvizError(f"{path} is not a study file", *_why(str(error))) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        why = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
-        raise HgvizError(f"{path} is not a study file", why, SEE) from error
-    except RecursionError:
-        raise HgvizError(f"{path} is not a study file", "it is nested too deep") from None
-    _check(asked)
-    return asked
-
-
-def _why(words: str) -> tuple[str, str]:
-    """What a validation says, in words of the file: why it is none, and what to do."""
-    why, _, place = words.partition(" - at `$")
-    key = re.sub(r"\[.*?\]", "", place).strip(".`")
-    if "unknown field" in why and key in _TABLES:
-        table, name = f"[{key}]" if key else "a study file", why.split("`")[1]
-        return f"{table} has no key {name}", f"Its keys are {', '.join(_TABLES[key])}"
-    if why.startswith("Invalid enum value") and key in _CHOICES:
-        value = why.removeprefix("Invalid enum value ")
-        choices = ", ".join(one for one in _CHOICES[key] if one)
-        return f"{key} cannot be {value}", f"Choose among {choices}"
-    if why.startswith("Object missing required field"):
-        table = f"[[{key}]]" if key else "it"
-        return f"{table} lacks {why.split('`')[1]}", SEE
-    for name, plain in _KINDS.items():
-        why = why.replace(f"`{name}`", plain)
-    return f"{key}: {why[0].lower()}{why[1:]}" if key else why, SEE
-
-
-def _check(asked: StudyFile) -> None:
-    names = [str(one.get("name", "")) for one in asked.models]
-    budgets = asked.curve.budgets
-    activations = [one if isinstance(one, str) else one.get("name") for one in asked.activations]
-    wrong = [
-        (not asked.models, "it has no [[models]]"),
-        (not asked.data, "it has no [[data]]"),
-        (not asked.asks, "asks is empty; it holds score, curve or compare"),
-        (not asked.activations, 'activations is empty; leave it out for the models\' own'),
-        (any(activations.count(one) > 1 for one in activations), "an activation stands twice"),
-        (not asked.seeds, "seeds is empty; leave it out for one run of each"),
-        (len(set(asked.seeds)) < len(asked.seeds), "a seed stands twice"),
-        (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
-        (not all(names), "every one of [[models]] needs a name"),
-        (len(set(names)) < len(names), "two of [[models]] have one name"),
-        (len({name_of_source(one) for one in asked.data}) < len(asked.data),
-         "two of [[data]] have one name"),
-        ("curve" in asked.asks and not asked.methods, "curves need methods, such as michel"),
-        (len(set(asked.methods)) < len(asked.methods), "a method stands twice"),
-        ("compare" in asked.asks and len(asked.activations) < 2,
-         "compare needs at least two activations"),
-        (not all(0 < one <= 1 for one in budgets), "budgets are shares above 0, at most 1"),
-        (asked.threads < 1, "threads begin at 1"),
-        (asked.device not in DEVICES, f"device is one of {', '.join(DEVICES)}"),
-        (asked.curve.points < 2 or asked.curve.random < 0 or asked.curve.limit < 0,
-         "[curve] has too small a number"),
-    ]  # fmt: skip
-    for failed, why in wrong:
-        if failed:
-            raise HgvizError("this study file cannot be used", why, "Change it and start again")
 
 
 def name_of_source(one: Source) -> str:
@@ -527,24 +383,3 @@ class Sweep:
         """What stands along an axis, in the order of the study file."""
         found = (one.cell.place.get(axis, "") for one in self.standings)
         return tuple(dict.fromkeys(one for one in found if one))
-
-
-def needed_first(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Cells, each once, those that others need before them. Errors: HgvizError for too many."""
-    unique = {one.key: one for one in cells}
-    if len(unique) > MOST_CELLS:
-        raise HgvizError(
-            f"this study has {len(unique):,} cells", f"at most {MOST_CELLS:,} are run",
-            "Ask for fewer seeds, sizes or methods",
-        )  # fmt: skip
-    found: dict[str, Cell] = {}
-
-    def put(cell: Cell) -> None:
-        for key in cell.needs:
-            if key in unique and key not in found:
-                put(unique[key])
-        found.setdefault(cell.key, cell)
-
-    for one in unique.values():
-        put(one)
-    return tuple(found.values())

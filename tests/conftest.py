@@ -32,7 +32,9 @@ def run(capfd, monkeypatch):
     from hgviz import cli
 
     monkeypatch.setenv("HGVIZ_DEVICE", "cpu")
-    monkeypatch.setattr("hgviz.terminal.MINUTE", math.inf)  # no lines of progress on a slow machine
+    monkeypatch.setattr(
+        "hgviz.cli.terminal.MINUTE", math.inf
+    )  # no lines of progress on a slow machine
 
     def call(*words):
         capfd.readouterr()

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hgviz.core import Capture, Layer, Level, ModelSpec, Signal, pictured, readonly
+from hgviz.core import Capture, Layer, Level, ModelSpec, Signal, readonly
 from hgviz.maps import DenseMap
+from hgviz.models.signals import pictured
 
 
 def make_image_capture(rows=4, columns=6, heads=3, added=1, seed=0, layers=2):

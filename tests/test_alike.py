@@ -6,12 +6,12 @@ import torch
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.hierarchy import parse_hierarchy
-from hgviz.resources import resource
 from hgviz.tasks.alike import prompts_like
 from tests.gui.kinds import listener, translator
 

@@ -111,7 +111,7 @@ def test_the_command_line_works_without_graphics_libraries():
 
 
 def test_jobs_and_settings_need_no_numpy():
-    loaded = loaded_after("import hgviz.jobs, hgviz.settings, hgviz.resources")
+    loaded = loaded_after("import hgviz.jobs, hgviz.settings, hgviz.files")
     assert not loaded & {"numpy", "torch", "PySide6"}
 
 

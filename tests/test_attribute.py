@@ -11,8 +11,8 @@ from hgviz import tasks
 from hgviz.analysis.attribution import COMPLETE, Attribution, Beside, Question
 from hgviz.analysis.scores import spearman
 from hgviz.core import HeadId
+from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.resources import resource
 from tests.closeness import scaled_error
 from tests.making import make_capture
 
@@ -79,7 +79,7 @@ def test_what_a_language_model_says_next(facts):
         ("softmax --text a --steps 1", 2, "steps"),
         ("softmax --text a --method attention --query 9", 2, "no token 9"),
         ("hourglass --text=", 1, "text"),
-        ("softmax --text a -o /nowhere/out.csv", 1, "There is no folder /nowhere"),
+        ("softmax --text a -o /nowhere/out.csv", 1, "there is no folder /nowhere"),
     ],
 )
 def test_wrong_use_is_one_clear_line(refusal, words, code, said):

@@ -271,7 +271,7 @@ def test_two_language_models_in_bits(run, facts, letters, tmp_path):
         ("model words --data rows.tsv", 1, "A gives the next token and B a class"),
         ("words words --data gap.tsv", 1, "line 2, column label is missing or empty"),
         ("model model --text a --off 9.9", 1, "no head"),
-        ("model model --text a -o nowhere/out.json", 1, "There is no folder"),
+        ("model model --text a -o nowhere/out.json", 1, "there is no folder"),
         ("a.h5 alien.h5", 1, "share no token"),
     ],
 )

@@ -74,7 +74,7 @@ def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
         ("a.txt", " \n\n", "a.txt is empty"),
         ("a.tsv", "", "a.tsv is empty"),
         ("a.tsv", "text\tlabel\n", "a.tsv is empty"),
-        ("a.doc", "One.", "A corpus ends in .txt"),
+        ("a.doc", "One.", "a corpus ends in .txt"),
         ("a.txt", "a\0b", "line 1 holds a NUL byte"),
         ("a.tsv", "a\tb\tc\n", "'a', 'b', 'c'"),
         ("a.tsv", "text\tlabel\nx\ty\n\tz\n", "line 3, column text is missing or empty"),
@@ -156,7 +156,7 @@ def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, output, r
     assert np.load("map.npy").shape == np.load("rollout.npy").shape == (8, 8)
     output("figure", "o.h5", "--kind", "map", *at, "--item", 1, "-o", "f.png")
     error = refusal("map", "o.h5", *at, "--item", 2, "-o", "m.npy")
-    assert error.startswith("There is no text 2 in o.h5. It holds 2 texts")
+    assert error.startswith("There is no text 2 in o.h5: it holds 2 texts")
 
 
 @pytest.mark.parametrize("more", [("--text", "x"), ("--target", "x"), ("--generate", "3")])

@@ -65,7 +65,7 @@ def test_a_text_beyond_the_memory_is_refused_with_what_fits(model, short, monkey
         assert tasks.estimate(model, text(most)).memory <= 0.91 * free
         with pytest.raises(HgvizError, match="does not fit this machine's memory") as caught:
             tasks.estimate(model, text(2 * most))
-        assert f"{free / 1e6:,.0f} MB are free" in caught.value.why
+        assert f"{free / 1e6:,.0f} MB are free" in caught.value.what
         assert f"up to about {most // 1000 * 1000:,} tokens fit" in caught.value.do
     monkeypatch.setattr(devices, "free_memory", lambda: None)  # not known elsewhere than on Linux
     assert tasks.estimate(model, text(50_000)).most is None

@@ -277,6 +277,6 @@ def test_a_model_that_cannot_write_says_why_in_one_line(tmp_path, refusal):
     folder = write_bert(tmp_path / "bert")
     words = ("--text", "the cat", "--generate", 3, "-o", tmp_path / "a.h5")
     assert refusal("capture", folder, *words) == (
-        "This model cannot write. It is a classifier: it gives classes and no tokens. Choose a "
+        "This model cannot write: it is a classifier: it gives classes and no tokens. Choose a "
         "model that was trained to say the next token, such as GPT-2.\n"
     )

@@ -9,10 +9,10 @@ import pytest
 
 from hgviz import tasks
 from hgviz.analysis.importance import LEARNED, METHODS
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.measures.trials import Trials
 from hgviz.models.surgery import proof
-from hgviz.resources import resource
 from hgviz.store import is_study, open_study, write_capture
 from hgviz.tasks import studying
 from tests.test_evaluate import TEXT, classifier, rows, speaker
@@ -169,14 +169,14 @@ def test_a_curve_is_timed_where_it_is_asked_for(
         ("importance model --data short.tsv -o new.h5", 1, ""),
         ("importance model --data rows.tsv -o new.h5 --off 9.0", 1, "no head 9.0"),
         ("importance model --data rows.tsv -o new.h5 --off first", 1, "does not name a head"),
-        ("importance model --data rows.tsv -o new.h5 --off 0.*,1.*", 1, "All heads are off."),
+        ("importance model --data rows.tsv -o new.h5 --off 0.*,1.*", 1, "All heads are off: "),
         ("importance model --data rows.tsv -o new.h5 --method gates", 2, "name them by --gates"),
         ("importance model --data rows.tsv -o c.h5", 1, "not a study"),
         ("importance model --data rows.tsv -o model", 1, "is a folder"),
         ("importance model --data rows.tsv -o none/s.h5", 1, "cannot be written"),
         ("importance model --data rows.tsv -o s.h5 --method gates", 1, "--gates DIR"),
         ("curve c.h5 model --data rows.tsv", 1, "not a study"),
-        ("curve none.h5 model --data rows.tsv", 1, "No file"),
+        ("curve none.h5 model --data rows.tsv", 1, "no file"),
         (
             "curve s.h5 model --data rows.tsv --method shapley",
             1,
@@ -209,7 +209,7 @@ def test_a_study_of_something_else_is_refused_in_one_line(refusal, output, tmp_p
     before = out.read_bytes()
     other = classifier(tmp_path / "other", seed=7)
     said = refusal("importance", other, "--data", data, "-o", out)
-    assert "a study of another model" in said and "It is of model on rows.tsv" in said
+    assert "a study of another model" in said and "it is of model on rows.tsv" in said
     said = refusal("curve", out, other, "--data", data)
     assert "a study of another model" in said and "hgviz importance" in said
     (tmp_path / "more").mkdir()

@@ -9,8 +9,8 @@ import pytest
 import hgviz
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError
+from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.resources import resource
 from hgviz.store import write_capture, write_study
 from tests.making import make_capture
 from tests.studying import make_study
@@ -100,7 +100,7 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
         (lambda one: hgviz.figure("nowhere.h5", text="a"), "there is no nowhere.h5"),
         (lambda one: hgviz.figure(one, text="b"), "takes no text"),
         (lambda one: hgviz.figure(7, text="b"), "7 cannot be drawn"),
-        (lambda one: hgviz.figure(one, "pie"), "no kind of figure named 'pie'"),
+        (lambda one: hgviz.figure(one, "pie"), "unknown kind of figure 'pie'"),
         (lambda one: hgviz.figure(one, layer=99), "no layer 99"),
         (lambda one: hgviz.figure(one, head="0.9"), "no head 0.9"),
         (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),

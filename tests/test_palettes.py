@@ -6,7 +6,7 @@ from cmap import Colormap
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz import palettes
+from hgviz import language, palettes
 from hgviz.figures.paper.axes import look
 from hgviz.palettes import PALETTES, SCALES, colours, place, readable, ticks
 
@@ -249,7 +249,7 @@ def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed,
     assert (found[0], found[-1]) == limits
     assert 0 in found
     assert np.diff(place(found, limits, scale, signed)).min() >= min(gap, 0.5) - 1e-6
-    assert len({palettes.written(tick, signed) for tick in found}) == len(found)
+    assert len({language.short(tick, signed) for tick in found}) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed,
      (0.0, True, "0"), (3.2e-5, False, "3.2e−5"), (1.0, False, "1")],
 )  # fmt: skip
 def test_weights_are_written_as_people_read_them(value, signed, text):
-    assert palettes.written(value, signed) == text
+    assert language.short(value, signed) == text
 
 
 @given(st.tuples(*[st.integers(0, 255)] * 3))

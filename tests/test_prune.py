@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.formats import rewriting
 from hgviz.models.formats.files import read_tensors
 from hgviz.models.surgery import export, proof
-from hgviz.resources import resource
 from hgviz.store import open_capture, open_study, write_study
 from hgviz.tasks.removing import kept_count
 from tests.closeness import scaled_error
@@ -359,7 +359,7 @@ def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
     assert told["difference"] <= 1e-5 and len(told["latency"]) == 2
     other = write_bert(tmp_path / "other", seed=1)
     error = refusal("prune", other, "--study", study, "--keep", "3", "-o", tmp_path / "no")
-    assert error.startswith("study.h5 is about another model.")
+    assert error.startswith("study.h5 is about another model: ")
 
 
 def studied(folder):

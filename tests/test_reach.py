@@ -204,7 +204,7 @@ def test_heads_and_maps_of_a_model_without_any_are_refused_in_one_line(refusal, 
 
 def test_all_else_works(facts, output, tmp_path):
     said, told = output("info", "lstm"), facts("info", "window")
-    assert "family: lstm" in said and "This model does not attend." in said
+    assert "family: lstm" in said and "This model does not attend: " in said
     assert told["layers"] == [] and told["parameters"] > 0
     for name in ("lstm", "window"):
         assert facts("evaluate", name, "--data", "lstm/text.txt")["loss"] > 0

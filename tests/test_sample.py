@@ -18,9 +18,9 @@ import torch
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.core import HeadId
+from hgviz.files import resource
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import bits_per_byte
-from hgviz.resources import resource
 from hgviz.store import open_capture
 
 HELD_OUT = Path(__file__).parents[2] / "shared/data/text/wikitext2-valid.txt"
@@ -79,7 +79,7 @@ def test_the_first_capture_is_of_these_weights(model, first):
 
 def test_the_first_capture_opens_without_torch():
     code = (
-        "import sys; from hgviz.resources import resource; from hgviz.store import open_capture;"
+        "import sys; from hgviz.files import resource; from hgviz.store import open_capture;"
         "open_capture(resource('sample/first.h5')).maps[0].read(0);"
         "assert 'torch' not in sys.modules"
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hgviz import terminal
+from hgviz.cli import terminal
+from hgviz.cli.terminal import Stopped
 from hgviz.core import progress
-from hgviz.errors import Stopped
-from hgviz.resources import resource
-from hgviz.terminal import stopped_by_signals
+from hgviz.files import resource
+from hgviz.jobs import stopped_by_signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 

@@ -383,7 +383,7 @@ def test_what_cannot_be_timed_is_told_and_the_curve_stays(wide, tmp_path, monkey
         tasks.curve_times(other, found, found.curves[0])
 
     def refuse(*_):
-        raise HgvizError("this model cannot be made smaller", "its heads share everything")
+        raise HgvizError("this model cannot be made smaller: its heads share everything")
 
     monkeypatch.setattr(export, "smaller", refuse)
     path = tmp_path / "s.h5"

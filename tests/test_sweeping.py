@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hgviz.core import HgvizError, listening
-from hgviz.resources import resource
-from hgviz.store.sweep import SweepFolder
-from hgviz.study import Cell, Source, needed_first, read_study_file
+from hgviz.files import resource
+from hgviz.store.sweep import SweepFolder, read_study_file
+from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
 from hgviz.tasks.cells import WORK
-from hgviz.tasks.planning import plan
+from hgviz.tasks.planning import needed_first, plan
 from hgviz.tasks.sweeping import open_sweep
 from tests.sweeps import STUDY, cell, folder_of
 
@@ -104,7 +104,7 @@ def test_cells_that_others_need_come_before_them_and_each_once():
 
 
 def test_too_many_cells_are_told(monkeypatch):
-    monkeypatch.setattr("hgviz.study.MOST_CELLS", 2)
+    monkeypatch.setattr("hgviz.tasks.planning.MOST_CELLS", 2)
     with pytest.raises(HgvizError, match="has 3 cells.*at most 2"):
         needed_first([Cell("a", {"n": n}) for n in range(3)])
 
@@ -173,12 +173,12 @@ def test_a_study_of_gpus_can_be_planned_where_there_is_none(beside):
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
     [
-        ("d_model", "d_modle", "2x6 of this study cannot be trained. hgviz knows no d_modle"),
+        ("d_model", "d_modle", "hgviz knows no d_modle"),
         ('"bert"', '"brt"', "family: it is 'brt'"),
         ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
         ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
         ("points", "pionts", "[curve] has no key pionts"),
-        ('"michel"', '"mitchel"', "'mitchel' is no method"),
+        ('"michel"', '"mitchel"', "Unknown method of a study 'mitchel'"),
         ("train.tsv", "trian.tsv", "trian.tsv"),
     ],
 )
@@ -211,7 +211,7 @@ def asked_of(folder, checkpoint="sample/softmax", more=""):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("[recipe]\nstepz = 3", "[recipe] of this study cannot be used. .*unknown field `stepz`"),
+        ("[recipe]\nstepz = 3", "[recipe] of this study cannot be used: .*unknown field `stepz`"),
         ("[recipe]\nsteps = 3\nrate = -1.0", "recipe.rate and recipe.clip are numbers above 0"),
         ("[recipe]\nminutes = 3", "does not train for minutes"),
         ('[tokenizer]\nkind = "letters"', r"\[tokenizer\] of this study cannot be used"),
@@ -336,7 +336,7 @@ def test_a_model_that_can_be_trained_is_planned_and_a_family_left_out_is_told(fi
 def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(file):
     told = {"study.toml": "it is a file", ".": "it has no plan.json", "no": "no such folder"}
     for name, why in told.items():
-        with pytest.raises(HgvizError, match=f"not the folder of a study. .*{why[3:]}"):
+        with pytest.raises(HgvizError, match=f"not the folder of a study: .*{why[3:]}"):
             SweepFolder(file.parent / name).sweep()
 
 
@@ -358,7 +358,7 @@ def test_a_system_that_is_read_only_is_told(file, monkeypatch):
     run_sweep(file, out)
     before = sorted(out.rglob("*"))
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(HgvizError, match="cannot be written. Read-only|read-only"):
+    with pytest.raises(HgvizError, match="cannot be written: read-only|read-only"):
         run_sweep(file, out)
     assert sorted(out.rglob("*")) == before
 
@@ -369,7 +369,7 @@ def test_a_disk_that_is_full_before_the_plan_is_no_obstacle_later(file, monkeypa
 
     out = file.parent / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("hgviz.store.sweep.whole_text", full)
+        patch.setattr("hgviz.store.sweep.write_whole", full)
         with pytest.raises(HgvizError, match="disk is full"):
             run_sweep(file, out)
     assert [one.name for one in out.iterdir()] == ["cells"]

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hgviz import errors, terminal
+from hgviz import errors
+from hgviz.cli import terminal
 from hgviz.core import HgvizError, progress
 
 
@@ -116,9 +117,9 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (HgvizError("No.", "why", "do"), "No. why. do."),
+        (HgvizError("No.", "do"), "No. do."),
         (MemoryError(), "not enough memory"),
-        (OSError(28, "No space left on device", "a.h5"), "a.h5. No space left on device"),
+        (OSError(28, "No space left on device", "a.h5"), "a.h5: No space left on device. Free"),
         (ValueError("two\nlines"), "ValueError: two lines"),
     ],
 )
@@ -131,12 +132,21 @@ def test_every_error_becomes_one_line(error, words):
 
 
 def test_an_error_is_said_in_sentences_that_leave_names_alone():
-    error = HgvizError("the text is empty", "there is nothing to attend to", "give some text")
-    assert error.lines == (
-        "The text is empty.", "There is nothing to attend to.", "Give some text.",
-    )  # fmt: skip
+    error = HgvizError("the text is empty", "give some text")
+    assert error.lines == ("The text is empty.", "Give some text.")
     asked = HgvizError("layer 0 is odd", "is it never closed?")
     assert asked.lines == ("Layer 0 is odd.", "Is it never closed?")
     assert str(asked) == "layer 0 is odd. is it never closed?"
-    named = HgvizError("hourglass cannot be opened", "config.json says dim 192", "")
+    named = HgvizError("hourglass cannot be opened", "config.json says dim 192", "more")
     assert named.lines == ("hourglass cannot be opened.", "config.json says dim 192.")
+
+
+def test_what_is_required_and_chosen_is_one_error():
+    errors.require(True, "the text is empty")
+    with pytest.raises(HgvizError, match=r"the text is empty\. Give some text\."):
+        errors.require("", "the text is empty", "Give some text")
+    assert errors.choose("tanh", ("softmax", "tanh"), "activation") == "tanh"
+    with pytest.raises(HgvizError, match=r"unknown activation 'ymsh'\. Did you mean 'ymish'\?"):
+        errors.choose("ymsh", ("softmax", "ymish"), "activation")
+    with pytest.raises(HgvizError, match=r"unknown head 'x'\. Choose from a, b\."):
+        errors.choose("x", ("a", "b"), "head")

@@ -93,13 +93,12 @@ def _nothing_shared(a: Prompt, b: Prompt) -> HgvizError:
     """Why no row of A stands for the same as one of B."""
     if a.signal is None and b.signal is None:
         return HgvizError(
-            "these two share no token",
+            "these two share no token: "
             "maps are compared where both stand for the same part of a text",
             "Capture the same text with both",
         )
     return HgvizError(
-        "the maps of these two are not compared",
-        f"A reads {_cut_into(a)} and B {_cut_into(b)}",
+        f"the maps of these two are not compared: A reads {_cut_into(a)} and B {_cut_into(b)}",
         "Choose two models that cut the same thing alike",
     )
 

@@ -16,6 +16,7 @@ from hgviz.analysis.reading import Lexicon, Reading
 from hgviz.analysis.saying import Named
 from hgviz.analysis.tally import METRICS, Numbers, Tally
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, progress
+from hgviz.language import decimals
 
 LIKENED = 64  # texts, spread evenly over a corpus, on which heads are put beside each other
 AROUND = 24  # characters of a text that are quoted on either side
@@ -151,16 +152,11 @@ def _with(facts: HeadFacts, kernel: Kernel, layout: Layout, more: str) -> HeadFa
         unit = layout.reading.unit if layout.stride == 1 else "position"
         evidence = (
             f"{100 * kernel.score:.0f} % of what tells its rows apart is one kernel: "
-            f"{_signed(kernel.centre)} {unit}s, ±{kernel.width:.1f}{more}"
+            f"{decimals(kernel.centre, 1, signed=True)} {unit}s, ±{kernel.width:.1f}{more}"
         )
         named = (*named, Named("convolution", "convolution-like", evidence, kernel.score))
     in_order = Numbers({name: metrics[name] for name in METRICS if name in metrics})
     return replace(facts, metrics=in_order, named=named)
-
-
-def _signed(value: float) -> str:
-    said = f"{value:+.1f}".replace("-", "−")
-    return "0.0" if float(f"{value:.1f}") == 0 else said
 
 
 # --- of all layers --------------------------------------------------------------------------------

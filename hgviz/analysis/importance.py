@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis import scores
 from hgviz.core import HeadId, HgvizError, Integers
+from hgviz.errors import require
 from hgviz.study import UNKNOWN, Study
 
 BATCH = 32  # examples in a batch, which bertology depends on
@@ -165,23 +166,21 @@ def _method(study: Study, name: str) -> Method:
     one = METHODS.get(name)
     if one is None:
         raise HgvizError(
-            f"there is no score named {name}", f"there are {', '.join(METHODS)}", "Choose one"
+            f"there is no score named {name}: there are {', '.join(METHODS)}", "Choose one"
         )
     if not one.measured(study):
-        raise HgvizError(
-            f"the study has nothing that {name} is made from", f"it was made without {one.needs}",
-            f"Train them, then: hgviz importance --method {name} --gates DIR"
+        raise HgvizError(f"the study has nothing that {name} is made from: "
+f"it was made without {one.needs}",
+f"Train them, then: hgviz importance --method {name} --gates DIR"
             if name in LEARNED
-            else "Measure the heads by this method first",
-        )  # fmt: skip
+            else "Measure the heads by this method first")  # fmt: skip
     return one
 
 
 def _chosen(study: Study, rows: NDArray[Any] | None) -> Chosen:
     every = np.arange(len(study))
     found = every if rows is None else every[np.asarray(rows)]
-    if not len(found):
-        raise HgvizError("there are no examples to score heads on", "", "Choose some")
+    require(len(found), "there are no examples to score heads on", "Choose some")
     return found
 
 

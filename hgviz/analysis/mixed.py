@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hgviz.core import Capture, HgvizError, Level, Map, readonly
+from hgviz.errors import require
 from hgviz.maps import Mixed
 
 
@@ -28,12 +29,12 @@ def of_tokens(capture: Capture) -> Capture:
     """
     if is_of_tokens(capture):
         return capture
-    if not has_slots(capture):
-        raise HgvizError(
-            "this model looks at tokens already",
-            "only a projected sequence has slots that are mixed of them",
-            "Look at its maps as they are",
-        )
+    require(
+        has_slots(capture),
+        "this model looks at tokens already: "
+        "only a projected sequence has slots that are mixed of them",
+        "Look at its maps as they are",
+    )
     layers = tuple(replace(one, key_level=one.level) for one in capture.spec.layers)
     spec = replace(capture.spec, levels=(Level(0),), layers=layers)
     maps = tuple(map(_mixed, capture.maps))
@@ -58,7 +59,7 @@ def _mixed(one: Map | None) -> Map | None:
     mixture = getattr(one, "mixture", None)
     if mixture is None:
         raise HgvizError(
-            "this capture does not say which tokens its slots are mixed of",
+            "this capture does not say which tokens its slots are mixed of: "
             "it was made before captures kept that",
             "Capture the text again",
         )

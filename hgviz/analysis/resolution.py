@@ -132,13 +132,13 @@ def bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     start, stop, step = rows.indices(tokens)
     if step != 1 or start >= stop or (rows.stop or 0) > tokens:
         raise HgvizError(
-            f"rows {rows.start}:{rows.stop} are not rows of this text",
+            f"rows {rows.start}:{rows.stop} are not rows of this text: "
             f"it has {tokens:,} tokens, and A:B counts from 0 and leaves B out",
             "Choose rows within it",
         )
     if stop - start > FULL_LIMIT:
         raise HgvizError(
-            f"a map of {stop - start:,} by {tokens:,} tokens does not fit into memory",
+            f"a map of {stop - start:,} by {tokens:,} tokens does not fit into memory: "
             f"up to {FULL_LIMIT:,} rows at a time do",
             "Choose fewer rows",
         )
@@ -154,14 +154,14 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
     there = {one for one in spec.heads if one not in capture.off}
     if unknown := [one for one in recipe.heads if one not in there]:
         raise HgvizError(
-            f"head {unknown[0]} cannot be counted",
-            "it is switched off" if unknown[0] in spec.heads else "this model has no such head",
+            f"head {unknown[0]} cannot be counted: "
+            + ("it is switched off" if unknown[0] in spec.heads else "this model has no such head"),
             "Name heads that are on",
         )
     missing = [str(i) for i, one in enumerate(capture.maps) if one is None]
     if missing:
         raise HgvizError(
-            "all levels together need every layer",
+            "all levels together need every layer: "
             f"layers {', '.join(missing)} are not captured yet",
             "Capture the text to its end",
         )
@@ -169,7 +169,7 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
         sizes = len(capture.spans[layer.level]), len(capture.spans[layer.key_level])
         if layer.role in ("self", "cross") and one is not None and one.shape[1:] != sizes:
             raise HgvizError(
-                f"layer {layer.index} cannot be composed with the others",
+                f"layer {layer.index} cannot be composed with the others: "
                 f"its maps are {one.shape[1]} x {one.shape[2]}, the text {sizes[0]} x {sizes[1]}",
                 "Capture the text again",
             )
@@ -178,7 +178,7 @@ def composable(capture: Capture, recipe: Recipe) -> Capture:
     forms = ("official", "windowed", "dynamic", "funnel", "patches")
     if len(spec.levels) > 1 and not spec.two_texts and spec.form not in forms:
         raise HgvizError(
-            f"the levels of a {spec.form or spec.family} model cannot be composed",
+            f"the levels of a {spec.form or spec.family} model cannot be composed: "
             f"only forms that come back to all tokens can: {', '.join(forms)}",
             "Look at its layers one by one",
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hgviz.analysis.finders import Finder
 from hgviz.analysis.judging import Showing
 from hgviz.core import Prompt
+from hgviz.language import rounded_percent
 
 POSITIONAL = 0.9  # of a head's rows look most at one distance (Voita et al. 2019)
 _OTHERS = 3  # roles that are named beside the clearest
@@ -59,13 +60,13 @@ class Words:
 
     def role(self, one: Showing, finder: Finder) -> Said:
         """A role that shows."""
-        rows = "" if one.coverage > 0.9 else f" ({_percent(one.coverage)} of rows have one)"
-        evidence = f"{_percent(one.share)} of {self._weight}, on average, goes there"
+        rows = "" if one.coverage > 0.9 else f" ({rounded_percent(one.coverage)} of rows have one)"
+        evidence = f"{rounded_percent(one.share)} of {self._weight}, on average, goes there"
         name = self._fill(finder.name)
         strong = one.share >= _STRONG
         return Said(
             name, self._fill(finder.sentence) if strong else f"Leans towards: {name}",
-            f"{evidence}; by chance {_percent(one.chance)}{rows}{self._rest}",
+            f"{evidence}; by chance {rounded_percent(one.chance)}{rows}{self._rest}",
             one.share, one.name, one.clarity,
         )  # fmt: skip
 
@@ -73,7 +74,7 @@ class Words:
         """A head that looks nowhere in particular; even: its entropy over that of an even row."""
         return Said(
             "everything", "Spreads over everything it sees",
-            f"its rows are {_percent(even)} as even as they could be{self._rest}", even,
+            f"its rows are {rounded_percent(even)} as even as they could be{self._rest}", even,
         )  # fmt: skip
 
     def nothing(
@@ -83,11 +84,12 @@ class Words:
         key, share = self.most
         evidence = "too few rows to tell"
         if nearest is None and key is not None and not ordered:
-            evidence = f"most of {self._weight}, {_percent(share)}, on “{self._name(key)}”"
+            evidence = f"most of {self._weight}, {rounded_percent(share)}, on “{self._name(key)}”"
         elif nearest is not None:
             evidence = (
-                f"closest: {self._fill(finders[nearest.name].name)}, {_percent(nearest.share)} "
-                f"of {self._weight}; by chance {_percent(nearest.chance)}{self._rest}"
+                f"closest: {self._fill(finders[nearest.name].name)}, "
+                f"{rounded_percent(nearest.share)} of {self._weight}; by chance "
+                f"{rounded_percent(nearest.chance)}{self._rest}"
             )
         where = "this text" if self.texts == 1 else "these texts"
         return Said("", f"No single role shows on {where}", evidence)
@@ -104,7 +106,9 @@ class Words:
             found.append(Named(one.name, other.role, other.evidence, other.score))
         share, offset = (self.metrics.get(name, 0.0) for name in ("positional", "offset"))
         if share >= POSITIONAL:
-            evidence = f"{_percent(share)} of its rows look most {self._at(offset)}{self.sampled}"
+            evidence = (
+                f"{rounded_percent(share)} of its rows look most {self._at(offset)}{self.sampled}"
+            )
             found.append(Named("positional", "positional", evidence, share))
         return tuple(found)
 
@@ -119,10 +123,10 @@ class Words:
         key, share = self.most
         if key is None or share < max(_REST, 2 / keys):
             return None
-        evidence = f"{_percent(share)} of {self._weight}, over all rows, goes there"
+        evidence = f"{rounded_percent(share)} of {self._weight}, over all rows, goes there"
         return Said(
             f"one {self.unit}", f"Rests on “{self._name(key)}”",
-            f"{evidence}; by chance {_percent(1 / keys)}{self._rest}", share,
+            f"{evidence}; by chance {rounded_percent(1 / keys)}{self._rest}", share,
         )  # fmt: skip
 
     def trivial(self, windowed: bool) -> Said:
@@ -151,7 +155,3 @@ class Words:
     @property
     def _weight(self) -> str:
         return "the size of its weights" if self.signed else "its weight"
-
-
-def _percent(share: float) -> str:
-    return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

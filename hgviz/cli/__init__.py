@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 
 import hgviz
-from hgviz import terminal
 from hgviz.cli import (
     comparing,
     composing,
@@ -26,9 +25,11 @@ from hgviz.cli import (
     redundancy,
     removing,
     studying,
+    terminal,
 )
 from hgviz.cli.options import Window
-from hgviz.errors import HgvizWarning, Stopped, explained
+from hgviz.cli.terminal import Stopped
+from hgviz.errors import HgvizWarning, explained
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 VERBS = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.laboratory import report, verdict
 from hgviz.cli.options import (
     Activation,
@@ -30,8 +30,8 @@ from hgviz.cli.options import (
     require_read,
     require_unread,
 )
-from hgviz.language import counted
-from hgviz.resources import bundled
+from hgviz.files import bundled
+from hgviz.language import counted, decimals
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
@@ -183,7 +183,7 @@ def _load(
     from hgviz.core import HgvizError
 
     if tasks.kind_of(path) == "study":
-        raise HgvizError(f"{path} is a study", "checkpoints and captures can be compared")
+        raise HgvizError(f"{path} is a study: checkpoints and captures can be compared")
     return terminal.run(
         partial(tasks.load, path, device, activation=activation, reads=reads), f"Opening {name}"
     )
@@ -271,10 +271,10 @@ def _row(one: HeadDifference) -> dict[str, Any]:
     same = one.head == one.other
     return {
         "head": str(one.head) if same else f"{one.head}, {one.other}",
-        "largest": _short(one.largest),
-        "relative": _short(one.relative_largest),
-        "mean": _short(one.mean),
-        "JS": _short(one.js),
+        "largest": decimals(one.largest),
+        "relative": decimals(one.relative_largest),
+        "mean": decimals(one.mean),
+        "JS": decimals(one.js),
         "entropy": _both(one.entropy),
         "near 0": _both(one.near_zero),
         "below 0": _both(one.negative),
@@ -283,16 +283,7 @@ def _row(one: HeadDifference) -> dict[str, Any]:
 
 
 def _both(pair: tuple[float, float]) -> str:
-    return " ".join(map(_short, pair))
-
-
-def _short(value: float) -> str:
-    """Two decimals; 0 only where it is exact."""
-    if value != value:
-        return "–"
-    if value == 0:
-        return "0"
-    return "<0.01" if value < 0.005 else f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    return " ".join(map(decimals, pair))
 
 
 def _said(found: Comparison) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.looking import open_item
 from hgviz.cli.options import (
     Fuse,

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import require_drawable
-from hgviz.resources import bundled
+from hgviz.files import bundled
 
 HEAD = "Which head, which token"
 COLOURS = "Colours and ranges"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     DRAWN,
     Activation,
@@ -27,6 +27,7 @@ from hgviz.cli.options import (
     require_drawable,
     require_unread,
 )
+from hgviz.errors import require
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -235,15 +236,14 @@ def _question(
 
     from hgviz import tasks
     from hgviz.analysis.attribution import Question
-    from hgviz.core import HgvizError
 
     goal, classes = model.spec.goal, model.spec.goal == "classes"
-    if goal == "states":
-        raise HgvizError(
-            "this model gives hidden states, no answer",
-            "an attribution says where one number comes from",
-            "Open the model with its classifier or its language model",
-        )
+    require(
+        goal != "states",
+        "this model gives hidden states, no answer: "
+        "an attribution says where one number comes from",
+        "Open the model with its classifier or its language model",
+    )
     if classes and (token is not None or says is not None):
         raise typer.BadParameter("--token and --says are for language models; use --target-class.")
     if not classes and label is not None:

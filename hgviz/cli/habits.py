@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -21,8 +21,8 @@ from hgviz.cli.options import (
     ends_in,
     require_unread,
 )
+from hgviz.files import bundled
 from hgviz.language import counted
-from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
@@ -76,8 +76,7 @@ def heads(
     kind = tasks.kind_of(source)
     if kind == "study":
         raise HgvizError(
-            f"{source} is a study",
-            "it holds what heads are worth, not where they look",
+            f"{source} is a study: it holds what heads are worth, not where they look",
             "Give a capture, or the checkpoint with --corpus",
         )
     captured = kind == "capture"

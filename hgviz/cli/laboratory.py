@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.language import counted
 
 if TYPE_CHECKING:

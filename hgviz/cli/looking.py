@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     AsJson,
     Device,
@@ -25,7 +25,7 @@ from hgviz.cli.options import (
     interval,
 )
 from hgviz.errors import no_attention
-from hgviz.resources import bundled
+from hgviz.files import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
@@ -134,7 +134,7 @@ def logits(
         opened = open_item(source, item)
         if opened.logits is None:
             raise HgvizError(
-                f"{source} holds no logits",
+                f"{source} holds no logits: "
                 "its capture was interrupted before the end of the model",
                 "Run the same capture again to complete it",
             )
@@ -173,17 +173,17 @@ def _map(opened: Capture, layer: int, head: int) -> Map:
     look = f"Run `hgviz info {opened.path}` to see every layer"
     if layer >= len(opened.maps):
         last = len(opened.maps) - 1
-        raise HgvizError(f"There is no layer {layer}", f"the layers are 0 to {last}", look)
+        raise HgvizError(f"There is no layer {layer}: the layers are 0 to {last}", look)
     found = opened.maps[layer]
     if found is None:
         raise HgvizError(
-            f"Layer {layer} is not in {opened.path}",
+            f"Layer {layer} is not in {opened.path}: "
             "its capture was interrupted before it came so far",
             "Run the same capture again to complete it",
         )
     if head not in found.heads:
         heads = ", ".join(map(str, found.heads)) or "none"
-        raise HgvizError(f"Layer {layer} has no head {head}", f"its heads are {heads}", look)
+        raise HgvizError(f"Layer {layer} has no head {head}: its heads are {heads}", look)
     return found
 
 
@@ -192,7 +192,7 @@ def _require_within(name: str, asked: range | None, size: int) -> None:
 
     if asked and asked.stop > size:
         raise HgvizError(
-            f"There is no {name} {asked.stop - 1:,}",
+            f"There is no {name} {asked.stop - 1:,}: "
             f"this map has {size:,} {name}s, 0 to {size - 1:,}",
             f"End the interval at {size} or before",
         )

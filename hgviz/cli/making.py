@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -32,8 +32,8 @@ from hgviz.cli.options import (
     reads_of,
     require_read,
 )
+from hgviz.files import bundled
 from hgviz.language import counted
-from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture

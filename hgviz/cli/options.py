@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz.errors import HgvizError
-from hgviz.resources import bundled
+from hgviz.files import bundled
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Modality, ModelSpec, Recipe
@@ -45,8 +45,7 @@ def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
         if path is not None and not path.parent.is_dir():
             raise HgvizError(
-                f"{path} cannot be written",
-                f"there is no folder {path.parent}",
+                f"{path} cannot be written: there is no folder {path.parent}",
                 "Make it first, or choose another",
             )
         return path
@@ -256,8 +255,7 @@ def require_read(spec: ModelSpec, image: Path | None, audio: Path | None) -> Non
     for name, noun, given in (("image", "images", image), ("audio", "sound", audio)):
         if given is not None and spec.modality != name:
             raise HgvizError(
-                f"this model reads no {noun}",
-                f"its family is {spec.family}",
+                f"this model reads no {noun}: its family is {spec.family}",
                 f"Give what it reads: --{spec.modality}",
             )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -23,7 +23,7 @@ from hgviz.cli.options import (
     TextColumn,
     no_other,
 )
-from hgviz.language import counted
+from hgviz.language import counted, number
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
@@ -151,7 +151,7 @@ def curve(
     measure = f"Measure this one first: hgviz importance {model} --data {data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
-        raise HgvizError(f"{source} is gone", "another program removed it")
+        raise HgvizError(f"{source} is gone: another program removed it")
     work = partial(tasks.curve, trials, study, method, random, least, timed=timed)
     kept = f"What was done is kept in {source}; the same command goes on from there"
     found = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", kept)
@@ -218,11 +218,14 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
         row = {
             "rank": fact["rank"], "head": fact["head"], "layer": layer.name,
             "level": study.spec.levels[layer.level].label,
-            **{name: _number(fact[name]) for name in ("score", "low", "high")},
+            **{
+                name: "" if fact[name] is None else number(fact[name])
+                for name in ("score", "low", "high")
+            },
         }  # fmt: skip
         if study.change is not None:
             row["points"] = f"{100 * change.change[at]:+.2f}"
-            row["p"] = _number(change.adjusted[at])
+            row["p"] = "" if change.adjusted[at] is None else number(change.adjusted[at])
         rows.append(row)
     one = found.method
     unit = f" ({one.unit})" if one.unit else ""
@@ -233,10 +236,6 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
         "points": POINTS if study.change is not None else "",
         "heads": rows,
     }
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
 
 
 def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:

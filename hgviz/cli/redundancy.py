@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import (
     DRAWN,
     AsJson,
@@ -20,8 +20,8 @@ from hgviz.cli.options import (
     require_drawable,
     require_unread,
 )
+from hgviz.files import bundled
 from hgviz.language import counted
-from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from hgviz.analysis.redundancy import Redundancy

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hgviz import terminal
+from hgviz.cli import terminal
 from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Labels, Off, TextColumn
+from hgviz.files import bundled
 from hgviz.language import counted
-from hgviz.resources import bundled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -75,15 +75,14 @@ def require_scheduler(scheduler: str) -> None:
     }  # fmt: skip
     if not good.get(kind):
         raise HgvizError(
-            f"there is no scheduler {scheduler[:60]!r}", f"it is {FORMS}", "Choose one of these"
+            f"there is no scheduler {scheduler[:60]!r}: it is {FORMS}", "Choose one of these"
         )
     try:
         import distributed  # noqa: F401
     except ImportError:
-        raise HgvizError(
-            f"the scheduler {scheduler} needs dask.distributed", "it is not installed",
-            "Run: pip install 'hgviz[cluster]'",
-        ) from None  # fmt: skip
+        raise HgvizError(f"the scheduler {scheduler} needs dask.distributed: "
+"it is not installed",
+"Run: pip install 'hgviz[cluster]'") from None  # fmt: skip
 
 
 def run(
@@ -200,9 +199,9 @@ def _workers(client: Client, scheduler: str) -> None:
     while not client.nthreads():
         if time.monotonic() - begun > PATIENCE and not scheduler.startswith("slurm:"):
             raise HgvizError(
-                f"{scheduler} has no worker", f"none came in {PATIENCE:.0f} s",
+                f"{scheduler} has no worker: none came in {PATIENCE:.0f} s",
                 "Start workers with `dask worker`, or see what the cluster says",
-            )  # fmt: skip
+            )
         progress(0, 1, "waiting for a worker")
         time.sleep(WAIT)
 
@@ -225,17 +224,18 @@ def _require_alike(client: Client, folder: str) -> None:
     blind = [address for address, sees in seen.items() if not sees]
     if blind:
         raise HgvizError(
-            f"the worker {blind[0]} does not see {folder}",
+            f"the worker {blind[0]} does not see {folder}: "
             f"{len(blind)} of {len(seen)} workers share no such folder with this machine",
             "Choose a folder that all machines have under one name",
-        )  # fmt: skip
+        )
 
 
 def _other(where: str, theirs: str | None, ours: str) -> HgvizError:
     return HgvizError(
-        f"the worker {where} has {f'hgviz {theirs}' if theirs else 'no hgviz'}",
-        f"the run is of hgviz {ours}", "Install the same version there, and start it again",
-    )  # fmt: skip
+        f"the worker {where} has {f'hgviz {theirs}' if theirs else 'no hgviz'}: "
+        f"the run is of hgviz {ours}",
+        "Install the same version there, and start it again",
+    )
 
 
 def _there(
@@ -301,9 +301,11 @@ def _outcome(future: Any) -> Any:
 def _require_there(client: Client, scheduler: str, order: Order) -> None:
     if client.status != "running":
         raise HgvizError(
-            f"the scheduler {scheduler} went away", f"{order.done} of {order.total} cells are done "
-            "and kept", "Start it again, then run the same command",
-        )  # fmt: skip
+            f"the scheduler {scheduler} went away: "
+            f"{order.done} of {order.total} cells are done "
+            "and kept",
+            "Start it again, then run the same command",
+        )
 
 
 def _require_answer(address: str) -> None:
@@ -356,11 +358,9 @@ def _client(scheduler: str) -> Iterator[Client]:
                 _require_answer(scheduler)
             client = Client(owner or scheduler, timeout=ANSWER, set_as_default=False)
         except (OSError, TimeoutError) as error:
-            raise HgvizError(
-                f"there is no scheduler at {scheduler}",
-                (error.strerror or str(error)).splitlines()[0],
-                "Start one with `dask scheduler`, then workers with `dask worker`",
-            ) from None  # fmt: skip
+            raise HgvizError(f"there is no scheduler at {scheduler}: "
+f"{(error.strerror or str(error)).splitlines()[0]}",
+"Start one with `dask scheduler`, then workers with `dask worker`") from None  # fmt: skip
         try:
             yield client
         finally:

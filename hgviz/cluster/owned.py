@@ -89,15 +89,13 @@ def slurm(profile: str) -> Any:
         jobs = int(options.get("jobs", 1))
         options = {name: value for name, value in options.items() if name != "jobs"}
     except OSError as error:
-        raise HgvizError(
-            f"cannot read {profile}", (error.strerror or str(error)).lower(),
-            "Give the profile of a cluster; see docs/studies.md",
-        ) from None  # fmt: skip
+        raise HgvizError(f"cannot read {profile}: "
+f"{(error.strerror or str(error)).lower()}",
+"Give the profile of a cluster; see docs/studies.md") from None  # fmt: skip
     except (UnicodeDecodeError, yaml.YAMLError, AttributeError, ValueError) as error:
-        raise HgvizError(
-            f"{profile} is no profile of a cluster", str(error).splitlines()[0],
-            "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",
-        ) from None  # fmt: skip
+        raise HgvizError(f"{profile} is no profile of a cluster: "
+f"{str(error).splitlines()[0]}",
+"It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md") from None  # fmt: skip
     try:
         SLURMCluster = jobqueue().SLURMCluster
         # any port is good for the pages of the scheduler: two runs on one machine need two
@@ -107,9 +105,9 @@ def slurm(profile: str) -> Any:
             return SLURMCluster(**wanted, n_workers=jobs)
     except ImportError:
         raise HgvizError(
-            "Slurm needs dask-jobqueue", "it is not installed", "Run: pip install 'hgviz[cluster]'"
+            "Slurm needs dask-jobqueue: it is not installed", "Run: pip install 'hgviz[cluster]'"
         ) from None
     except (TypeError, ValueError, OSError) as error:
         raise HgvizError(
-            f"no cluster by {profile}", str(error).splitlines()[0], "Change it, or ask its admins"
+            f"no cluster by {profile}: {str(error).splitlines()[0]}", "Change it, or ask its admins"
         ) from None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from hgviz.core import Capture, HgvizError
-from hgviz.errors import HgvizWarning
+from hgviz.core import Capture
+from hgviz.errors import HgvizWarning, choose
 from hgviz.figures.content import Content, Fact, Facts, Looked, Panel
 from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, Spec, csv_beside, format_of, points
 
@@ -70,13 +70,7 @@ def kind_of(name: str) -> Kind:
     """The kind of this name. Errors: HgvizError where there is none."""
     if name in ANSWERS:
         return ANSWERS[name]
-    if name not in FIGURES:
-        raise HgvizError(
-            f"there is no kind of figure named {name!r}",
-            f"the kinds are {', '.join(FIGURES)}",
-            "Choose one of these",
-        )
-    return FIGURES[name]
+    return FIGURES[choose(name, FIGURES, "kind of figure")]
 
 
 def composed(spec: Spec, content: Content | Capture) -> Page:

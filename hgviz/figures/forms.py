@@ -103,7 +103,7 @@ def _limits(value: Any, *_: Any) -> tuple[float, float]:
         raise Unfit from None
     if not low < high:
         raise HgvizError(
-            f"limits cannot be {number_words(low)}:{number_words(high)}",
+            f"limits cannot be {number_words(low)}:{number_words(high)}: "
             "they are from where to where, the lower first",
             "Try 0:0.5, or -1:1 where weights can be negative",
         )
@@ -132,7 +132,7 @@ def _beside(value: Any, _: Spec, captures: Sequence[Capture]) -> HeadId:
     name = _name(value)
     found = heads_named(name, captures[-1].spec.layers)
     if len(found) != 1:
-        raise HgvizError(f"{name!r} names {len(found)} heads", "one is drawn beside A", "Name one")
+        raise HgvizError(f"{name!r} names {len(found)} heads: one is drawn beside A", "Name one")
     return next(iter(found))
 
 
@@ -153,9 +153,9 @@ def tokens_named(text: str, count: int) -> tuple[int, ...]:
         first, between, last = part.partition(":")
         if not first.isdecimal() or (between and not (last.isdecimal() and int(first) < int(last))):
             raise HgvizError(
-                f"{part!r} names no tokens", "tokens are 3, or 5:8 from 5 up to 8, or all",
+                f"{part!r} names no tokens: tokens are 3, or 5:8 from 5 up to 8, or all",
                 "Separate several by commas",
-            )  # fmt: skip
+            )
         asked = range(int(first), int(last) if between else int(first) + 1)
         found += asked if asked.stop <= count else asked[-1:]
     return tuple(found)

@@ -136,10 +136,9 @@ def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] =
             try:
                 value = option.form.read(options[name], spec, captures)
             except Unfit:
-                raise HgvizError(
-                    f"{name} cannot be {options[name]!r}", f"it takes {option.form.takes}",
-                    "Choose another",
-                ) from None  # fmt: skip
+                raise HgvizError(f"{name} cannot be {options[name]!r}: "
+f"it takes {option.form.takes}",
+"Choose another") from None  # fmt: skip
         spec = _put(spec, option.at, value)
     return spec
 

@@ -18,7 +18,7 @@ from hgviz.figures.content.reaches import Reaches
 from hgviz.figures.content.repeats import Repeats
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
-from hgviz.resources import SAMPLE, resource
+from hgviz.files import SAMPLE, resource
 
 # what a command says in place of files that are not saved yet
 MISSING: dict[str, tuple[str, ...]] = {

@@ -53,7 +53,7 @@ def require(path: Path) -> None:
     """Require that a report of this name can be written, before it is made. Raises HgvizError."""
     if path.suffix.lower() != ".html":
         raise HgvizError(
-            f"a report cannot be written as {path.suffix.lower() or path.name!r}",
+            f"a report cannot be written as {path.suffix.lower() or path.name!r}: "
             "it is an HTML page",
             "Give the file a name that ends in .html",
         )

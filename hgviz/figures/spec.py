@@ -71,14 +71,14 @@ def points(width: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", text.strip().lower())
     if not match or match[2] not in UNITS:
         raise HgvizError(
-            f"{width!r} is no width for a figure",
+            f"{width!r} is no width for a figure: "
             f"it is a number with in, mm, cm or pt, or one of {', '.join(WIDTHS)}",
             "Try 3.25in or 89mm",
         )
     found = float(match[1]) * UNITS[match[2]]
     if not NARROWEST <= found <= WIDEST:
         raise HgvizError(
-            f"a figure cannot be {width} wide",
+            f"a figure cannot be {width} wide: "
             f"nothing legible fits below {NARROWEST / POINTS:.3g} in, and pages end at "
             f"{WIDEST / POINTS:.3g} in",
             "Try 3.25in or 89mm",
@@ -91,7 +91,7 @@ def format_of(path: str | Path, asked: str = "") -> str:
     found = (asked or Path(path).suffix).lower().removeprefix(".")
     if found not in FORMATS:
         raise HgvizError(
-            f"a figure cannot be written as {found or Path(path).name!r}",
+            f"a figure cannot be written as {found or Path(path).name!r}: "
             f"the formats are {', '.join(FORMATS)}",
             "Give the file a name that ends in one of these, such as figure.pdf",
         )

@@ -36,6 +36,7 @@ from hgviz.gui.tables import ROW_HEIGHT, Index, RowTable, ground
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import RETURN_KEYS, PaneHead, Segments, tip, vbox
+from hgviz.language import decimals
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -629,8 +630,7 @@ def part_verdict(row: SliceRow, measure: Measure) -> str:
 def signed(value: float, measure: Measure) -> str:
     """+0.05, −1.20, 0; bits with three places."""
     places = 2 if measure == "right" else 3
-    said = f"{value:+.{places}f}"
-    return ("0" if float(said) == 0 else said).replace("-", "−")
+    return decimals(value, places, signed=True)
 
 
 def said(row: SliceRow, measure: Measure) -> str:

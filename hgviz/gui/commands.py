@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.errors import LabelError
+from hgviz.files import resource
 from hgviz.gui import dialogs, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
@@ -58,7 +59,6 @@ from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
 from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
-from hgviz.resources import resource
 from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undo
 from hgviz.session.other import Other
 from hgviz.session.saved import SUFFIX
@@ -370,7 +370,7 @@ class Commands(ExportCommands):
             self._not_opened(error)
             return
         said = HgvizError(
-            f"{name_of(path)} is not there any more",
+            f"{name_of(path)} is not there any more: "
             f"It was at {path}, and was moved or deleted, or its disk is not connected",
             "Remove it from the files opened last, or open it where it is now",
         )
@@ -946,7 +946,7 @@ class Commands(ExportCommands):
         dialogs.About(self.window).open()
 
     def show_error(self, error: BaseException) -> None:
-        """The dialog with three lines."""
+        """Show an error in a dialog."""
         act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
         if isinstance(error, UnreadError):
             text = ModelInputs.of(error.model).text

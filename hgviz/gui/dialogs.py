@@ -46,6 +46,7 @@ from hgviz.activations import ACTIVATIONS, SIX
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
+from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.language import tr
@@ -64,7 +65,6 @@ from hgviz.gui.widgets import (
 )
 from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
 from hgviz.palettes import PALETTES, SCALES
-from hgviz.resources import resource
 from hgviz.session.saved import SUFFIX
 from hgviz.settings import Settings
 
@@ -242,7 +242,7 @@ def ctrl_return(event: QKeyEvent) -> bool:
 
 
 class ErrorDialog(Overlay):
-    """What went wrong, why, and what to do; details folded, and the button that does it."""
+    """What is wrong and what to do; details folded, and the button that does it."""
 
     asked = Signal(str)
 

@@ -163,14 +163,9 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
         files += [csv_beside(figure).name] * numbers
     taken = [one for one in files if os.path.exists(figure.with_name(one))]
     if taken:
-        several = len(taken) > 1
         names = " and ".join(taken)
-        raise HgvizError(
-            f"{names} are there already" if several else f"{names} is there already",
-            "nobody was asked whether they may go" if several
-            else "nobody was asked whether it may go",
-            "Give the figure another name",
-        )  # fmt: skip
+        is_there = "is there already" if len(taken) == 1 else "are there already"
+        raise HgvizError(f"{names} {is_there}", "Give the figure another name")
 
 
 # --- drafts ---------------------------------------------------------------------------------------
@@ -333,7 +328,7 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     so that it runs wherever it is pasted."""
     from hgviz.figures import kind_of
     from hgviz.figures.provenance import MISSING, command_of, known_name
-    from hgviz.resources import SAMPLE
+    from hgviz.files import SAMPLE
 
     if isinstance(of, AttributionFigure):
         return Command(of.command(spec, out))
@@ -578,7 +573,7 @@ class PreviewPane(QWidget):
         self._stack.setCurrentWidget(self.room)
 
     def show_error(self, error: BaseException) -> None:
-        """Say what is wrong, in three lines."""
+        """Say what is wrong and what to do."""
         self.pause()
         if isinstance(error, HgvizError):
             what, *rest = map(tr, error.lines)

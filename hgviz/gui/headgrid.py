@@ -58,6 +58,7 @@ from hgviz.gui.layouts import (
 from hgviz.gui.sentences import counted, method_explained
 from hgviz.gui.tables import is_own
 from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, shows_tip, tip, vbox
+from hgviz.language import decimals
 from hgviz.study import Study
 
 if TYPE_CHECKING:
@@ -715,7 +716,7 @@ class Shades:
         one = self.heads.get(head)
         if one is None or math.isnan(one.value):
             return ""
-        return "≈ 0" if one.zero else written(one.value)
+        return "≈ 0" if one.zero else decimals(one.value, 1, signed=True)
 
     def words(self, head: HeadId) -> str:
         """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
@@ -723,9 +724,8 @@ class Shades:
         if one is None or math.isnan(one.value):
             return tr("not measured")
         parts = {
-            "value": written(one.value), "low": written(one.low), "high": written(one.high),
-            "unit": self.unit,
-        }  # fmt: skip
+            name: decimals(getattr(one, name), 1, signed=True) for name in ("value", "low", "high")
+        } | {"unit": self.unit}
         said = "{value} ({low} to {high}) {unit}"
         said = "{value} ({low} to {high}) {unit}: may be nothing" if one.zero else said
         return ", ".join(filter(None, (tr(said, **parts), one.part)))
@@ -748,19 +748,6 @@ def text_colour(ground: QColor) -> QColor:
             for one in palettes.readable(np.array([ground.red(), ground.green(), ground.blue()]))
         )
     )
-
-
-def written(value: float) -> str:
-    """Two digits that matter, a sign and a real minus: +14.0, −0.3, 0."""
-    if not math.isfinite(value):
-        return "?"
-    if value == 0:
-        return "0"
-    size = abs(value)
-    said = f"{size:,.0f}" if size >= 100 else f"{size:.1f}" if size >= 0.95 else f"{size:.1f}"
-    if float(said.replace(",", "")) == 0:
-        said = "<0.1"
-    return ("−" if value < 0 else "+") + said
 
 
 def offered(study: Study | None) -> tuple[Method, ...]:
@@ -1211,7 +1198,8 @@ class ShadeBar(QWidget):
         self.setAccessibleName(
             tr(
                 "Colours: {low} is harmful, {high} needed; {unit}",
-                low=written(-shades.limit), high=written(shades.limit),
+                low=decimals(-shades.limit, 1, signed=True),
+                high=decimals(shades.limit, 1, signed=True),
                 unit=", ".join(filter(None, (shades.unit, shades.part))),
             )
             if shades.label else tr("Colours: nothing is measured yet")
@@ -1272,7 +1260,7 @@ class ShadeBar(QWidget):
         for part in (-1.0, 0.0, 1.0):
             x = bar.left() + (part + 1) / 2 * bar.width()
             painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + 4))
-            said = written(part * one.limit)
+            said = decimals(part * one.limit, 1, signed=True)
             wide = painter.fontMetrics().horizontalAdvance(said)
             painter.drawText(QRectF(x - wide / 2 - 2, 22, wide + 4, 18), theme.TO_LEFT, said)
             end = x + wide / 2

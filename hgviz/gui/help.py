@@ -17,10 +17,10 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
+from hgviz.files import resource
 from hgviz.gui.dialogs import Overlay
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import Button, hbox, label
-from hgviz.resources import resource
 
 FIRST = ("welcome", "keys", "files", "sessions")  # pages of the window, before those of panes
 GUIDE = "guide"  # its first page; the others are guide/... by their places in docs/

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QLabel, QWidget
 
-from hgviz import palettes
+from hgviz import language, palettes
 from hgviz.core import Display, Floats
 from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as mosaic
@@ -330,7 +330,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str) -> 
         painter.drawText(
             QRectF(rect.right() + TICK + 3, top, 60, metrics.height()),
             theme.TO_LEFT,
-            palettes.written(value, scene.signed),
+            language.short(value, scene.signed),
         )
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
@@ -357,7 +357,7 @@ def flat_bar(painter: QPainter, rect: QRectF, scene: MapScene) -> None:
     written: list[tuple[float, float, str]] = []  # from, to, what is written there
     for at in _ends_first(len(values)):
         x = rect.left() + float(placed[at]) * rect.width()
-        text = palettes.written(values[at], scene.signed)
+        text = language.short(values[at], scene.signed)
         room = metrics.horizontalAdvance(text)
         left = min(max(x - room / 2, rect.left()), max(rect.left(), rect.right() - room))
         if all(left > end + APART or left + room < start - APART for start, end, _ in written):

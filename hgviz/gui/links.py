@@ -1363,7 +1363,7 @@ class LinksView(View):
             self._failed = None
         self.web.setVisible(error is None)
         if error is not None:
-            self._failed = Notice.of_error(error.what, error.why, error.do)
+            self._failed = Notice.of_error(*error.lines)
             self._column.insertWidget(self._column.indexOf(self.web), self._failed, 1)
             self.sentence.say("")
 

@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
+from hgviz import language
 from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
 from hgviz.core import HeadWeights, ModelSpec, Off
@@ -266,8 +267,8 @@ def chart_of(trial: Trial | None, title: str) -> Chart:
 
 def difference(value: float, low: float, high: float) -> str:
     """+0.05 points, −0.10 to +0.21."""
-    ends = {"low": points(low), "high": points(high)}
-    return tr("{value} points, {low} to {high}", value=points(value), **ends)
+    ends = {"low": language.points(low), "high": language.points(high)}
+    return tr("{value} points, {low} to {high}", value=language.points(value), **ends)
 
 
 def share_words(value: float, low: float, high: float) -> str:
@@ -283,14 +284,6 @@ def title_words(metric: str, off: int) -> str:
     if off == 1:
         return tr("{metric} with 1 head off", metric=metric)
     return tr("{metric} with {n:,} heads off", metric=metric, n=off)
-
-
-def points(share: float) -> str:
-    """A difference of shares in points: +0.05, −1.20, 0."""
-    if share == 0:
-        return "0"
-    said = f"{100 * share:+.2f}"
-    return ("<0.01" if float(said) == 0 else said).replace("-", "−")
 
 
 def p_words(p: float) -> str:

@@ -12,7 +12,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-from hgviz import palettes
+from hgviz import language, palettes
 from hgviz.core import Capture, Floats, HeadId, Integers, Selection, progress
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
@@ -533,7 +533,7 @@ class ImageCanvas(QWidget):
         painter.setPen(now.secondary)
         for value, y in zip(shown.limits[::-1], (bar.top(), bar.bottom()), strict=True):
             place = QRectF(bar.right() + 6, y - 10, NUMBERS - 6, 20)
-            painter.drawText(place, theme.TO_LEFT, palettes.written(float(value), shown.signed))
+            painter.drawText(place, theme.TO_LEFT, language.short(float(value), shown.signed))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say which patch is under the pointer."""

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, Prompt, Selection, progress
+from hgviz.files import resource
 from hgviz.gui import sentences as verdict
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
@@ -37,7 +38,7 @@ from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
 from hgviz.gui.window import Window
-from hgviz.resources import resource
+from hgviz.language import decimals
 from hgviz.session import Session
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ def chosen_words(capture: Capture, chosen: Selection) -> str:
             spans = capture.key_spans(chosen.layer)
             words = _quoted(answering, spans[column], capture.null(one.key_level))
             parts.append(tr("key {number:,} {words}", number=column, words=words))
-            parts.append(tr("weight {weight}", weight=_exact(float(weights[column]))))
-        said = tr("row sum {total}", total=_exact(float(weights.sum(dtype=np.float64))))
+            parts.append(tr("weight {weight}", weight=decimals(float(weights[column]), 3)))
+        said = tr("row sum {total}", total=decimals(float(weights.sum(dtype=np.float64)), 3))
         if signed(capture, chosen.head_id):
             sides = (np.maximum(weights, 0), np.minimum(weights, 0))
             plus, minus = (with_sign(float(one.sum(dtype=np.float64))) for one in sides)
@@ -278,15 +279,6 @@ def _quoted(prompt: Prompt, span: np.ndarray, null: bool = False) -> str:
     if start >= 0:
         return quoted(glyph(prompt, start, end))
     return f"({tr(NULL) if null else tr('padding')})"
-
-
-def _exact(value: float) -> str:
-    """Three decimals; 0 only if it is exactly that."""
-    if value == 0:
-        return "0"
-    if abs(value) < 0.0005:
-        return "<0.001" if value > 0 else "−<0.001"
-    return f"{value:.3f}".replace("-", "−")
 
 
 # --- program --------------------------------------------------------------------------------------

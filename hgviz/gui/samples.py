@@ -9,7 +9,7 @@ from hgviz.core import (
     HeadId,
     Selection,
 )
-from hgviz.resources import resource
+from hgviz.files import resource
 
 if TYPE_CHECKING:
     pass

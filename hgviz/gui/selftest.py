@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Selection
+from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.sentences import counted
-from hgviz.resources import resource
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
@@ -245,5 +245,5 @@ def _require_room(folder: Path) -> None:
 
 def _unwritable(folder: Path, why: str) -> HgvizError:
     return HgvizError(
-        f"nothing can be written into {folder}", why, "Choose another folder with --headless DIR"
+        f"nothing can be written into {folder}: {why}", "Choose another folder with --headless DIR"
     )

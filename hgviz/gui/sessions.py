@@ -21,6 +21,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, progress
+from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING, Jobs, Lanes, within
@@ -34,7 +35,6 @@ from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
 from hgviz.models.formats.cache import is_there
 from hgviz.palettes import PALETTES
-from hgviz.resources import resource
 from hgviz.session import Mode, Session, saved
 from hgviz.session.other import Other
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
@@ -450,7 +450,7 @@ class Sessions:
         if checked.missing:
             gone = (f"{tr(NAMES[name])}: {path}" for name, path in checked.missing.items())
             what = "Some of this session is not where it was"
-            self.commands.show_error(HgvizError(what, "; ".join(gone), "The rest is opened"))
+            self.commands.show_error(HgvizError(f"{what}: {'; '.join(gone)}", "The rest is opened"))
         ours = Path(checked.file).parent == last().parent  # which nobody saved under a name
         self.file = "" if ours else checked.file
         self.clear()
@@ -713,8 +713,7 @@ def _readable(path: str) -> None:
 
 def _no_capture(path: str) -> HgvizError:
     return HgvizError(
-        f"{name_of(path)} is no capture any more",
-        "the session was saved with one there",
+        f"{name_of(path)} is no capture any more: the session was saved with one there",
         "Open it by itself",
     )
 
@@ -842,7 +841,7 @@ class Recovery:
         self._left = False
         what = "The session that was open last cannot be recovered"
         do = f"The damaged file is kept as {aside}"
-        self.commands.show_error(HgvizError(what, error.why, do))
+        self.commands.show_error(HgvizError(what, do, details=error.what))
 
     # --- what is open -----------------------------------------------------------------------------
 
@@ -873,7 +872,7 @@ class Recovery:
     def _failed(self, error: BaseException) -> None:
         if not self._told:
             self._told = True
-            why = error.why if isinstance(error, HgvizError) else str(error)
+            why = error.what if isinstance(error, HgvizError) else str(error)
             self.commands.say(tr("hgviz cannot keep a copy of this session: {why}", why=why))
 
     def _can_keep(self) -> bool:

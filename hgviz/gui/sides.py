@@ -253,7 +253,7 @@ def looked(other: Other, a: Capture) -> SideCapture | None:
         return None
     if kind == "study":
         raise HgvizError(
-            f"{name_of(other.path)} is a study",
+            f"{name_of(other.path)} is a study: "
             "it says what heads are worth, and has no maps to compare",
             "Choose a checkpoint or a capture",
         )
@@ -296,7 +296,7 @@ def _another_text(wish: sources.CaptureRequest, model: Model) -> Capture:
     try:
         _, _, found = sources.capture_text(wish, model)
     except sources.UnreadError as error:
-        raise HgvizError(error.what, error.why, "Write another text for B") from None
+        raise HgvizError(error.what, "Write another text for B") from None
     return found
 
 
@@ -306,7 +306,7 @@ def _another_text(wish: sources.CaptureRequest, model: Model) -> Capture:
 BESIDE = "beside"
 QUIET = 0.2  # s: a B that is there sooner shows no layers on their way
 NEEDS_CHECKPOINT = HgvizError(
-    "B needs the checkpoint that made A",
+    "B needs the checkpoint that made A: "
     "what is on screen was opened from a file, and a file of maps answers nothing new",
     "Open the checkpoint, or choose another checkpoint or capture for B",
 )

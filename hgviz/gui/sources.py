@@ -29,6 +29,7 @@ from hgviz.core import (
     progress,
     progress_as,
 )
+from hgviz.files import resource
 from hgviz.gui import log
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.dialogs import (
@@ -59,7 +60,6 @@ from hgviz.gui.samples import (
 from hgviz.gui.sentences import counted
 from hgviz.gui.studyruns import trained_as
 from hgviz.models.formats.readers import IMAGES, SOUNDS
-from hgviz.resources import resource
 from hgviz.session import Session, clearest, places, saved, strongest_key
 from hgviz.session.saved import (
     Beside,
@@ -163,8 +163,7 @@ def saving(found: Saved, paths: dict[str, str], file: str) -> str:
         return saved.write(placed(found, paths, file), file)
     except OSError as error:
         raise HgvizError(
-            f"{os.path.basename(file)} could not be written",
-            error.strerror or str(error),
+            f"{os.path.basename(file)} could not be written: {error.strerror or str(error)}",
             "Choose another place",
         ) from None
 
@@ -311,7 +310,7 @@ class UnreadError(HgvizError):
         elif not wish.ids and (model.takes_states or not reads_text(model)):  # no options here
             more = ' and "encoder_hidden_states"' if model.takes_states else ""
             do = f'Choose a JSON file with "input_ids"{more}'
-        super().__init__(error.what, error.why, do, error.details)
+        super().__init__(error.what, do, error.details)
         self.wish, self.model = wish, model
 
     @property
@@ -493,18 +492,16 @@ def text_for(path: str, text: str) -> str:
 
 
 def shown_error(error: BaseException) -> HgvizError:
-    """An error in three lines; one that nobody foresaw keeps its traceback as details, and the log
-    has it."""
+    """Any error as a HgvizError; an unforeseen one is logged, with its traceback as details."""
     if isinstance(error, HgvizError):
         return error
     import traceback
 
     log.record(error)
     return HgvizError(
-        "Something went wrong inside hgviz",
-        f"{type(error).__name__}: {error}",
+        f"Something went wrong inside hgviz: {type(error).__name__}: {error}",
         f"What is on screen is safe. Report the details, which are also in {log.file()}",
-        "".join(traceback.format_exception(error)),
+        details="".join(traceback.format_exception(error)),
     )
 
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hgviz import language
 from hgviz.core import progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
@@ -709,7 +710,7 @@ def _word(one: Standing, column: int) -> str:
     if name == "Found":
         return studyruns.value(one)
     if name == "Took":
-        return studyruns.seconds(one.seconds)
+        return language.duration(one.seconds)
     return one.host if name == "On" else studyruns.why(one)
 
 

@@ -17,6 +17,7 @@ from hgviz import tasks
 from hgviz.core import HgvizError, progress
 from hgviz.gui import log
 from hgviz.gui.language import tr
+from hgviz.language import duration
 from hgviz.models.texts.labelled import read_rows
 from hgviz.store.sweep import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
@@ -47,9 +48,9 @@ class StudyModel:
 def not_there(what: str, path: str | Path) -> HgvizError:
     """What is said of what a cell left and that is gone, or was never copied."""
     return HgvizError(
-        f"{what} is not there", f"it would be at {path}",
+        f"{what} is not there: it would be at {path}",
         "Open the folder that the study was run into: this may be a copy of its numbers",
-    )  # fmt: skip
+    )
 
 
 def folder_of(path: str) -> SweepFolder:
@@ -320,7 +321,7 @@ def why(one: Standing) -> str:
 def facts(one: Standing) -> list[tuple[str, str]]:
     """Everything known of it: the name of each fact, and words."""
     rows = [("State", stands(one)), ("Found", value(one)), ("Why", why(one))]
-    rows += [("Took", seconds(one.seconds)), ("On", one.host)]
+    rows += [("Took", duration(one.seconds)), ("On", one.host)]
     return [(name, words) for name, words in rows if words]
 
 
@@ -348,17 +349,6 @@ def explained(fact: str, work: str = "") -> str:
     if fact == "Found" and work in FINDS:
         return tr(FINDS[work])
     return tr(MEANS.get(fact, ""))
-
-
-def seconds(count: float) -> str:
-    """0.4 s, 12 s, 3 min, 2.1 h; "" for none."""
-    if count <= 0:
-        return ""
-    if count < 90:
-        return tr("{n} s", n=f"{count:.1f}" if count < 10 else f"{count:.0f}")
-    if count < 5400:
-        return tr("{n} min", n=f"{count / 60:.0f}")
-    return tr("{n} h", n=f"{count / 3600:.1f}")
 
 
 def line_of(one: Standing) -> str:

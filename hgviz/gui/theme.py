@@ -22,7 +22,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QApplication
 
-from hgviz.resources import resource
+from hgviz.files import resource
 
 # --- sheet ----------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from hgviz.core import (
     progress,
     progress_as,
 )
-from hgviz.errors import LabelError
+from hgviz.errors import LabelError, require
 from hgviz.examples import EACH, WINDOW, Examples
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
@@ -100,11 +100,11 @@ def prepare(
     the examples it was made of, those are tried.
     """
     if model is None:
-        if not checkpoint:
-            raise HgvizError(
-                "There is no model to try", "a capture alone answers nothing",
-                "Open the checkpoint it was made with",
-            )  # fmt: skip
+        require(
+            checkpoint,
+            "There is no model to try: a capture alone answers nothing",
+            "Open the checkpoint it was made with",
+        )
         model = tasks.load(checkpoint, device)
     progress(0, 1, f"reading {Path(data).name}")
     examples = tasks.examples_from(model, data, labels=labels)
@@ -648,8 +648,7 @@ def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     else:
         why = "it measured another model than the one that is open"
     return HgvizError(
-        f"{name_of(study.path)} is a study of another model",
-        why,
+        f"{name_of(study.path)} is a study of another model: {why}",
         "Show the study by itself, which closes the model, or open the model it measured first",
     )
 

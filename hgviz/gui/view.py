@@ -425,7 +425,7 @@ class View(QWidget):
             self.show_error(error)
 
     def show_error(self, error: BaseException) -> None:
-        """Say inside the pane what went wrong: what, why, what to do."""
+        """Say inside the pane what is wrong and what to do."""
         self._busy.stop()
         if isinstance(error, HgvizError):
             lines = [tr(one) for one in error.lines]
@@ -623,7 +623,7 @@ class Notice(QWidget):
 
     @classmethod
     def of_error(cls, what: str, *more: str) -> Notice:
-        """The lines of an error: what, why, what to do."""
+        """The notice of an error: what is wrong, and what to do."""
         return cls(what, "\n".join(more), bad=True)
 
     def _clicked(self) -> None:

@@ -343,7 +343,7 @@ def heads_of(capture: Capture, chosen: Selection, linking: Linking) -> tuple[Hea
         _map(capture, one)
         if one.layer not in there:
             raise HgvizError(
-                f"head {one} cannot be drawn with head {chosen.head_id}",
+                f"head {one} cannot be drawn with head {chosen.head_id}: "
                 "they look between other positions: another level, or another text",
                 f"Choose heads of layers {', '.join(map(str, there))}",
             )
@@ -365,7 +365,7 @@ def places_of(
     for token in tokens:
         if not 0 <= token <= last:
             raise HgvizError(
-                f"there is no {queries.prompt.unit} {token}",
+                f"there is no {queries.prompt.unit} {token}: "
                 f"the text has {last + 1:,}, numbered from 0",
                 "Choose one of these",
             )
@@ -388,7 +388,7 @@ def _require_limits(linking: Linking) -> None:
     for name, fine in good.items():
         if not fine:
             raise HgvizError(
-                f"{name} is none that links can have",
+                f"{name} is none that links can have: "
                 f"a number from 0, a share up to 1, a weight from 0, one of {', '.join(FUSES)}",
                 "Choose another",
             )
@@ -397,17 +397,14 @@ def _require_limits(linking: Linking) -> None:
 def _map(capture: Capture, head: HeadId) -> Map:
     found = capture.maps[head.layer] if 0 <= head.layer < len(capture.maps) else None
     if found is None or head.head not in found.heads:
-        last = len(capture.maps) - 1
-        there = 0 <= head.layer <= last
-        raise HgvizError(
-            f"there is no head {head}" if found or not there else f"head {head} is not captured",
-            f"layer {head.layer} has heads {', '.join(map(str, found.heads)) or 'none'}"
-            if found
-            else "the capture has not reached its layer"
-            if there
-            else f"the layers are 0 to {last}",
-            "Choose another",
-        )
+        if found is not None:
+            heads = ", ".join(map(str, found.heads)) or "none"
+            what = f"there is no head {head}: layer {head.layer} has heads {heads}"
+        elif 0 <= head.layer < len(capture.maps):
+            what = f"head {head} is not captured: the capture has not reached its layer"
+        else:
+            what = f"there is no head {head}: the layers are 0 to {len(capture.maps) - 1}"
+        raise HgvizError(what, "Choose another")
     return found
 
 
@@ -465,15 +462,14 @@ def norms_of(one: Map, head: HeadId) -> Floats:
     kept = getattr(one, "value_norms", None)
     if kept is None:
         raise HgvizError(
-            "this capture does not say how much its values have to give",
+            "this capture does not say how much its values have to give: "
             "it was made before hgviz kept their norms, or by another program",
             AGAIN,
         )
     norms: Floats = np.asarray(kept[one.heads.index(head.head)], np.float32)
     if not (np.isfinite(norms).all() and (norms >= 0).all()):
         raise HgvizError(
-            f"the norms of the values of head {head} are none",
-            "some are negative, or no numbers",
+            f"the norms of the values of head {head} are none: some are negative, or no numbers",
             AGAIN,
         )
     return norms

@@ -295,7 +295,7 @@ class Tiled(ABC):
             return self._heads.index(head)
         listed = ", ".join(map(str, self._heads)) or "none"
         raise HgvizError(
-            f"this layer has no head {head}", f"its heads are {listed}", "Choose one of these"
+            f"this layer has no head {head}: its heads are {listed}", "Choose one of these"
         )
 
     @abstractmethod

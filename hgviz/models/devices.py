@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from hgviz.core import HgvizError
+from hgviz.errors import choose
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 DTYPES = {
@@ -29,22 +30,20 @@ def device_of(name: str) -> str:
     asked = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
     source = "HGVIZ_DEVICE" if name == "auto" else "device"
     if asked not in DEVICES:
-        raise HgvizError(f"there is no {source} {asked!r}", f"it is one of {', '.join(DEVICES)}")
+        raise HgvizError(f"there is no {source} {asked!r}: it is one of {', '.join(DEVICES)}")
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if asked == "auto":
         return next((one for one, there in here.items() if there), "cpu")
     if not here.get(asked, True):
         raise HgvizError(
-            f"this machine has no {asked}", f"torch {torch.__version__} finds none", "Use cpu"
+            f"this machine has no {asked}: torch {torch.__version__} finds none", "Use cpu"
         )
     return asked
 
 
 def dtype_of(name: str) -> torch.dtype:
     """The numbers of a name. Errors: HgvizError for an unknown one."""
-    if name not in DTYPES:
-        raise HgvizError(f"there is no dtype {name!r}", f"it is one of {', '.join(DTYPES)}")
-    return DTYPES[name]
+    return DTYPES[choose(name, DTYPES, "dtype")]
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def room(device: str, why: str) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
-        raise HgvizError(f"the {device} has too little memory", why, do) from None
+        raise HgvizError(f"the {device} has too little memory: {why}", do) from None
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -82,7 +81,7 @@ def require_room(what: str, needed: int, do: str) -> None:
     free = free_memory()
     if free is not None and needed > free:
         raise HgvizError(
-            f"{what} does not fit the memory",
+            f"{what} does not fit the memory: "
             f"it takes {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
             do,
         )

@@ -52,7 +52,7 @@ def factors(
     row_sums: what is known of heads already, which saves a pass over their scores.
     """
     if len(q) != 1:
-        raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
+        raise HgvizError(f"only one text can be captured at a time: got a batch of {len(q)}")
     if q.device.type == "mps":  # it has no float64
         q, k, keep = q.cpu(), k.cpu(), None if keep is None else keep.cpu()
         relative = None if relative is None else relative.each(Tensor.cpu)

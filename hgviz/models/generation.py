@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Prompt, readonly
+from hgviz.errors import require
 from hgviz.models.blocks import Cache, Tokens
 from hgviz.models.config import TransformerConfig, TransformersConfig
 from hgviz.models.model import Model
@@ -129,12 +130,11 @@ def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature
 
     Errors: HgvizError for logits that are no numbers.
     """
-    if not np.isfinite(logits.max()):  # NaN is the largest of all
-        raise HgvizError(
-            "this model does not say what comes next",
-            "what it gives are no numbers",
-            "Try --dtype float32, or another checkpoint",
-        )
+    require(
+        np.isfinite(logits.max()),
+        "this model does not say what comes next: what it gives are no numbers",
+        "Try --dtype float32, or another checkpoint",
+    )
     if random is None:
         return int(logits.argmax())
     scaled = (logits.astype(np.float64) - logits.max()) / temperature
@@ -160,19 +160,19 @@ def require_writer(model: Model) -> None:
     else:
         why = "" if goal == "next" else "it gives hidden states and no tokens"
     if why:
-        raise HgvizError("this model cannot write", why, CHOOSE)
+        raise HgvizError(f"this model cannot write: {why}", CHOOSE)
 
 
 def _require_no_padding(prompt: Prompt) -> None:
     if prompt.attention_mask is not None and not prompt.attention_mask.all():
         raise HgvizError(
-            "a text with padding cannot be gone on with",
+            "a text with padding cannot be gone on with: "
             f"{int((~prompt.attention_mask).sum()):,} of its tokens are masked",
             "Leave them and the attention_mask out",
         )
     if prompt.position_ids is not None:
         raise HgvizError(
-            "a text with position_ids cannot be gone on with", "", "Leave the position_ids out"
+            "a text with position_ids cannot be gone on with", "Leave the position_ids out"
         )
 
 

@@ -145,4 +145,4 @@ def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Inte
 
 def _illegal(given: Any, why: str) -> HgvizError:
     do = _EXAMPLE if isinstance(given, str) else _DEPTH_EXAMPLE
-    return HgvizError(f"the hierarchy {repr(given)[:80]} cannot be built", why, do)
+    return HgvizError(f"the hierarchy {repr(given)[:80]} cannot be built: {why}", do)

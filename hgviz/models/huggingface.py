@@ -314,7 +314,7 @@ def _left(
     if (q.shape[1], k.shape[1]) != kept.sizes:
         words = "{} heads in {} groups of keys"
         raise HgvizError(
-            "the heads that config.json says are left do not fit the weights",
+            "the heads that config.json says are left do not fit the weights: "
             f"{plain(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
             f"{words.format(*kept.sizes)} by config.json",
             "Put the config.json beside them that came with these weights",
@@ -475,13 +475,13 @@ def dense(call: Call) -> Tensor:
 
 def unstreamed(layer: int, why: str) -> HgvizError:
     """Why the heads of a layer see all they see."""
-    return HgvizError(f"heads of layer {layer} cannot stream", why, "Name heads of other layers")
+    return HgvizError(f"heads of layer {layer} cannot stream: {why}", "Name heads of other layers")
 
 
 def unexchanged(why: str) -> HgvizError:
     """Why a layer keeps its softmax."""
     return HgvizError(
-        "the activation of this layer cannot be exchanged", why, "Exchange that of another model"
+        f"the activation of this layer cannot be exchanged: {why}", "Exchange that of another model"
     )
 
 
@@ -725,7 +725,7 @@ class Transformers(Network):
         net, end = cast(Any, self.net), cast(Any, self.net.config).eos_token_id
         if answers_at_end(net) and not bool((ids == end).any(1).all()):
             raise HgvizError(
-                "the text has no end that this classifier could answer at",
+                "the text has no end that this classifier could answer at: "
                 f"it answers at the last token {end}, the eos_token_id of its config.json",
                 "Give ids with it, or a tokenizer that adds it",
             )
@@ -766,8 +766,7 @@ class Transformers(Network):
                 given["encoder_attention_mask"] = source.keep.long()
         elif self.config.cross:
             raise HgvizError(
-                "this model needs the states of an encoder",
-                "it is a decoder that attends to them",
+                "this model needs the states of an encoder: it is a decoder that attends to them",
                 "Give them with the text",
             )
         for prefix, one in texts.items():
@@ -839,7 +838,7 @@ class Transformers(Network):
             if running.network is None or not told or out_of_memory(error):
                 raise
             raise HgvizError(
-                f"this {self.config.family} cannot read this text",
+                f"this {self.config.family} cannot read this text: "
                 f"transformers says: {line_of(error)}",
                 "Give another text, or set in its config.json what it asks for",
             ) from error
@@ -977,8 +976,7 @@ def library() -> Any:
         from transformers.masking_utils import AttentionMaskInterface
     except ImportError as error:
         raise HgvizError(
-            "this model needs the package transformers, version 5 or later",
-            line_of(error),
+            f"this model needs the package transformers, version 5 or later: {line_of(error)}",
             "Install it: pip install 'transformers>=5'",
         ) from None
 
@@ -1037,6 +1035,4 @@ def examples(config: Any, signal: str) -> Iterator[Floats]:
 
 
 def unseen(family: str, why: str) -> HgvizError:
-    return HgvizError(
-        f"hgviz does not see the attention of {family}", why, BRING,
-    )  # fmt: skip
+    return HgvizError(f"hgviz does not see the attention of {family}: {why}", BRING)

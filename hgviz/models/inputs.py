@@ -22,14 +22,14 @@ def ids_and_mask(
     require_room(found.shape[-1] if found.size else 0, spec.max_positions)
     if not spec.vocabulary:
         raise HgvizError(
-            f"this model reads {READS[spec.modality]} and no token ids",
+            f"this model reads {READS[spec.modality]} and no token ids: "
             f"its family is {spec.family}",
             TAKEN.format(spec.modality),
         )
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= spec.vocabulary:
         raise HgvizError(
-            f"there is no token {low if low < 0 else high}",
+            f"there is no token {low if low < 0 else high}: "
             f"this model's ids go from 0 to {spec.vocabulary - 1:,}",
             "Use the tokenizer the model was trained with",
         )
@@ -53,9 +53,9 @@ def _bits(values: Any, shape: tuple[int, ...], name: str) -> NDArray[np.bool_]:
     if bits.shape != shape or not np.isin(bits, (0, 1)).all():
         short, several = name.rpartition("_")[2], name.endswith("s")
         raise HgvizError(
-            f"the {name} {'do' if several else 'does'} not fit the ids",
+            f"the {name} {'do' if several else 'does'} not fit the ids: "
             f"{'they need' if several else 'it needs'} one 0 or 1 for each: "
-            f"ids {shape}, {short} {bits.shape}",
+            f"ids {shape}, {short} {bits.shape}"
         )
     return bits.astype(bool)
 
@@ -70,8 +70,8 @@ def token_types(
     kinds = _integers(token_type_ids, "token_type_ids")
     if kinds.shape != shape or kinds.min() < 0 or kinds.max() >= segments:
         raise HgvizError(
-            "the token_type_ids do not fit the ids",
-            f"it needs one from 0 to {segments - 1} for each: ids {shape}, types {kinds.shape}",
+            "the token_type_ids do not fit the ids: "
+            f"it needs one from 0 to {segments - 1} for each: ids {shape}, types {kinds.shape}"
         )
     return kinds
 
@@ -85,9 +85,9 @@ def positions_of(
     places = _integers(position_ids, "position_ids")
     if places.shape != shape or places.min() < 0 or places.max() >= (limit or 0):
         raise HgvizError(
-            "the position_ids do not fit the ids",
+            "the position_ids do not fit the ids: "
             f"it needs one from 0 to {(limit or 0) - 1:,} for each: ids {shape}, "
-            f"positions {places.shape}",
+            f"positions {places.shape}"
         )
     return places
 
@@ -100,9 +100,9 @@ def encoder_states(spec: ModelSpec, states: Any) -> NDArray[Any]:
         good = good and found.size > 0 and bool(np.isfinite(found.astype(np.float32)).all())
     if not good:
         raise HgvizError(
-            "the encoder states do not fit this model",
+            "the encoder states do not fit this model: "
             f"it needs finite numbers (positions, {spec.width}), these are "
-            f"{found.dtype} {found.shape}",
+            f"{found.dtype} {found.shape}"
         )
     return found
 
@@ -110,7 +110,7 @@ def encoder_states(spec: ModelSpec, states: Any) -> NDArray[Any]:
 def too_long(length: int, limit: int) -> HgvizError:
     """A text the model has no positions for."""
     return HgvizError(
-        f"the text has {length:,} tokens and this model reads at most {limit:,}",
+        f"the text has {length:,} tokens and this model reads at most {limit:,}: "
         "its positions end there",
         "Shorten the text",
     )
@@ -121,7 +121,7 @@ def require_none(arguments: dict[str, Any], family: str) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise HgvizError(
-                f"this model does not take {name}", f"its family is {family}", f"Leave {name} out"
+                f"this model does not take {name}: its family is {family}", f"Leave {name} out"
             )
 
 
@@ -129,9 +129,9 @@ def _integers(values: Any, name: str) -> Integers:
     try:
         found = np.asarray(values)
     except ValueError:
-        raise HgvizError(f"the {name} are no array", "their rows differ in length") from None
+        raise HgvizError(f"the {name} are no array: their rows differ in length") from None
     if found.size and found.dtype.kind not in "iub":
-        raise HgvizError(f"the {name} are no integers", f"they are {found.dtype}")
+        raise HgvizError(f"the {name} are no integers: they are {found.dtype}")
     if found.ndim not in (1, 2):
-        raise HgvizError(f"the {name} are no sequence", f"they have {found.ndim} dimensions")
+        raise HgvizError(f"the {name} are no sequence: they have {found.ndim} dimensions")
     return found.astype(np.int64)

@@ -26,7 +26,7 @@ from hgviz.core import (
     readonly,
     slots,
 )
-from hgviz.errors import HgvizWarning
+from hgviz.errors import HgvizWarning, choose
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
@@ -127,8 +127,7 @@ class Model:
         answers = self.spec.goal == "ends" or self.spec.reads_twice
         if pair is not None and not self._segments and not answers:
             raise HgvizError(
-                "this model does not read pairs of texts",
-                "it has no token types to tell them apart",
+                "this model does not read pairs of texts: it has no token types to tell them apart",
                 "Give one text",
             )
         prompt = self.encode(text, pair)
@@ -200,7 +199,7 @@ class Model:
         """
         found, mask = ids_and_mask(self.spec, ids, attention_mask)
         if found.ndim != 1:
-            raise HgvizError("a prompt is one text", f"these ids have the shape {found.shape}")
+            raise HgvizError(f"a prompt is one text: these ids have the shape {found.shape}")
         kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
         if position_ids is not None:
             limit = getattr(self.module, "most_positions", None)
@@ -279,7 +278,7 @@ class Model:
     @property
     def _reader(self) -> Processor:
         if self.processor is None:
-            raise HgvizError("this model reads text", "it takes no image or sound", "Give --text T")
+            raise HgvizError("this model reads text: it takes no image or sound", "Give --text T")
         return self.processor
 
     def beginning(self) -> Prompt:
@@ -287,7 +286,7 @@ class Model:
         Errors: HgvizError where that does not say it."""
         if self.decoder_start is None:
             raise HgvizError(
-                "this model needs a beginning for its decoder",
+                "this model needs a beginning for its decoder: "
                 "its config.json has no decoder_start_token_id",
                 "Give it with --target",
             )
@@ -297,7 +296,7 @@ class Model:
         """What stands for the text behind an encoder's states (n, width). Errors as run."""
         found = encoder_states(self.spec, states)
         if found.ndim != 2:
-            raise HgvizError("one text is captured at a time", f"states have {found.ndim} axes")
+            raise HgvizError(f"one text is captured at a time: states have {found.ndim} axes")
         mask = None if attention_mask is None else mask_of(attention_mask, found.shape[:1])
         blank = slots(len(found))
         pieces = tuple(f"state {i}" for i in range(len(found)))
@@ -353,7 +352,7 @@ class Model:
             given = Tokens(module.shifted(given.ids), keep, source=given)
         elif both:
             raise HgvizError(
-                "this model needs decoder_ids", "it reads one text and writes another", "Give both"
+                "this model needs decoder_ids: it reads one text and writes another", "Give both"
             )
         elif self.takes_states and encoder_states is not None:
             source = self._given_states(encoder_states, encoder_mask)
@@ -403,7 +402,7 @@ class Model:
             target = self.twice(prompt)
         if self.spec.two_texts != (target is not None):
             what = "needs a second text for its decoder" if target is None else "reads one text"
-            raise HgvizError(f"this model {what}", f"its form is {self.spec.form}")
+            raise HgvizError(f"this model {what}: its form is {self.spec.form}")
         given = self._of(prompt, self.processor is not None)
         return given if target is None else replace(self._of(target), source=given)
 
@@ -412,7 +411,7 @@ class Model:
             return self._given_states(prompt.states, prompt.attention_mask)
         if (prompt.signal is not None) != signal:
             raise HgvizError(
-                f"this model reads {READS[self.spec.modality]}",
+                f"this model reads {READS[self.spec.modality]}: "
                 f"and it was given {'a text' if prompt.signal is None else 'something else'}",
                 "Give what it reads",
             )
@@ -458,7 +457,7 @@ class Model:
         chosen = frozenset(HeadId(*one) for one in off)
         if unknown := sorted(chosen.difference(self.spec.heads)):
             raise HgvizError(
-                f"this model has no head {unknown[0]}",
+                f"this model has no head {unknown[0]}: "
                 f"its layers are 0 to {len(self.spec.layers) - 1}",
                 "Run `hgviz info` on it to see every layer",
             )
@@ -483,7 +482,7 @@ def open_model(
     """
     place, kind = device_of(device), dtype_of(dtype)
     if place == "mps" and kind == torch.float64:
-        raise HgvizError("mps has no float64", "", "Use --dtype float32, or --device cpu")
+        raise HgvizError("mps has no float64", "Use --dtype float32, or --device cpu")
     found, name = read(path, reads), ""
     if activation is not None:
         found, name = replaced(found, activation), f" with {activation}"
@@ -531,11 +530,10 @@ def _aligned(tensor: Tensor) -> Tensor:
 
 def _masked(config: Config, masking: str | None) -> Config:
     chosen: Any = masking or getattr(config, "masking", "strict")
-    if chosen not in MASKINGS:
-        raise HgvizError(f"there is no masking {chosen!r}", f"it is {' or '.join(MASKINGS)}")
+    choose(chosen, MASKINGS, "masking")
     if chosen == "compat" and config.form != "windowed":
         raise HgvizError(
-            "this model is always masked strictly",
+            "this model is always masked strictly: "
             "compat masking repeats what hourglass-transformer-pytorch does",
             "Leave masking out",
         )
@@ -548,6 +546,6 @@ def require_one_batch(given: Tokens) -> None:
     held = given.source.ids if given.source.states is None else given.source.states
     if held is not None and len(held) != len(given.ids):
         raise HgvizError(
-            "the two texts differ in number",
-            f"there are {len(held)} on the encoder's side and {len(given.ids)} on the decoder's",
+            "the two texts differ in number: "
+            f"there are {len(held)} on the encoder's side and {len(given.ids)} on the decoder's"
         )

@@ -84,7 +84,7 @@ def attend_by_maps(
     Errors: HgvizError where the maps would not fit the memory.
     """
     if len(q) != 1:
-        raise HgvizError("only one text can be captured at a time", f"got a batch of {len(q)}")
+        raise HgvizError(f"only one text can be captured at a time: got a batch of {len(q)}")
     shape = (*q.shape[:3], k.shape[2])
     _require_room(shape[1:], q.dtype.itemsize)
     uniform = keep is not None and rule.empty_rows == "uniform"
@@ -116,7 +116,7 @@ def _require_room(shape: tuple[int, ...], itemsize: int) -> None:
     needed, free = heads * queries * keys * itemsize, free_memory()
     if free is not None and needed > free:
         raise HgvizError(
-            f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free",
+            f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: "
             f"{heads} heads have {queries:,} x {keys:,} weights",
             "Leave --dense out: q and k are kept then, from which any weight is computed",
         )

@@ -12,7 +12,7 @@ import wave
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from math import gcd
+from math import ceil, gcd, log10
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, HgvizError, Prompt, Signal, pictured
+from hgviz.core import Floats, HgvizError, Prompt, Signal, unread
 from hgviz.models.formats.cache import called
 from hgviz.models.formats.readers import (
     IMAGES,
@@ -112,7 +112,7 @@ class Processor:
         image = self.network.config.modality == "image"
         if file is None:
             raise HgvizError(
-                f"{called(self.folder)} has no {names[0]}",
+                f"{called(self.folder)} has no {names[0]}: "
                 f"so nothing says how {'an image' if image else 'a sound'} becomes numbers",
                 "Save the model's processor into its folder, or give a .npy of what it makes",
             )
@@ -175,9 +175,9 @@ def _require_bounded(data: Mapping[str, Any], where: str) -> None:
             _require_bounded(value, where)
         elif isinstance(value, int) and abs(value) > (MOST_SIDE if key in SIDES else MOST_COUNT):
             raise HgvizError(
-                f"{where} does not describe a processor", f"{plain(key)} is {value:,}",
+                f"{where} does not describe a processor: {plain(key)} is {value:,}",
                 f"Correct {plain(key)} in {where}",
-            )  # fmt: skip
+            )
 
 
 @contextlib.contextmanager
@@ -189,17 +189,16 @@ def _fits(path: Path, family: str) -> Iterator[None]:
         raise
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise HgvizError(
-            f"{shown(path)} does not fit this model",
-            f"{family} says: {line_of(error)}",
+            f"{shown(path)} does not fit this model: {family} says: {line_of(error)}",
             "Give what its own processor makes",
         ) from None
 
 
 def _unprocessed(file: Path, error: Exception) -> HgvizError:
     return HgvizError(
-        f"{shown(file)} cannot be used", f"transformers says: {line_of(error)}",
+        f"{shown(file)} cannot be used: transformers says: {line_of(error)}",
         "Save the model's processor again, or give a .npy of what it makes",
-    )  # fmt: skip
+    )
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -218,7 +217,7 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
             with Image.open(path) as image:
                 if image.width * image.height > MOST_PIXELS:
                     raise HgvizError(
-                        f"{shown(path)} is too large",
+                        f"{shown(path)} is too large: "
                         f"it has {image.width:,} x {image.height:,} pixels",
                         "Make it smaller first",
                     )
@@ -238,9 +237,9 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
 
 def _no_image(path: Path, error: Exception) -> HgvizError:
     return HgvizError(
-        f"{shown(path)} cannot be read as an image", line_of(error),
+        f"{shown(path)} cannot be read as an image: {line_of(error)}",
         f"Choose a file of {', '.join(one[1:].upper() for one in IMAGES[:4])}",
-    )  # fmt: skip
+    )
 
 
 def samples_at(path: Path, rate: int) -> Floats:
@@ -260,19 +259,19 @@ def samples_at(path: Path, rate: int) -> Floats:
                     raise wave.Error(f"{channels} channels of {8 * width} bits at {own} Hz")
                 if count / own > MOST_SECONDS:
                     raise HgvizError(
-                        f"{shown(path)} is too long", f"it lasts {count / own:,.0f} seconds",
+                        f"{shown(path)} is too long: it lasts {count / own:,.0f} seconds",
                         f"Cut it to {MOST_SECONDS:,} seconds",
-                    )  # fmt: skip
+                    )
                 data = file.readframes(count)
         except (wave.Error, EOFError) as error:
             raise HgvizError(
-                f"{shown(path)} cannot be read as a sound",
-                line_of(error) if str(error) else "it ends too early",
+                f"{shown(path)} cannot be read as a sound: "
+                + (line_of(error) if str(error) else "it ends too early"),
                 "Save it as a WAV file of 8 to 32 bits PCM",
             ) from None
     mono = _samples(data[: len(data) // (width * channels) * width * channels], width, channels)
     if not len(mono):
-        raise HgvizError(f"{shown(path)} is empty", "it has no samples", "Choose another sound")
+        raise HgvizError(f"{shown(path)} is empty: it has no samples", "Choose another sound")
     return mono if own == rate else _resampled(mono, own, rate)
 
 
@@ -302,21 +301,37 @@ def values_at(path: Path) -> Floats:
     """
     with path_errors(path):
         if path.stat().st_size > MOST_VALUES:
-            raise HgvizError(f"{shown(path)} is too large", f"the limit is {MOST_VALUES:,} bytes")
+            raise HgvizError(f"{shown(path)} is too large: the limit is {MOST_VALUES:,} bytes")
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise HgvizError(
-                f"{shown(path)} cannot be read as an array", line_of(error), "Save it by numpy.save"
+                f"{shown(path)} cannot be read as an array: {line_of(error)}",
+                "Save it by numpy.save",
             ) from None
     good = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.size > 0
     if good and found.ndim > 1 and found.shape[0] == 1:
         found = found[0]
     if not good or not 1 <= found.ndim <= 3 or not np.isfinite(found).all():
         raise HgvizError(
-            f"{shown(path)} is not what a model reads",
+            f"{shown(path)} is not what a model reads: "
             "it needs finite numbers: pixels (channels, height, width), frames (mel bins, frames) "
             "or samples (samples,)",
             "Save what the model's processor gives",
         )
     return np.array(found, np.float32)
+
+
+def pictured(signal: Signal, positions: int) -> Prompt:
+    """A picture or a sound of so many positions: patches by row and column, from 0, after those
+    that the model adds; frames by the second that they begin at."""
+    rows, columns = signal.grid or (0, 0)
+    if not signal.grid:
+        step = signal.seconds / positions
+        digits = max(0, ceil(-log10(step))) if step else 0
+        names = (f"{at * step:.{digits}f}s" if step else str(at) for at in range(positions))
+        return replace(unread(tuple(names)), signal=signal)
+    added = positions - rows * columns
+    pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]
+    pieces += [f"{row},{column}" for row in range(rows) for column in range(columns)]
+    return replace(unread(tuple(pieces)), signal=signal)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import HgvizError, raise_if_cancelled
+from hgviz.errors import choose
 from hgviz.maps.rule import Norm, Rule
 from hgviz.models.positions import Bias, Distances
 
@@ -45,14 +46,9 @@ def weigh(
     sinks: (..., 1, 1), logits that take part in the sum of each row of a softmax and have no key.
     Raises HgvizError for an unknown activation or norm, a k below 1, and topk without k.
     """
-    if activation not in ACTIVATIONS:
-        raise HgvizError(
-            f"unknown attention activation {activation!r}",
-            f"the known ones are {', '.join(ACTIVATIONS)}",
-        )
-    row = ACTIVATIONS[activation]
+    row = ACTIVATIONS[choose(activation, ACTIVATIONS, "attention activation")]
     if keep is not None and keep.is_floating_point():
-        raise HgvizError("a mask of keys is boolean", f"this one holds {keep.dtype}", "Give bools")
+        raise HgvizError(f"a mask of keys is boolean: this one holds {keep.dtype}", "Give bools")
     seen = torch.ones_like(scores, dtype=torch.bool) if keep is None else keep.bool()
     scores = torch.where(seen, scores, 0.0)
     chosen = seen
@@ -72,8 +68,7 @@ def weigh(
 
 def normalised(scores: Tensor, norm: Norm) -> Tensor:
     """Scores (..., q, k) over the length of their row; masked ones are 0 and stay so for l2."""
-    if norm not in ("l2", "l2-literal"):
-        raise HgvizError(f"unknown norm {norm!r}", "the known ones are l2 and l2-literal")
+    choose(str(norm), ("l2", "l2-literal"), "norm")
     wide = torch.promote_types(scores.dtype, torch.float32)  # 1e-9 is 0 in float16
     length = torch.linalg.vector_norm(scores, dim=-1, keepdim=True, dtype=wide)
     if norm == "l2":
@@ -103,7 +98,7 @@ def sizes(scores: Tensor, activation: str) -> Tensor:
 def largest(sizes: Tensor, seen: Tensor, k: int | None) -> Tensor:
     """Which of the cells seen are among the k largest of their row, or as large as the last."""
     if k is None or k < 1:
-        raise HgvizError("topk needs k, the number of keys each query keeps", "", "Give k >= 1")
+        raise HgvizError("topk needs k, the number of keys each query keeps", "Give k >= 1")
     sizes = sizes.masked_fill(~seen, -torch.inf)
     last = sizes.topk(min(k, sizes.shape[-1]), dim=-1).values[..., -1:]
     return seen & (sizes >= last)

@@ -57,7 +57,7 @@ class Figure:
     def capture(self) -> Capture:
         """What it shows: the capture, of two the first. Errors: HgvizError for other figures."""
         if not self.captures:
-            raise HgvizError("this figure is of studies", "it shows no capture alone")
+            raise HgvizError("this figure is of studies: it shows no capture alone")
         return self.captures[0]
 
     @property

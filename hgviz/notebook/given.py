@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import Capture, HeadId, HgvizError, heads_named
-from hgviz.resources import bundled
+from hgviz.errors import choose
+from hgviz.files import bundled
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -39,8 +40,7 @@ def captured(
         asked = {"text": text, "off": off, "activation": activation}
         if unlike := [name for name, value in asked.items() if value]:
             raise HgvizError(
-                f"a capture takes no {unlike[0]}",
-                "it is of one text, as one model read it",
+                f"a capture takes no {unlike[0]}: it is of one text, as one model read it",
                 "Give the model in its place, or leave it out",
             )
         if isinstance(given, Capture):
@@ -51,9 +51,9 @@ def captured(
     _require_model(given)  # before a text is missed
     if text is None:
         raise HgvizError(
-            "a model needs a text", "there is nothing to draw before it has read one",
+            "a model needs a text: there is nothing to draw before it has read one",
             'Give one, such as text="The sand ran down."',
-        )  # fmt: skip
+        )
     model = model_of(given, activation, device)
     prompt, second = tasks.prompt_from(model, text=text, pair=pair, target=target)
     heads = tasks.heads_from(off, model.spec)
@@ -74,7 +74,7 @@ def model_of(given: Any, activation: str | None, device: str) -> Model:
     if not isinstance(given, str | os.PathLike):
         if activation is not None:
             raise HgvizError(
-                "the activation of a model that is open cannot be exchanged",
+                "the activation of a model that is open cannot be exchanged: "
                 "its layers are built for the one it has",
                 "Give its path in its place",
             )
@@ -89,7 +89,7 @@ def _require_model(given: Any) -> None:
         tasks.kind_of(os.fspath(given))
     elif not hasattr(given, "trace"):
         raise HgvizError(
-            f"{given!r:.40} cannot be drawn",
+            f"{given!r:.40} cannot be drawn: "
             "captures and models can, and paths of captures, checkpoints and studies",
             "Give one of these",
         )
@@ -125,11 +125,7 @@ def options_of(kind: str, kinds: Sequence[str], given: Mapping[str, Any]) -> dic
     """
     from hgviz.figures.options import used
 
-    if kind not in kinds:
-        raise HgvizError(
-            f"there is no kind of figure named {kind!r}", f"there are {', '.join(kinds)}",
-            "Choose one of these",
-        )  # fmt: skip
+    choose(kind, kinds, "kind of figure")
     otherwise = {**OTHERWISE, **({"fuse": "together"} if kind == "links" else {})}
     named = {otherwise.get(name, name): value for name, value in given.items()}
     if unknown := sorted(set(named) - set(used(kind)) - set(COMMON)):
@@ -150,12 +146,10 @@ def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
     if isinstance(head, str) and "." in head:
         found = heads_named(head, capture.spec.layers)
         if len(found) != 1:
-            raise HgvizError(f"{head!r} names {len(found)} heads", "one is drawn", "Name one")
+            raise HgvizError(f"{head!r} names {len(found)} heads: one is drawn", "Name one")
         return next(iter(found))
     if isinstance(head, tuple):
         return HeadId(*head)
     if isinstance(head, str) and not head.isdecimal():
-        raise HgvizError(
-            f"{head!r} names no head", "a head is 5, or 3.5 with its layer", "Name one"
-        )
+        raise HgvizError(f"{head!r} names no head: a head is 5, or 3.5 with its layer", "Name one")
     return HeadId(layer or 0, int(head or 0))

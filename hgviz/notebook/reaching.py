@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import HgvizError
-from hgviz.resources import bundled
+from hgviz.files import bundled
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def measured(
 
     if (text is None) == (tokens is None) or not models:
         raise HgvizError(
-            "nothing says what the models read", "it is a text, or so many tokens at random",
+            "nothing says what the models read: it is a text, or so many tokens at random",
             "Give one or more models, and text= or tokens=",
-        )  # fmt: skip
+        )
     opened = [_opened(one, "float64") for one in models]
     found = []
     for model in opened:

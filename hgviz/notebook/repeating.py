@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError
+from hgviz.files import bundled
 from hgviz.notebook.given import captured, is_capture
-from hgviz.resources import bundled
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def repeated(
                 if is_capture(one)]  # fmt: skip
     if len(captures) not in (0, len(many)) or (len(many) != 1 and not captures):
         raise HgvizError(
-            "these cannot be taken together",
+            "these cannot be taken together: "
             "heads are compared by the weights of one model, or by the maps of captures",
             "Give one model, or captures alone",
         )

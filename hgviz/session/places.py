@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from hgviz.files import resource
 from hgviz.models.formats.cache import is_name, is_there
-from hgviz.resources import resource
 from hgviz.session.saved import Place
 
 

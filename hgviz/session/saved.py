@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from hgviz.errors import HgvizError
+from hgviz.files import write_whole
 
 SUFFIX = ".hgviz"
 FORMAT: Final = "hgviz session"
@@ -178,7 +179,9 @@ def read(path: str | Path) -> Saved:
         saved = msgspec.json.decode(content, type=Saved)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         said = str(error)
-        raise _refused(name, said[:1].lower() + said[1:200]) from None
+        raise _refused(
+            name, said[:200] if said[1:2].isupper() else said[:1].lower() + said[1:200]
+        ) from None
     for what, place in saved.places.items():
         if wrong := _wrong(place):
             raise _refused(name, f"the path of its {what} {wrong}")
@@ -189,9 +192,8 @@ def write(saved: Saved, path: str | Path) -> str:
     """Write a session in one move; gives the path. Raises OSError."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
-    fresh.write_bytes(msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n")
-    fresh.replace(path)
+    content = msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n"
+    write_whole(path, content, lasting=False)
     return str(path)
 
 
@@ -202,7 +204,7 @@ class _Head(msgspec.Struct):
 
 def _refused(name: str, why: str) -> HgvizError:
     return HgvizError(
-        f"{name} cannot be opened as a session", why, "Choose another, or save it again"
+        f"{name} cannot be opened as a session: {why}", "Choose another, or save it again"
     )
 
 

@@ -22,6 +22,7 @@ from hgviz.core import (
     Provenance,
     Streaming,
 )
+from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
@@ -34,7 +35,7 @@ from hgviz.store.contents import (
     write_texts,
 )
 from hgviz.store.datasets import store_json
-from hgviz.store.files import TEMPORARY, whole_hdf5, writing
+from hgviz.store.files import whole_hdf5, writing
 from hgviz.store.growing import (
     begin,
     begun_at,
@@ -78,7 +79,7 @@ class CorpusWriter:
         self.done: set[int] = set()
         if not 0 < len(items) <= schema.MOST_ITEMS:
             raise HgvizError(
-                f"{len(items):,} texts are not captured in one file",
+                f"{len(items):,} texts are not captured in one file: "
                 f"it takes 1 to {schema.MOST_ITEMS:,}",
                 "Capture them in several",
             )

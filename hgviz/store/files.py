@@ -1,11 +1,10 @@
-"""Files that are there whole or not at all, also when the disk is full or the power goes."""
+"""HDF5 files that are there whole or not at all, also when the disk is full or the power goes."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
-import secrets
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -17,8 +16,8 @@ from typing import Any
 import h5py
 
 from hgviz.core import HgvizError
+from hgviz.files import TEMPORARY, sync_folder
 
-TEMPORARY = ".tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -163,40 +162,6 @@ def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
         raise
 
 
-def whole_text(path: Path, content: str, lasting: bool = True) -> None:
-    """Write a text file whole or not at all; see whole_bytes."""
-    whole_bytes(path, content.encode(), lasting)
-
-
-def whole_bytes(path: Path, content: bytes, lasting: bool = True) -> None:
-    """Write a small file whole or not at all, whoever else writes it at the same time.
-
-    lasting: it is on the disk afterwards, and stays when the power goes.
-    """
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            if lasting:
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    if lasting:
-        sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Names in a folder are on the disk afterwards, where the system knows how."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def is_full(error: BaseException) -> bool:
     """Whether a disk had no room left."""
     return isinstance(error, OSError) and error.errno in _FULL
@@ -211,11 +176,10 @@ def writing(path: Path, kept: str = "") -> Iterator[None]:
         why = error.strerror or str(error)
         if is_full(error):
             raise HgvizError(
-                f"the disk is full: {path.name} could not be written",
-                kept or "nothing was written",
+                f"the disk is full: {path.name} could not be written: "
+                f"{kept or 'nothing was written'}",
                 f"Free some space in {path.parent} and run it again",
             ) from error
-        raise HgvizError(
-            f"{path} cannot be written", why[:1].lower() + why[1:],
-            "Choose a folder you can write to",
-        ) from error  # fmt: skip
+        raise HgvizError(f"{path} cannot be written: "
+f"{why[:1].lower() + why[1:]}",
+"Choose a folder you can write to") from error  # fmt: skip

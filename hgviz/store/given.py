@@ -36,7 +36,7 @@ def capture_of(
     Errors: HgvizError naming the layer that does not fit.
     """
     if not len(tokens) or not len(layers):
-        raise HgvizError("there is nothing to keep", "tokens or layers are empty", "Give some")
+        raise HgvizError("there is nothing to keep: tokens or layers are empty", "Give some")
     prompt = _prompt(list(map(str, tokens)))
     given = None if logits is None else _logits(logits, len(tokens))
     read = [_layer(index, one, len(tokens)) for index, one in enumerate(layers)]
@@ -61,7 +61,7 @@ def _logits(logits: Any, tokens: int) -> NDArray[Any]:
     shape = np.shape(found := _numbers(logits))
     if len(shape) != 2 or len(found) != tokens or found.dtype.kind not in "fiu":
         why = f"they are {found.dtype} {shape}, for {tokens:,} tokens"
-        raise HgvizError("the logits cannot be kept", why, "Give numbers, (tokens, vocabulary)")
+        raise HgvizError(f"the logits cannot be kept: {why}", "Give numbers, (tokens, vocabulary)")
     return found
 
 
@@ -199,4 +199,4 @@ def _numbers(given: Any) -> NDArray[Any]:
 
 
 def _wrong(index: int, why: str, do: str = "") -> HgvizError:
-    return HgvizError(f"layer {index} cannot be kept", why, do)
+    return HgvizError(f"layer {index} cannot be kept: {why}", do)

@@ -12,8 +12,9 @@ from typing import Any
 import h5py
 
 from hgviz.core import NO_STREAMING, HgvizError, ModelSpec, Off, Provenance, Streaming
+from hgviz.files import TEMPORARY, write_whole
 from hgviz.store import schema
-from hgviz.store.files import TEMPORARY, whole_hdf5, whole_text
+from hgviz.store.files import whole_hdf5
 from hgviz.store.guard import open_file, reading
 from hgviz.store.header import read_made, spec_row
 from hgviz.store.interrupted import left_beside, read_manifest
@@ -62,14 +63,14 @@ def _told(spec: ModelSpec) -> dict[str, Any]:
 def refuse_existing(path: Path, force: bool) -> None:
     """Errors: HgvizError where there is a file already, unless force, or a folder."""
     if path.is_dir():
-        raise HgvizError(f"{path} is a folder", "a capture is one file", "Give the file a name")
+        raise HgvizError(f"{path} is a folder: a capture is one file", "Give the file a name")
     if not path.exists():
         return
     if part_of(path).is_dir() and left_beside(part_of(path)):
         remove(part_of(path))  # killed before it had done so itself
     if not force:
         raise HgvizError(
-            f"{path} exists already", "it was not touched", "Choose another name, or use --force"
+            f"{path} exists already: it was not touched", "Choose another name, or use --force"
         )
 
 
@@ -92,14 +93,14 @@ def begin(
         remove(part)  # of another capture, or killed before there was anything to go on with
     if part.exists() and not part.is_dir():
         raise HgvizError(
-            f"{part} is in the way", "captures grow in a folder of that name, and it is a file",
+            f"{part} is in the way: captures grow in a folder of that name, and it is a file",
             "Move it, or choose another name",
-        )  # fmt: skip
+        )
     part.mkdir(exist_ok=True)
     try:
         with whole_hdf5(part / schema.ROOT) as file:
             write_root(file)
-        whole_text(part / schema.MANIFEST, json.dumps(identity, indent=2))
+        write_whole(part / schema.MANIFEST, json.dumps(identity, indent=2))
     except BaseException:
         remove(part)  # there is nothing in it to go on with
         raise
@@ -115,12 +116,12 @@ def _same(part: Path, found: Identity, identity: Identity, force: bool) -> bool:
         return False
     if other:
         raise HgvizError(
-            f"{part} holds an unfinished capture with another {' and another '.join(other)}",
+            f"{part} holds an unfinished capture with another {' and another '.join(other)}: "
             "going on with it would mix the two",
             "Finish that one, choose another name, or start anew with --force",
         )
     raise HgvizError(
-        f"{part} holds an unfinished capture of another version of the format",
+        f"{part} holds an unfinished capture of another version of the format: "
         f"this hgviz goes on with those of {_dotted(OLDEST)} to {_dotted(schema.VERSION)}",
         "Finish it with the hgviz that began it, or start anew with --force",
     )

@@ -55,12 +55,11 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
         raise
     except PermissionError:
         raise HgvizError(
-            f"{path} cannot be read", "you have no permission to read it", "Ask its owner for it"
+            f"{path} cannot be read: you have no permission to read it", "Ask its owner for it"
         ) from None
     except Refused as reason:
         raise HgvizError(
-            f"{path} cannot be read",
-            str(reason),
+            f"{path} cannot be read: {str(reason)}",
             reason.do or f"{again} again, or ask for the file again",
         ) from None
     # h5py raises almost any of them for damaged files
@@ -75,7 +74,7 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
         elif isinstance(error, MemoryError):
             why, do = "it does not fit in memory", "Open it on a machine with more memory"
         details = f"{type(error).__name__}: {error}"
-        raise HgvizError(f"{path} cannot be read", why, do, details) from error
+        raise HgvizError(f"{path} cannot be read: {why}", do, details=details) from error
 
 
 def open_file(path: str) -> h5py.File:

@@ -53,7 +53,7 @@ def require_item(path: str, number: int, items: Iterable[Item], whole: bool = Tr
         return
     texts = "1 text" if len(numbers) == 1 else f"{len(numbers):,} texts"
     raise HgvizError(
-        f"there is no text {number:,} in {path}",
+        f"there is no text {number:,} in {path}: "
         f"it holds {texts}{'' if whole else ' so far'}, numbered {_told(numbers)}",
         "Choose one of them" if len(numbers) > 1 else f"Choose text {numbers[0]:,}",
     )

@@ -27,7 +27,7 @@ def open_capture(path: str | Path, item: int = 0) -> Capture:
     """
     path = str(path)
     if not os.path.lexists(path):
-        raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
+        raise HgvizError(f"there is no {path}: no file or folder has that name", "Check the path")
     with reading(path):
         return open_part(Path(path), item) if os.path.isdir(path) else open_whole(path, item)
 

@@ -77,4 +77,4 @@ def read_object(path: Path, most: int) -> dict[str, Any]:
 
 def damaged(path: Path, why: str) -> HgvizError:
     """What is said of a file of a study that is not as hgviz writes them."""
-    return HgvizError(f"{path} is damaged", why, "Delete it and run the study again")
+    return HgvizError(f"{path} is damaged: {why}", "Delete it and run the study again")

@@ -62,8 +62,9 @@ from numpy.typing import NDArray
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Score
 from hgviz.examples import Asked
+from hgviz.files import TEMPORARY
 from hgviz.store.datasets import store, store_attributes, store_json, store_text
-from hgviz.store.files import TEMPORARY, whole_hdf5, writing
+from hgviz.store.files import whole_hdf5, writing
 from hgviz.store.guard import (
     attribute,
     check_format,
@@ -158,10 +159,10 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
 def require_free(path: Path, force: bool = False) -> None:
     """Errors: HgvizError where there is a file already, unless force, or a folder."""
     if path.is_dir():
-        raise HgvizError(f"{path} is a folder", "a study is one file", "Give the file a name")
+        raise HgvizError(f"{path} is a folder: a study is one file", "Give the file a name")
     if path.exists() and not force:
         raise HgvizError(
-            f"{path} exists already", "it was not touched", "Choose another name, or use --force"
+            f"{path} exists already: it was not touched", "Choose another name, or use --force"
         )
 
 
@@ -218,9 +219,9 @@ def open_study(path: str | Path) -> Study:
     """A study, all of it in memory. Errors: HgvizError for everything that is none, or damaged."""
     path = str(path)
     if not Path(path).exists():
-        raise HgvizError(f"there is no {path}", "no file has that name", "Check the path")
+        raise HgvizError(f"there is no {path}: no file has that name", "Check the path")
     if Path(path).is_dir():
-        raise HgvizError(f"{path} is a folder", "a study is one file", "Choose the file")
+        raise HgvizError(f"{path} is a folder: a study is one file", "Choose the file")
     with reading(path, AGAIN), open_file(path) as file:
         check_format(file, FORMAT, VERSION, "study")
         return _read(file, path)

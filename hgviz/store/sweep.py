@@ -19,18 +19,34 @@ import json
 import os
 import re
 import socket
+import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.store.files import whole_text, writing
+from hgviz.errors import unusable
+from hgviz.files import write_whole
+from hgviz.store.files import writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
-from hgviz.study import MOST_BYTES, MOST_CELLS, Cell, Standing, StudyFile, Sweep, read_study_file
+from hgviz.study import (
+    DEVICES,
+    MOST_BYTES,
+    MOST_CELLS,
+    Ask,
+    Cell,
+    CompareOptions,
+    CurveOptions,
+    Source,
+    Standing,
+    StudyFile,
+    Sweep,
+    name_of_source,
+)
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
@@ -85,14 +101,15 @@ class SweepFolder:
         plan = json.dumps(told, separators=(",", ":"))
         if len(plan) > MOST_PLAN:
             raise HgvizError(
-                f"the plan of {len(cells):,} cells is larger than {MOST_PLAN >> 20:,} MB",
-                "nobody could read it", "Ask for fewer seeds, sizes or methods",
-            )  # fmt: skip
+                f"the plan of {len(cells):,} cells is larger than {MOST_PLAN >> 20:,} MB: "
+                "nobody could read it",
+                "Ask for fewer seeds, sizes or methods",
+            )
         with writing(self.path):
             for prefix in {one.key[:2] for one in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
-            whole_text(self.path / FILE, content)
-            whole_text(self.path / PLAN, plan)
+            write_whole(self.path / FILE, content)
+            write_whole(self.path / PLAN, plan)
 
     def cells(self) -> tuple[Cell, ...]:
         """The cells of the plan. Errors: HgvizError where there is none, or a damaged one."""
@@ -107,8 +124,8 @@ class SweepFolder:
         if not path.exists():
             other = "it is a file" if self.path.exists() else "there is no such folder"
             raise HgvizError(
-                f"{self.path} is not the folder of a study",
-                f"it has no {PLAN}" if self.path.is_dir() else other,
+                f"{self.path} is not the folder of a study: "
+                + (f"it has no {PLAN}" if self.path.is_dir() else other),
                 "Choose the folder that hgviz study run wrote into",
             )
         content = read_plain(path, MOST_PLAN)
@@ -117,9 +134,10 @@ class SweepFolder:
             raise damaged(path, "it is no plan of a study")
         if head.format_version[0] != VERSION[0]:
             raise HgvizError(
-                f"{path} is of version {head.format_version[0]}",
-                f"this hgviz reads version {VERSION[0]}", "Open it with the hgviz that wrote it",
-            )  # fmt: skip
+                f"{path} is of version {head.format_version[0]}: "
+                f"this hgviz reads version {VERSION[0]}",
+                "Open it with the hgviz that wrote it",
+            )
         plan = typed(path, content, _Plan)
         if len({one.key for one in plan.cells}) < len(plan.cells):
             raise damaged(path, "a cell of it stands twice")
@@ -167,14 +185,14 @@ class SweepFolder:
         """The result of a cell. Errors: HgvizError where it cannot be written."""
         content = json.dumps({"found": found, "made": made}, sort_keys=True)
         with writing(self.result_at(key), "what is done is kept"):
-            whole_text(self.result_at(key), content)
+            write_whole(self.result_at(key), content)
         (self.model_at(key) / SNAPSHOT).unlink(missing_ok=True)
 
     def fail(self, key: str, line: str, details: str = "") -> None:
         """Keep why a cell failed, as one line and in detail. Raises HgvizError for a full disk."""
         told = {"line": line, "details": details, "host": socket.gethostname()}
         with writing(self.result_at(key), "what is done is kept"):
-            whole_text(self.result_at(key, ".failed.json"), json.dumps(told))
+            write_whole(self.result_at(key, ".failed.json"), json.dumps(told))
 
     def forgive(self) -> int:
         """Forget which cells failed, so that they are computed again; return how many did."""
@@ -282,4 +300,92 @@ def _entries(path: Path) -> list[os.DirEntry[str]]:
     return []
 
 
-__all__ = ["SweepFolder", "is_sweep"]
+# --- study files ----------------------------------------------------------------------------------
+
+
+SEE = "It has [[models]] and [[data]]; see docs/studies.md"
+_TABLES = {
+    "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
+    "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
+}  # fmt: skip
+_CHOICES = {"asks": get_args(Ask)}
+_KINDS = {
+    "array": "a list in brackets", "object": "a table", "str": "words in quotes",
+    "int": "a whole number", "float": "a number", "bool": "true or false",
+}  # fmt: skip
+
+
+def read_study_file(path: str | Path) -> StudyFile:
+    """Read and check a study file. Errors: HgvizError, naming what is wrong in it."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise HgvizError(f"{path} is no study file: it is longer than 1 MB", "Choose another")
+        asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
+    except OSError as error:
+        raise unusable(f"cannot read {path}", error) from error
+    except msgspec.ValidationError as error:
+        why, do = _why(str(error))
+        raise HgvizError(f"{path} is not a study file: {why}", do) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is not text"
+        raise HgvizError(f"{path} is not a study file: {why}", SEE) from error
+    except RecursionError:
+        raise HgvizError(f"{path} is not a study file: it is nested too deep") from None
+    _check(asked)
+    return asked
+
+
+def _why(words: str) -> tuple[str, str]:
+    """What a validation says, in words of the file: why it is none, and what to do."""
+    why, _, place = words.partition(" - at `$")
+    key = re.sub(r"\[.*?\]", "", place).strip(".`")
+    if "unknown field" in why and key in _TABLES:
+        table, name = f"[{key}]" if key else "a study file", why.split("`")[1]
+        return f"{table} has no key {name}", f"Its keys are {', '.join(_TABLES[key])}"
+    if why.startswith("Invalid enum value") and key in _CHOICES:
+        value = why.removeprefix("Invalid enum value ")
+        choices = ", ".join(one for one in _CHOICES[key] if one)
+        return f"{key} cannot be {value}", f"Choose among {choices}"
+    if why.startswith("Object missing required field"):
+        table = f"[[{key}]]" if key else "it"
+        return f"{table} lacks {why.split('`')[1]}", SEE
+    for name, plain in _KINDS.items():
+        why = why.replace(f"`{name}`", plain)
+    return f"{key}: {why[0].lower()}{why[1:]}" if key else why, SEE
+
+
+def _check(asked: StudyFile) -> None:
+    names = [str(one.get("name", "")) for one in asked.models]
+    budgets = asked.curve.budgets
+    activations = [one if isinstance(one, str) else one.get("name") for one in asked.activations]
+    wrong = [
+        (not asked.models, "it has no [[models]]"),
+        (not asked.data, "it has no [[data]]"),
+        (not asked.asks, "asks is empty; it holds score, curve or compare"),
+        (not asked.activations, 'activations is empty; leave it out for the models\' own'),
+        (any(activations.count(one) > 1 for one in activations), "an activation stands twice"),
+        (not asked.seeds, "seeds is empty; leave it out for one run of each"),
+        (len(set(asked.seeds)) < len(asked.seeds), "a seed stands twice"),
+        (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
+        (not all(names), "every one of [[models]] needs a name"),
+        (len(set(names)) < len(names), "two of [[models]] have one name"),
+        (len({name_of_source(one) for one in asked.data}) < len(asked.data),
+         "two of [[data]] have one name"),
+        ("curve" in asked.asks and not asked.methods, "curves need methods, such as michel"),
+        (len(set(asked.methods)) < len(asked.methods), "a method stands twice"),
+        ("compare" in asked.asks and len(asked.activations) < 2,
+         "compare needs at least two activations"),
+        (not all(0 < one <= 1 for one in budgets), "budgets are shares above 0, at most 1"),
+        (asked.threads < 1, "threads begin at 1"),
+        (asked.device not in DEVICES, f"device is one of {', '.join(DEVICES)}"),
+        (asked.curve.points < 2 or asked.curve.random < 0 or asked.curve.limit < 0,
+         "[curve] has too small a number"),
+    ]  # fmt: skip
+    for failed, why in wrong:
+        if failed:
+            raise HgvizError(f"this study file cannot be used: {why}", "Change it and start again")
+
+
+__all__ = ["read_study_file", "SweepFolder", "is_sweep"]

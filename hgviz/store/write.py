@@ -23,6 +23,7 @@ from hgviz.core import (
     Provenance,
     Streaming,
 )
+from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.maps.survey import Surveyor, survey
 from hgviz.store import schema
@@ -36,7 +37,7 @@ from hgviz.store.contents import (
     write_texts,
 )
 from hgviz.store.datasets import store_json
-from hgviz.store.files import TEMPORARY, whole_hdf5, writing
+from hgviz.store.files import whole_hdf5, writing
 from hgviz.store.given import capture_of
 from hgviz.store.growing import (
     begin,
@@ -175,7 +176,7 @@ def write_capture(
         capture = capture_of(tokens, layers, name, logits)
     if not capture.complete:
         raise HgvizError(
-            "this capture is not complete",
+            "this capture is not complete: "
             f"{sum(one is None for one in capture.maps)} of its layers are missing",
             "Capture the text again to the end, then save it",
         )

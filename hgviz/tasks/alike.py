@@ -32,7 +32,7 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
     if model.takes_states:
         if like.prompt.states is None or like.target is None:
             raise HgvizError(
-                "B cannot read the text of A",
+                "B cannot read the text of A: "
                 "it is a decoder that looks at the states of an encoder which is not part of it",
                 "Choose a model that reads texts",
             )
@@ -41,7 +41,7 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
         from hgviz.models.inputs import READS
 
         raise HgvizError(
-            "B cannot read what A read",
+            "B cannot read what A read: "
             f"A reads {READS[like.spec.modality]} and B {READS[model.spec.modality]}",
             "Choose two models of one kind",
         )
@@ -97,8 +97,7 @@ def _read(model: Model, prompt: Prompt, second: str = "") -> Prompt:
     """A text, or a pair, as a model's own tokenizer has it; ids where there is no text."""
     if prompt.states is not None:
         raise HgvizError(
-            "B cannot read the text of A",
-            "there is none: A was given the states of an encoder",
+            "B cannot read the text of A: there is none: A was given the states of an encoder",
             "Choose a model that takes states, or open a capture",
         )
     if not prompt.text:

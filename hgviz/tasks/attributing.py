@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hgviz.core import Capture, HgvizError, text_of_piece
+from hgviz.language import decimals
 
 if TYPE_CHECKING:
     from hgviz.analysis.attribution import Attribution, Beside
@@ -101,10 +102,10 @@ def attribution_panel(
 
     if method == "layers" and not found.layers:
         raise HgvizError(
-            "the layers were not walked through", "each takes a walk of its own", "Ask for them"
+            "the layers were not walked through: each takes a walk of its own", "Ask for them"
         )
     if method == "attention" and beside is None:
-        raise HgvizError("no head was read beside its attention", "", "Name one")
+        raise HgvizError("no head was read beside its attention", "Name one")
     every: dict[str, Attribution] = {}
     for one, word in ((found, says), *others):
         name = _answer(one, seen, word)
@@ -208,7 +209,7 @@ def _notes(every: Mapping[str, Attribution], method: Method, beside: Beside | No
         if len(beside.columns) > MOST:
             notes.append(f"The {MOST} keys that count most of {len(beside.columns):,}.")
         rest = ("gradient × attention", "integrated gradients")
-        said = [f"{_signed(value, 2)} with {name}"
+        said = [f"{decimals(value, signed=True)} with {name}"
                 for value, name in zip(beside.agreements, rest, strict=False)
                 if not math.isnan(value)]  # fmt: skip
         if said:
@@ -230,18 +231,11 @@ def complete(found: Attribution) -> str:
     if size < 1e-3 or math.isinf(size):
         percent = "less than 0.001 %" if size < 1e-3 else "all of it"
     return (
-        f"The tokens add up to {_signed(found.total)}; the answer changes by "
-        f"{_signed(found.change)}, from {_said(found.start)} with {STARTS[found.question.baseline]}"
-        f" to {_said(found.value)}: {percent} is missing after {found.question.steps:,} steps."
+        f"The tokens add up to {decimals(found.total, 3, signed=True)}; the answer changes by "
+        f"{decimals(found.change, 3, signed=True)}, from {decimals(found.start, 3)} with "
+        f"{STARTS[found.question.baseline]} to {decimals(found.value, 3)}: {percent} is missing "
+        f"after {found.question.steps:,} steps."
     )
-
-
-def _signed(value: float, digits: int = 3) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
-
-
-def _said(value: float) -> str:
-    return f"{value:.3f}".replace("-", "−")
 
 
 def _about(every: Sequence[Attribution], seen: Capture, method: Method) -> dict[str, str]:

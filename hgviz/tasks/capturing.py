@@ -25,6 +25,7 @@ from hgviz.core import (
     progress,
     progress_as,
 )
+from hgviz.language import duration, size
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
@@ -190,12 +191,12 @@ class Estimate:
     @property
     def time(self) -> str:
         """Seconds, minutes, hours or days."""
-        return _time(self.seconds)
+        return duration(max(1, round(self.seconds)))
 
     @property
     def size(self) -> str:
         """What is kept."""
-        return _size(self.kept)
+        return size(self.kept)
 
 
 def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
@@ -234,8 +235,8 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
         assert free is not None
         fitting = most // 1000 * 1000
         raise HgvizError(
-            f"a text of about {tokens:,} tokens does not fit this machine's memory",
-            f"its capture takes about {_size(made.memory)}, and {_size(free)} are free",
+            f"a text of about {tokens:,} tokens does not fit this machine's memory: "
+            f"its capture takes about {size(made.memory)}, and {size(free)} are free",
             f"Take a shorter text: up to about {fitting:,} tokens fit",
         )
     return made
@@ -254,18 +255,6 @@ def _held(one: Map | None) -> int:
     parts = ("q", "k", "stat", "value_norms", "mixture")
     held = [getattr(factors, name, None) for name in parts]
     return sum(array.nbytes for array in held if array is not None)
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    if seconds < 90 * 60:
-        return f"{round(seconds / 60)} min"
-    return f"{seconds / 3600:,.0f} h" if seconds < 72 * 3600 else f"{seconds / 86400:,.0f} days"
-
-
-def _size(count: float) -> str:
-    return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
 
 def versions() -> tuple[tuple[str, str], ...]:

@@ -18,18 +18,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, progress
 from hgviz.errors import explained
-from hgviz.study import Cell
+from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Cell, Curve, Study
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
     from hgviz.store.sweep import SweepFolder
-    from hgviz.study import Study
 
 Facts = dict[str, Any]
 Measure = Callable[["SweepFolder", Cell], Facts]
@@ -58,10 +58,9 @@ def _computed(path: str, measure: Measure, cell: Cell) -> Outcome:
         folder.keep(cell.key, found, _made(time.perf_counter() - begun))
     except Exception as error:
         if _is_full_disk(error):
-            raise HgvizError(
-                "the disk is full", f"what is done is kept in {folder.path}",
-                "Free some space, then run the same command",
-            ) from error  # fmt: skip
+            raise HgvizError("the disk is full: "
+f"what is done is kept in {folder.path}",
+"Free some space, then run the same command") from error  # fmt: skip
         line, details = explained(error).lines, traceback.format_exception(error)
         folder.fail(cell.key, " ".join(line), "".join(details))
         return "failed"
@@ -95,9 +94,9 @@ def _measured(folder: SweepFolder, cell: Cell) -> Facts:
 
     if cell.work not in WORK:
         raise HgvizError(
-            f"there is no work {cell.work[:40]!r}", "another version of hgviz planned it",
+            f"there is no work {cell.work[:40]!r}: another version of hgviz planned it",
             "Run the study with that version",
-        )  # fmt: skip
+        )
     threads = cell.given.get("threads") or cell.given["plan"]["recipe"]["threads"]
     with devices.threads(int(threads)):
         return WORK[cell.work](folder, cell)
@@ -251,7 +250,7 @@ def _require_same(name: str, path: str, digest: str) -> None:
 
 def _changed(path: str) -> HgvizError:
     return HgvizError(
-        f"{path} has changed since the study was planned",
+        f"{path} has changed since the study was planned: "
         "its results would be of two models or data",
         "Put it back, or run the study again: what is of the old one is kept",
     )
@@ -288,9 +287,66 @@ def unpacked(told: Mapping[str, Any]) -> np.ndarray:
 def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
     """What some cells of one model and data measured, as one study."""
     from hgviz.store import open_study
-    from hgviz.study import united
 
     return united([open_study(folder.result_at(one.key, ".h5")) for one in cells])
+
+
+def united(studies: Sequence[Study]) -> Study:
+    """Studies of one model, data and set of heads as one: each value from the first that has it.
+
+    Errors: HgvizError where they are of several.
+    """
+    first = studies[0]
+    for one in studies[1:]:
+        _require_alike(first, one)
+    loss, given = first.loss.copy(), first.given.copy()
+    arrays: dict[str, Any] = {}
+    for one in studies:
+        new = (given == UNASKED) & one.answered
+        loss[new], given[new] = one.loss[new], one.given[new]
+        for name in ARRAYS:
+            if (values := getattr(one, name)) is not None:
+                arrays[name] = _filled(arrays.get(name), values)
+    curves = {_curve_key(curve): curve for one in reversed(studies) for curve in one.curves}
+    learned = {curve.method: curve for one in reversed(studies) for curve in one.learned}
+    masks = {mask.name: mask for one in reversed(studies) for mask in one.masks}
+    return replace(
+        first, loss=loss, given=given, curves=tuple(curves.values()),
+        learned=tuple(learned.values()), masks=tuple(masks.values()), path="", **arrays,
+    )  # fmt: skip
+
+
+def _require_alike(one: Study, other: Study) -> None:
+    pairs = {
+        "models": (one.spec.digest, other.spec.digest),
+        "data": (one.data_digest, other.data_digest),
+        "sets of heads switched off": (one.off, other.off),
+        "seeds": (one.seed, other.seed),
+    }
+    for words, (mine, its) in pairs.items():
+        if mine != its:
+            raise HgvizError(
+                f"these studies are of two {words}: one study has one", "Keep them apart"
+            )
+
+
+def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
+    """What is measured in old, then what is in values; the longer of both."""
+    if old is None:
+        return values.copy()
+    if len(values) > len(old):
+        nothing = UNKNOWN if values.dtype == np.int8 else np.nan
+        old = np.concatenate(
+            [old, np.full((len(values) - len(old), old.shape[1]), nothing, old.dtype)]
+        )
+    part = old[: len(values)]
+    missing = part == UNKNOWN if values.dtype == np.int8 else np.isnan(part)
+    part[missing] = values[missing]
+    return old
+
+
+def _curve_key(one: Curve) -> tuple[Any, ...]:
+    return one.method, one.seed, one.order
 
 
 __all__ = ["WORK", "forget_models", "packed", "study_of", "unpacked", "work_in"]

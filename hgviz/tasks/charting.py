@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection
+from hgviz.errors import require
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
@@ -34,7 +35,7 @@ def activation_chart(names: Sequence[str]) -> Plots:
 
     kinds = list(dict.fromkeys(names))
     if not kinds:
-        raise HgvizError("there is no head", "so there is no activation to draw")
+        raise HgvizError("there is no head: so there is no activation to draw")
     x = np.linspace(-REACH, REACH, STEPS)
     lines = tuple(Line(ACTIVATIONS[name].label, x, shape(name, x)) for name in kinds)
     slopes = tuple(Line(ACTIVATIONS[name].label, x, steepness(name, x)) for name in kinds)
@@ -198,12 +199,11 @@ def pair_chart(
     other = counterpart(a, b, head, selection.beside)
     if other is None:
         raise HgvizError(
-            f"B has no head beside {head} of A", "its layers and heads are others", "Choose another"
+            f"B has no head beside {head} of A: its layers and heads are others", "Choose another"
         )
     two = map_of(b, other.layer, other.head)
     meeting = Meeting.of(Alignment(a, b), head, other)
-    if not all(meeting.shape):
-        raise HgvizError("these two share no token", "", "Capture the same text with both")
+    require(all(meeting.shape), "these two share no token", "Capture the same text with both")
     rows, columns = meeting.rows, meeting.columns
     laid = [one, two]
     if not meeting.same:

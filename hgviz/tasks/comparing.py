@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hgviz.core import Capture, HgvizError, Off, progress
-from hgviz.examples import in_both
+from hgviz.errors import require
+from hgviz.examples import Examples
 from hgviz.tasks.attributing import said_by
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
@@ -89,13 +91,13 @@ def require_alike(a: Model, b: Model) -> None:
 
     if a.spec.modality != b.spec.modality:
         raise HgvizError(
-            "these two cannot be scored on the same data",
+            "these two cannot be scored on the same data: "
             f"A reads {READS[a.spec.modality]} and B {READS[b.spec.modality]}",
             "Choose two models of one kind",
         )
     if a.spec.goal != b.spec.goal:
         raise HgvizError(
-            "these two cannot be scored on the same data",
+            "these two cannot be scored on the same data: "
             f"A gives {GOALS[a.spec.goal]} and B {GOALS[b.spec.goal]}",
             "Choose two models of one kind",
         )
@@ -106,7 +108,7 @@ def require_widths(a: Trials, b: Trials) -> None:
     widths = [one.states(one.examples.batch([0])).shape[-1] for one in (a, b)]
     if widths[0] != widths[1]:
         raise HgvizError(
-            "the states of these two cannot be compared",
+            "the states of these two cannot be compared: "
             f"those of A have {widths[0]:,} numbers and those of B {widths[1]:,}",
             "Choose two models of one width",
         )
@@ -132,6 +134,29 @@ def _answers_of(trials: Trials, name: str, done: int) -> Answers:
         found.put(examples, batch, trials.whole(batch))
         seen += len(batch.rows)
     return found
+
+
+def in_both(one: Examples, other: Examples) -> tuple[Examples, Examples]:
+    """Of the questions that two models read those that both do, in one order; other examples are
+    given back as they are. Errors: HgvizError where there are none."""
+    sources = [[row.source for row in side.rows] for side in (one, other)]
+    if one.asked != "ends" or sources[0] == sources[1]:
+        return one, other
+    common = {*sources[0]} & {*sources[1]}
+    require(
+        common,
+        "these two read no answer in common: "
+        "where one reads it, it lies beyond what the other reads",
+        "Take shorter texts",
+    )
+    first, second = (
+        replace(
+            side.part([at for at, source in enumerate(which) if source in common]),
+            cut=side.cut + len(side) - len(common),
+        )
+        for side, which in zip((one, other), sources, strict=True)
+    )
+    return first, replace(second, order=first.order)
 
 
 __all__ = ["compare", "compare_answers", "require_alike"]

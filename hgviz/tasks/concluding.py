@@ -83,10 +83,9 @@ def _done(
         try:
             found.setdefault(place, read(one))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise HgvizError(
-                f"the result of {one.cell.label} is damaged", "it lacks a number",
-                f"Delete {one.cell.key}.json in the folder of the study and run it again",
-            ) from error  # fmt: skip
+            raise HgvizError(f"the result of {one.cell.label} is damaged: "
+"it lacks a number",
+f"Delete {one.cell.key}.json in the folder of the study and run it again") from error  # fmt: skip
     order = {axis: {name: at for at, name in enumerate(sweep.names(axis))} for axis in PLACE}
 
     def standing(place: tuple[str, ...]) -> tuple[int, ...]:

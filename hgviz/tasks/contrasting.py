@@ -21,9 +21,10 @@ from hgviz.core import (
     progress,
     progress_within,
 )
-from hgviz.examples import WINDOW, Asked, amount, in_both
+from hgviz.errors import require
+from hgviz.examples import WINDOW, Asked, amount
 from hgviz.tasks.capturing import capture
-from hgviz.tasks.comparing import Names, compare, compare_answers
+from hgviz.tasks.comparing import Names, compare, compare_answers, in_both
 from hgviz.tasks.opening import Path_, prompt_from, require_attention
 from hgviz.tasks.scoring import examples_from
 
@@ -227,12 +228,12 @@ def _share(name: str) -> AbstractContextManager[None]:
 
 def _require_answers(spec: ModelSpec) -> None:
     """Errors: HgvizError for a model that gives no answers to be measured by."""
-    if spec.goal == "states":
-        raise HgvizError(
-            "there is no report on hidden states",
-            "it says what moves the odds of right answers, and these models give none",
-            "Leave it out, or write OUT.json or OUT.csv",
-        )
+    require(
+        spec.goal != "states",
+        "there is no report on hidden states: "
+        "it says what moves the odds of right answers, and these models give none",
+        "Leave it out, or write OUT.json or OUT.csv",
+    )
 
 
 class _Passed:

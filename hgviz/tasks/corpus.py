@@ -66,7 +66,7 @@ def _items(model: Model, read: Corpus) -> list[Item]:
         prompt, target = read.prompts(model, number)
         tokens = len(prompt if target is None else target)
         if not tokens:
-            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "", "Take it out")
+            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "Take it out")
         items.append(Item(number, one.text, tokens, one.label))
         if time.monotonic() - told > LIVELY:
             told = time.monotonic()

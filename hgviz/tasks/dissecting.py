@@ -33,17 +33,16 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> N
     one = map_of(capture, chosen.layer, chosen.head)
     if isinstance(one, Mixed):
         raise HgvizError(
-            "queries meet slots in this model", "the tokens behind them come after",
+            "queries meet slots in this model: the tokens behind them come after",
             "Look at its slots",
-        )  # fmt: skip
+        )
     if not isinstance(one, LazyMap):
         raise HgvizError(
-            "this capture holds weights alone",
-            "the queries and keys they came from are not there",
+            "this capture holds weights alone: the queries and keys they came from are not there",
             "Capture the text again, without --dense",
         )
     if order not in ORDERS:
-        raise HgvizError(f"there is no order {order!r}", f"there are {', '.join(ORDERS)}")
+        raise HgvizError(f"there is no order {order!r}: there are {', '.join(ORDERS)}")
     prompt, keys = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
     query = prompt.last if chosen.query is None else token_in(prompt, chosen.query)
     row = min(capture.row(chosen.layer, query), one.shape[1] - 1)

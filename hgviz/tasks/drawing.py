@@ -221,8 +221,8 @@ def _require(
             if some
         ]
         raise HgvizError(
-            f"a figure of kind {kind} is of {words}",
-            f"it was given {' and '.join(there) or 'nothing'}".replace("studys", "studies"),
+            f"a figure of kind {kind} is of {words}: "
+            + (f"it was given {' and '.join(there) or 'nothing'}".replace("studys", "studies")),
             "Give it what it shows",
         )
 

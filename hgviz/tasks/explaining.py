@@ -70,7 +70,7 @@ def head_beside(found: Attribution, capture: Capture, head: HeadId, query: int |
 
     maps = capture.maps[head.layer]
     if maps is None:
-        raise HgvizError(f"layer {head.layer} is not captured yet", "", "Wait for it")
+        raise HgvizError(f"layer {head.layer} is not captured yet", "Wait for it")
     row = None if query is None else capture.row(head.layer, query)
     rows = range(maps.shape[1]) if row is None else range(row, row + 1)
     keys = maps.shape[2]

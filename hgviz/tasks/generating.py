@@ -106,15 +106,14 @@ def write(
 
 def _require_sound(count: int, seed: int | None, temperature: float) -> None:
     if count < 1:
-        raise HgvizError("there is nothing to generate", f"{count} tokens were asked for", "Ask 1")
+        raise HgvizError(f"there is nothing to generate: {count} tokens were asked for", "Ask 1")
     if not (temperature > 0 and isfinite(temperature)):
         raise HgvizError(
-            f"there is no temperature {temperature:g}",
-            "it divides the logits",
+            f"there is no temperature {temperature:g}: it divides the logits",
             "Give a number above 0",
         )
     if seed is not None and seed < 0:
-        raise HgvizError(f"there is no seed {seed}", "it counts from 0", "Give 0 or more")
+        raise HgvizError(f"there is no seed {seed}: it counts from 0", "Give 0 or more")
 
 
 def _write(writing: Writing, count: int, seed: int | None, temperature: float) -> str:

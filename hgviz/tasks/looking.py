@@ -48,7 +48,7 @@ def require_model_of(study: Study, path: Path_) -> str:
     progress(0, 1, f"looking at {Path(path).name}")
     if _digest(path) != study.spec.digest:
         raise HgvizError(
-            f"{Path(path).name} is not the model of this study",
+            f"{Path(path).name} is not the model of this study: "
             f"it measured {study.spec.name or 'another'}, whose weights are others",
             "Choose the checkpoint it was made with",
         )

@@ -57,7 +57,7 @@ def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Habi
     for number, one in enumerate(read.texts):
         prompt, target = read.prompts(model, number)
         if not len(prompt if target is None else target):
-            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "", "Take it out")
+            raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "Take it out")
     numbers = range(len(read.texts))
     lexicon = Lexicon(one.text for one in read.texts) if len(numbers) > 1 else None
     opened = _Kept(partial(_captured, model, read, off))

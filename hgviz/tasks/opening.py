@@ -37,7 +37,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
 
     path = settled(path)
     if not os.path.lexists(path):
-        raise HgvizError(f"there is no {path}", "no file or folder has that name", "Check the path")
+        raise HgvizError(f"there is no {path}: no file or folder has that name", "Check the path")
     if os.path.isfile(path):
         with path_errors(path), open(path, "rb"):
             pass  # else what cannot be read is taken for nothing known
@@ -51,7 +51,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     if recognises(path):
         return "checkpoint"
     raise HgvizError(
-        f"{path} cannot be opened",
+        f"{path} cannot be opened: "
         "it is no capture (.h5), no study (.h5), no folder of a study of many runs and no "
         "checkpoint folder with config.json",
         "Choose the folder that holds config.json, or a file that hgviz wrote",
@@ -65,15 +65,15 @@ def _require_no_sweep(path: Path_) -> None:
 
     if is_sweep(path):
         raise HgvizError(
-            f"{path} is the folder of a study of many runs",
+            f"{path} is the folder of a study of many runs: "
             f"its models lie in {Path(path) / MODELS}, what was measured beside them",
             f"Open one of these, or see how it stands: hgviz study status {path}",
         )
     if str(path).lower().endswith(".toml") and os.path.isfile(path):
         raise HgvizError(
-            f"{path} is a file that asks for runs", "it holds no model and nothing measured",
+            f"{path} is a file that asks for runs: it holds no model and nothing measured",
             f"Run a study file: hgviz study run {path} -o DIR; a training file: hgviz train",
-        )  # fmt: skip
+        )
 
 
 def capture_at(path: Path_, item: int = 0) -> Capture:
@@ -83,13 +83,12 @@ def capture_at(path: Path_, item: int = 0) -> Capture:
     _require_no_sweep(path)
     if os.path.isfile(path) and is_study(path):
         raise HgvizError(
-            f"{path} is no capture",
-            "it is a study, what was measured of all heads",
+            f"{path} is no capture: it is a study, what was measured of all heads",
             f"Give a capture, or draw it: hgviz figure {path} --kind scores -o FIG.pdf",
         )
     if os.path.isdir(path) and not is_capture(path):
         raise HgvizError(
-            f"{path} is no capture",
+            f"{path} is no capture: "
             "it is a folder, and a capture is a file that hgviz capture wrote",
             f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
         )
@@ -102,8 +101,7 @@ def study_at(path: Path_) -> Study:
 
     if os.path.isfile(path) and not is_study(path):
         raise HgvizError(
-            f"{path} is no study",
-            "figures of this kind show what was measured of all heads",
+            f"{path} is no study: figures of this kind show what was measured of all heads",
             "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
         )
     return open_study(path)
@@ -279,8 +277,10 @@ def require_causal(spec: ModelSpec, streaming: Streaming) -> None:
     for layer in spec.layers:
         if streaming.places(layer.index, layer.heads) and not layer.can_stream:
             raise HgvizError(
-                f"heads of layer {layer.index} cannot stream",
-                "its queries see windows" if layer.window else "its queries see keys after them",
+                f"heads of layer {layer.index} cannot stream: "
+                + (
+                    "its queries see windows" if layer.window else "its queries see keys after them"
+                ),
                 "Name heads of causal layers",
             )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, progress
-from hgviz.errors import unusable
-from hgviz.resources import bundled
-from hgviz.study import Cell, Source, StudyFile, name_of_source, needed_first
+from hgviz.errors import choose, require, unusable
+from hgviz.files import bundled
+from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, name_of_source
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Planning:
             training = checked(told | there, self.here)
         except HgvizError as error:
             raise HgvizError(
-                f"{named} of this study cannot be used", error.why, error.do
+                f"{named} of this study cannot be used: {error.what}", error.do
             ) from error
         _require_steps(training)
 
@@ -90,13 +90,8 @@ class _Planning:
 
         self.arrays: dict[str, tuple[str, ...]] = {}
         for name in self.asked.methods:
-            one = METHODS.get(name)
-            if one is None or one.needs not in ARRAYS:
-                able = ", ".join(key for key, each in METHODS.items() if each.needs in ARRAYS)
-                raise HgvizError(
-                    f"{name[:40]!r} is no method of a study", f"methods are {able}",
-                    "Choose among these",
-                )  # fmt: skip
+            measured = [key for key, method in METHODS.items() if method.needs in ARRAYS]
+            one = METHODS[choose(name, measured, "method of a study")]
             self.arrays[name] = TOGETHER.get(one.needs, (one.needs,))
 
     def of_model(self, model: Mapping[str, Any]) -> Iterator[list[Cell]]:
@@ -124,9 +119,10 @@ class _Planning:
             _only(model, {"name", "checkpoint"})
             if not isinstance(activation, str):
                 raise HgvizError(
-                    f"a checkpoint such as {model['name']} cannot take {_called(activation)}",
-                    "its activation is exchanged by a name alone", "Give a name as --activation",
-                )  # fmt: skip
+                    f"a checkpoint such as {model['name']} cannot take {_called(activation)}: "
+                    "its activation is exchanged by a name alone",
+                    "Give a name as --activation",
+                )
             path = self._path(str(model["checkpoint"]))
             given = {"checkpoint": self._checkpoint(path), "activation": activation}
             if activation:
@@ -281,9 +277,9 @@ def digest_of_model(found: Checkpoint) -> str:
 def _require_steps(training: Plan) -> None:
     if training.recipe.minutes:
         raise HgvizError(
-            "a study does not train for minutes", "what comes out would depend on the machine",
+            "a study does not train for minutes: what comes out would depend on the machine",
             "Give recipe.steps or recipe.epochs",
-        )  # fmt: skip
+        )
 
 
 def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
@@ -305,9 +301,9 @@ def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
         if place["activation"] != "own":
             name += f" with {place['activation']}"
         what_to_do = error.do
-        if "knows no" in error.why and "family" not in told["model"]:
+        if "knows no" in error.what and "family" not in told["model"]:
             what_to_do = "Give its family, such as bert: without one it is an hourglass"
-        raise HgvizError(f"{name} cannot be trained", error.why, what_to_do) from error
+        raise HgvizError(f"{name} cannot be trained: {error.what}", what_to_do) from error
     return training
 
 
@@ -315,8 +311,7 @@ def _called(activation: Any) -> str:
     if isinstance(activation, str):
         return activation or "own"
     name = str(activation.get("name", ""))
-    if not name:
-        raise HgvizError("an activation of this study has no name", "it is a table", "Give it one")
+    require(name, "an activation of this study has no name: it is a table", "Give it one")
     return name
 
 
@@ -324,9 +319,31 @@ def _only(model: Mapping[str, Any], known: set[str]) -> None:
     more = sorted(set(model) - known)
     if more:
         raise HgvizError(
-            f"{model['name']} is a checkpoint, so it takes no {more[0]}",
-            "a model that is there is not trained", "Leave it out, or leave out checkpoint",
-        )  # fmt: skip
+            f"{model['name']} is a checkpoint, so it takes no {more[0]}: "
+            "a model that is there is not trained",
+            "Leave it out, or leave out checkpoint",
+        )
+
+
+def needed_first(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Cells, each once, those that others need before them. Errors: HgvizError for too many."""
+    unique = {one.key: one for one in cells}
+    if len(unique) > MOST_CELLS:
+        raise HgvizError(
+            f"this study has {len(unique):,} cells: at most {MOST_CELLS:,} are run",
+            "Ask for fewer seeds, sizes or methods",
+        )
+    found: dict[str, Cell] = {}
+
+    def put(cell: Cell) -> None:
+        for key in cell.needs:
+            if key in unique and key not in found:
+                put(unique[key])
+        found.setdefault(cell.key, cell)
+
+    for one in unique.values():
+        put(one)
+    return tuple(found.values())
 
 
 __all__ = ["digest_of_file", "digest_of_model", "plan"]

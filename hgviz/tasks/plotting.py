@@ -9,6 +9,7 @@ import numpy as np
 
 from hgviz.analysis.replicates import Spread, spread
 from hgviz.core import HgvizError
+from hgviz.errors import choose
 from hgviz.tasks.concluding import curves_in, reached_in
 from hgviz.tasks.findings import LOWER, RANDOM, Findings, Setting
 
@@ -95,12 +96,8 @@ def budgets_chart(found: Findings, methods: Sequence[str] = ()) -> Plots:
 
     if not found.curves:
         raise _nothing(found, "curve", "curve")
-    missing = [one for one in methods if one not in found.methods]
-    if missing:
-        raise HgvizError(
-            f"this study has no curve of {missing[0][:40]}", f"it has {', '.join(found.methods)}",
-            "Choose among these",
-        )  # fmt: skip
+    for method in methods:
+        choose(method, found.methods, "curve of this study")
     names = [one for one in found.methods if not methods or one in methods or one == RANDOM]
     chosen = found.settings
     plots = [_plot(found, setting, names) for setting in chosen[:MOST]]
@@ -234,12 +231,12 @@ def _nothing(found: Findings, work: str, ask: str) -> HgvizError:
     some = found.sweep.of(work)
     if not some:
         return HgvizError(
-            "this study does not ask for it", f'"{ask}" is not among its asks',
+            f'this study does not ask for it: "{ask}" is not among its asks',
             "Draw what it asks for, or add it to the study file and run it again",
-        )  # fmt: skip
+        )
     failed = sum(one.state in ("failed", "blocked") for one in some)
     why = f"{failed} of {len(some)} such cells failed" if failed else "no such cell is done yet"
-    return HgvizError("this study has nothing to draw", why, "See hgviz study status")
+    return HgvizError(f"this study has nothing to draw: {why}", "See hgviz study status")
 
 
 __all__ = ["about", "budget", "budgets_chart", "seeds_chart", "sweep_chart"]

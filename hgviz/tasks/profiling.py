@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hgviz.core import Capture, HeadId, HgvizError, progress_within
+from hgviz.errors import choose
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -36,11 +37,8 @@ def profile_chart(
     from hgviz.analysis.tally import METRICS
     from hgviz.figures.content.profiles import Measured, Profile
 
-    if unknown := [name for name in metrics if name not in METRICS]:
-        raise HgvizError(
-            f"there is no metric {unknown[0]!r}", f"there are {', '.join(METRICS)}",
-            "Choose one of these",
-        )  # fmt: skip
+    for name in metrics:
+        choose(name, METRICS, "metric")
     rarer = any(name in RARER for name in metrics)
     known = []
     for number, capture in enumerate(captures):
@@ -50,7 +48,7 @@ def profile_chart(
             known.append(_known(capture, rarer, number, len(captures)))
     sides = _sides(captures)
     if not any(len(side.heads) for side in sides):
-        raise HgvizError("there are no heads to profile", "none is captured, or all were removed")
+        raise HgvizError("there are no heads to profile: none is captured, or all were removed")
     unit = captures[0].main.unit
     found = {
         name: Measured(
@@ -67,9 +65,9 @@ def profile_chart(
         if not _says(found[name]):
             there = ", ".join(each for each in found if _says(found[each]))
             raise HgvizError(
-                f"the metric {name!r} says nothing of these heads", f"those that do are {there}",
+                f"the metric {name!r} says nothing of these heads: those that do are {there}",
                 "Choose one of these",
-            )  # fmt: skip
+            )
     return Profile(
         sides, tuple(found[name] for name in chosen), _title(sides), _more(captures, sides),
         tuple(_notes(captures, sides, [found[name] for name in chosen])),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz.core import HeadId, HgvizError, Integers, Off, progress, progress_within
+from hgviz.errors import require
 from hgviz.study import SCORE, Curve, Study
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
@@ -123,7 +124,7 @@ def curve_times(trials: Trials, study: Study, one: Curve) -> Study:
     """
     if study.spec.digest != trials.model.spec.digest:
         raise HgvizError(
-            "the study is of another model", f"it measured {study.spec.name}", "Open that model"
+            f"the study is of another model: it measured {study.spec.name}", "Open that model"
         )
     if one.times is not None:
         return study
@@ -185,13 +186,14 @@ def points_of(
     from hgviz.analysis import curves, orders
 
     _, rows = orders.split(len(study), study.seed)
-    if not len(rows):
-        raise HgvizError(
-            "one example is too few for a curve", "its order is made from others", "Take more data"
-        )
+    require(
+        len(rows),
+        "one example is too few for a curve: its order is made from others",
+        "Take more data",
+    )
     if not all(line[-1] for line in lines):
         raise HgvizError(
-            "no head can go", f"{least} stay in every layer", "Let fewer stay, or name no number"
+            f"no head can go: {least} stay in every layer", "Let fewer stay, or name no number"
         )
     wanted = []
     for number, line in enumerate(lines):

@@ -69,7 +69,7 @@ def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TUR
 
     wanted = sorted(set(lengths))
     if not wanted or wanted[0] < 1 or turns < 1:
-        raise HgvizError("there is nothing to time", "a length and a turn are at least 1", "Ask 1")
+        raise HgvizError("there is nothing to time: a length and a turn are at least 1", "Ask 1")
     found = timed(models, wanted, turns)
     return Times(tuple(wanted), tuple(map(tuple, found)))
 

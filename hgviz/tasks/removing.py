@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hgviz.core import HeadId, HgvizError, ModelSpec, Off, progress
-from hgviz.resources import resource
+from hgviz.files import resource
 from hgviz.study import SCORE
 from hgviz.tasks.opening import Path_, heads_from
 from hgviz.tasks.scoring import examples_from
@@ -81,8 +81,7 @@ def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> O
     found = open_study(study)
     if found.spec.digest != readers.read(model).digest:
         raise HgvizError(
-            f"{Path(study).name} is about another model",
-            f"it measured {found.spec.name}",
+            f"{Path(study).name} is about another model: it measured {found.spec.name}",
             "Choose the model it was made with, or measure this one with `hgviz importance`",
         )
     count = kept_count(keep, found.spec)
@@ -90,7 +89,7 @@ def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> O
     going = len(found.spec.heads) - count - len(found.off)
     if going > len(order):
         raise HgvizError(
-            f"{Path(study).name} tells of {len(order)} heads, and {going} are to go",
+            f"{Path(study).name} tells of {len(order)} heads, and {going} are to go: "
             "it has not measured the others",
             "Let `hgviz importance` finish it, or keep more heads",
         )
@@ -107,8 +106,7 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
         value = -1
     if rest or not 0 <= value <= total:
         raise HgvizError(
-            f"{keep[:40]!r} does not say how many heads to keep",
-            f"the model has {total}",
+            f"{keep[:40]!r} does not say how many heads to keep: the model has {total}",
             f"Give a number up to {total}, or a share such as 50%",
         )
     return round(value)
@@ -179,8 +177,7 @@ def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
     measured = [name for name in (*BEST, *METHODS) if METHODS[name].measured(study)]
     if not method and not measured:
         raise HgvizError(
-            "the study has no score of its heads",
-            "it was stopped before it measured one",
+            "the study has no score of its heads: it was stopped before it measured one",
             "Measure them with `hgviz importance`",
         )
     return importance(study, method or measured[0]).least

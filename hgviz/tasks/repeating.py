@@ -84,7 +84,7 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
 
     if len({one.spec.digest for one in captures}) > 1:
         raise HgvizError(
-            "these captures are of several models",
+            "these captures are of several models: "
             "the distances of one model's heads are taken over all texts",
             "Give captures of one",
         )
@@ -130,7 +130,7 @@ def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[Path_] = ()
 def _required(name: str, digest: str, found: Sequence[Redundancy]) -> Repeating:
     if not found:
         raise HgvizError(
-            f"{name} has no heads that can be compared",
+            f"{name} has no heads that can be compared: "
             "no layer of it makes scores of queries and keys",
             "Choose a model that has such layers",
         )

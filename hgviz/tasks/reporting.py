@@ -145,9 +145,9 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]
             found[f"{one.method}{kept}"] = one
     missing = [one for one in methods if one not in {each.method for each in found.values()}]
     if missing or not found:
+        of = f" of {missing[0]}" if missing else ""
         raise HgvizError(
-            f"the study has no curve of {missing[0]}" if missing else "the study has no curve",
-            "a curve is measured first",
+            f"the study has no curve{of}: a curve is measured first",
             "Run hgviz curve, with --method for the score",
         )
     return found
@@ -199,9 +199,9 @@ def _x(study: Study, one: Curve, axis: str) -> Any:
     if axis == "time":
         if one.times is None:
             raise HgvizError(
-                f"the curve of {one.method} has no times", "they are measured where asked for",
+                f"the curve of {one.method} has no times: they are measured where asked for",
                 "Run hgviz curve with --time, or draw it over heads",
-            )  # fmt: skip
+            )
         return one.times[:, 1].astype(float)
     return analysed.saved(study, one, axis)[one.removed]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import NO_STREAMING, HeadId, HgvizError, Integers, Off, Prompt, Streaming, progress
-from hgviz.errors import LISTED, HgvizWarning
+from hgviz.errors import LISTED, HgvizWarning, require
 from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_, require_causal
 
@@ -52,7 +52,7 @@ def evaluate(
     require_causal(model.spec, streaming)
     if streaming.heads and model.spec.two_texts:
         raise HgvizError(
-            "heads of this model do not stream while it is scored",
+            "heads of this model do not stream while it is scored: "
             "it reads two texts, and what of both stays in its caches is not known",
             "Leave --streaming out",
         )
@@ -133,11 +133,11 @@ def _read(
     from hgviz.models.texts.labelled import is_table, read_rows, read_texts
 
     spec, limit = model.spec, model.spec.max_positions
-    if not spec.answers:
-        raise HgvizError(
-            "this model cannot be scored", "it needs a second text",
-            "Choose a classifier, a language model or a masked language model",
-        )  # fmt: skip
+    require(
+        spec.answers,
+        "this model cannot be scored: it needs a second text",
+        "Choose a classifier, a language model or a masked language model",
+    )
 
     def encode(text: str) -> Prompt:
         if spec.modality == "text":
@@ -160,7 +160,7 @@ def _read(
         scored = examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
         ids = rows.class_ids(spec.labels, labels).items()
         said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
-        scored = examples.repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
+        scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
         return replace(scored, note=f"Labels are class ids: {said}." if ids else "")
     if spec.goal == "tags":
         tagged = labelled.read_tagged(data, text_column, label_column)
@@ -169,7 +169,7 @@ def _read(
     if spec.goal == "ends":
         questions = labelled.read_questions(data)
         asked = examples.answering(*labelled.ends_of(questions, model.encode), limit)
-        return examples.repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
+        return repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
     if spec.goal == "states":
         found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
         return examples.moved(_all(found, encode), limit)
@@ -182,8 +182,7 @@ def _read(
     )  # what stands for a hidden token, by the tokenizer's own name
     masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
              if piece in ("[MASK]", "<mask>")]  # fmt: skip
-    if not masks:
-        raise HgvizError("the tokenizer has no [MASK]", "", "Use the model's own tokenizer")
+    require(masks, "the tokenizer has no [MASK]", "Use the model's own tokenizer")
     return examples.masked(prompts, masks[0], limit)
 
 
@@ -196,8 +195,15 @@ def _all(names: Sequence[str], read: Callable[[str], Prompt]) -> list[Prompt]:
         held += 0 if (signal := found[-1].signal) is None else signal.values.nbytes
         if held > MOST_SIGNALS:
             raise HgvizError(
-                f"{len(names):,} images or sounds do not fit",
+                f"{len(names):,} images or sounds do not fit: "
                 f"the first {len(found):,} take {held / 1e9:.1f} GB as the model reads them",
                 "Take fewer",
             )
     return found
+
+
+def repeated_as_target(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
+    """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
+    where they answer about a text. shifted: the ids that it reads of those of a text."""
+    rows = (replace(row, ids=shifted(row.ids), first=row) for row in found.rows)
+    return replace(found, rows=tuple(rows))

@@ -57,8 +57,8 @@ def study_results(path: Path_) -> tuple[Sweep, Findings]:
         return sweep, conclude(sweep)
     failed = [cell for cell in sweep.standings if cell.state == "failed"]
     raise HgvizError(
-        f"{Path(sweep.path).name} has nothing to report",
-        f"all that ended failed: {failed[0].line}" if failed else "no cell of it is done",
+        f"{Path(sweep.path).name} has nothing to report: "
+        + (f"all that ended failed: {failed[0].line}" if failed else "no cell of it is done"),
         "See hgviz study status; hgviz study run computes what is missing",
     )
 

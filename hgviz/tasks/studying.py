@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Off, Step, current_listener, listening, progress
+from hgviz.errors import require
 from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Study
 from hgviz.tasks.capturing import provenance
 from hgviz.tasks.opening import Path_, require_attention
@@ -68,10 +69,7 @@ def kept_study(
     wrong = [words for words, (one, other) in pairs.items() if one != other]
     if wrong:
         was = f"it is of {found.spec.name} on {found.data or 'other data'}"
-        raise HgvizError(
-            f"{out} is a study of {wrong[0]}", f"{was}, and was not touched",
-            do,
-        )  # fmt: skip
+        raise HgvizError(f"{out} is a study of {wrong[0]}: {was}, and was not touched", do)
     return found
 
 
@@ -175,10 +173,11 @@ class Growing:
         permutations: int,
     ) -> None:
         require_attention(trials.model.spec)
-        if not trials.heads:
-            raise HgvizError(
-                "all heads are off", "there is none left to measure", "Leave some of them on"
-            )
+        require(
+            trials.heads,
+            "all heads are off: there is none left to measure",
+            "Leave some of them on",
+        )
         self.trials, self.needs, self.examples = trials, frozenset(needs), trials.examples
         self.batches = tuple(batch for block in trials.blocks for batch in block)
         column = {head: at for at, head in enumerate(begun.heads)}
@@ -241,11 +240,11 @@ class Growing:
         for start, share, batch in self._batches(lacks):
             at = self.examples.where(batch)
             loss, given = self.trials.whole(batch)
-            if not np.isfinite(loss).all():
-                raise HgvizError(
-                    "the model gives no probabilities", "some of its losses are not finite",
-                    "Try it in another precision, or look at its weights",
-                )  # fmt: skip
+            require(
+                np.isfinite(loss).all(),
+                "the model gives no probabilities: some of its losses are not finite",
+                "Try it in another precision, or look at its weights",
+            )
             self.loss[at], self.given[at] = loss, given
             yield start + share
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz.cluster import HERE, Outcome, require_scheduler, run
 from hgviz.core import HgvizError, progress
-from hgviz.study import Cell, Standing, Sweep, read_study_file
+from hgviz.study import Cell, Standing, Sweep
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def run_sweep(
     disk: what is done by then is kept.
     """
     require_scheduler(scheduler)
-    from hgviz.store.sweep import SweepFolder, is_sweep
+    from hgviz.store.sweep import SweepFolder, is_sweep, read_study_file
     from hgviz.tasks.cells import forget_models, work_in
     from hgviz.tasks.planning import plan
 
@@ -96,6 +96,8 @@ def open_sweep(path: Path_) -> Sweep:
     progress(0, 1, "looking at the cells")
     if is_sweep(path):
         return sweep_at(path)
+    from hgviz.store.sweep import read_study_file
+
     asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
     if is_sweep(out) and (out / FILE).read_bytes() == Path(path).read_bytes():
         return sweep_at(out)
@@ -157,12 +159,12 @@ def _require_ours(path: Path) -> None:
     from hgviz.store.sweep import CELLS, FILE, is_sweep
 
     if path.exists() and not path.is_dir():
-        raise HgvizError(f"{path} is a file", "a study has a folder", "Choose another name")
+        raise HgvizError(f"{path} is a file: a study has a folder", "Choose another name")
     there = {one.name for one in path.iterdir()} if path.exists() else set()
     begun = CELLS in there and there <= {CELLS, FILE}  # ended before it had a plan: a full disk
     if there and not begun and not is_sweep(path):
         raise HgvizError(
-            f"{path} holds other things", "a study has a folder of its own", "Choose another folder"
+            f"{path} holds other things: a study has a folder of its own", "Choose another folder"
         )
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hgviz.language import listed, number, p, percent, points, share, signed
+from hgviz.language import listed, number, p_value, percent, points, signed
 from hgviz.tasks.charting import (
     activation_chart,
     distances_chart,
@@ -94,7 +94,7 @@ def _verdict(found: Laboratory) -> str:
     return (
         f"{which}: {percent(one.a.score.value)} of A's answers are right and "
         f"{percent(one.b.score.value)} of B's; B less A is {points(value)} points {ends}, "
-        f"McNemar's p {p(one.p)}."
+        f"McNemar's p {p_value(one.p)}."
     )
 
 
@@ -176,7 +176,8 @@ def _answers(found: Laboratory) -> list[Block]:
         said = (
             f"They give the same answer at {percent(one.agreement)} of the places. Only A is "
             f"right at {one.a_only:,}, only B at {one.b_only:,}; were both equally good, a split "
-            f"as uneven as that would come with probability {p(one.p)} (McNemar's exact test). "
+            f"as uneven as that would come with probability {p_value(one.p)} (McNemar's exact "
+            "test). "
         )
         if one.p >= 0.05:
             said += ("That is no proof that they are equally good: the interval of the difference "
@@ -233,8 +234,9 @@ def _slopes(found: Laboratory) -> list[Block]:
         "ratio is what the activation, with its norm, lets through on the way back."
     )
     told = (
-        f"Of the cells that M depends on, {share(small.a[0])} of A's and {share(small.b[0])} of "
-        f"B's have a slope below a thousandth of the largest of their head and {found.noun}. "
+        f"Of the cells that M depends on, {percent(small.a[0])} of A's and "
+        f"{percent(small.b[0])} of B's have a slope below a thousandth of the largest of their "
+        f"head and {found.noun}. "
         f"{both(passed, 'of the slope at the weights passes on to the scores', True)} "
         "What is large at the scores is not better by itself: the ratio depends on the size of "
         "weights, and says how a step changes scores, not how well a model learns in the end."
@@ -270,7 +272,7 @@ def _heads(found: Laboratory) -> list[Block]:
     rows = tuple(
         (
             f"{MEASURES[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
-            signed(one.difference[0]), interval(one), p(one.p), judged(one),
+            signed(one.difference[0]), interval(one), p_value(one.p), judged(one),
         )
         for one in found.changes
     )  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from hgviz.language import number, share, signed
+from hgviz import language
+from hgviz.language import number, signed
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Change
@@ -36,7 +37,7 @@ def unit(name: str) -> str:
 
 def both(one: Change, of: str, percent: bool = False) -> str:
     """A and B, and whether they differ."""
-    said = share if percent else number
+    said = language.percent if percent else number
     a, b = said(one.a[0]), said(one.b[0])
     told = "" if one.differs else ", which shows no difference"
     return f"In A it is {a}, in B {b} {of}{told}."

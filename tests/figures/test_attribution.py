@@ -18,8 +18,8 @@ from hgviz.figures.content.answers import Share
 from hgviz.figures.kinds.attribution import _by_token, _by_word
 from hgviz.figures.paper import style
 from hgviz.figures.provenance import quoted
+from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.resources import resource
 from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
 from tests.figures.flaws import require_tidy, texts
 from tests.figures.texts import HOSTILE, SEA, capture_of, plain
@@ -265,7 +265,7 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
     [
         ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
         ("attribute softmax --text a -o f.gif", 2, "does not end in"),
-        ("attribute softmax --text a -o nowhere/f.pdf", 1, "There is no folder"),
+        ("attribute softmax --text a -o nowhere/f.pdf", 1, "there is no folder"),
         ("attribute softmax --text a -o f.json --numbers", 2, "--numbers goes with a figure"),
         ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is a file that is read"),
         ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is a file that is"),

@@ -280,7 +280,7 @@ def test_tokens_are_named_one_by_one_or_from_where_to_where():
 @pytest.mark.parametrize(
     ("kind", "name", "value", "message"),
     [
-        ("map", "layer", -1, "layer cannot be -1. it takes a whole number from 0"),
+        ("map", "layer", -1, "layer cannot be -1: it takes a whole number from 0"),
         ("map", "layer", True, "whole number"),
         ("map", "layer", 1.0, "whole number"),
         ("map", "layer", "3", "whole number"),
@@ -301,7 +301,7 @@ def test_tokens_are_named_one_by_one_or_from_where_to_where():
         ("links", "together", "both", "one of each, mean, sum, max"),
         ("compare", "beside", "3.*", "names 3 heads"),
         ("curve", "method", [1], "a list of texts"),
-        ("pie", "layer", 0, "no kind of figure named 'pie'"),
+        ("pie", "layer", 0, "unknown kind of figure 'pie'"),
     ],
 )
 def test_what_an_option_does_not_take_is_said(kind, name, value, message):

@@ -245,7 +245,7 @@ def test_a_title_can_be_given_or_left_out():
 @pytest.mark.parametrize(
     ("spec", "name", "said"),
     [
-        (Spec("pie"), "f.pdf", "the kinds are map, links, wall, levels"),
+        (Spec("pie"), "f.pdf", "unknown kind of figure .*map, links, wall, levels"),
         (Spec("map"), "f.gif", "the formats are pdf"),
         (Spec("map"), "figure", "the formats are pdf"),
         (Spec("map", width="wide"), "f.pdf", "no width"),

@@ -8,8 +8,8 @@ import pytest
 from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds.shown import Item, items_of
-from hgviz.figures.kinds.strands import number
 from hgviz.figures.paper import style
+from hgviz.language import decimals
 from hgviz.maps import DenseMap
 from hgviz.maps.links import Linking, linked
 from hgviz.store import write_capture
@@ -57,7 +57,7 @@ def test_as_many_curves_as_links_and_the_numbers_of_the_row():
     best = np.sort(row)[::-1][:4]
     assert len(page.axes.patches) == 4
     for weight in best:
-        assert number(float(weight), False) in said(page)
+        assert decimals(float(weight)) in said(page)
     widths = sorted(one.get_linewidth() for one in page.axes.patches)
     part = np.sort(best) / best[0]
     np.testing.assert_allclose(widths, 0.3 + 2.3 * part, rtol=1e-5)
@@ -126,10 +126,14 @@ def test_two_texts_stand_beside_each_other():
 
 
 def test_a_number_is_zero_only_where_it_is():
-    assert [number(one, False) for one in (0.0, 0.001, 0.456, 1.0, 123.4)] == [
+    assert [decimals(one, signed=False) for one in (0.0, 0.001, 0.456, 1.0, 123.4)] == [
         "0", "<0.01", "0.46", "1.00", "123",
     ]  # fmt: skip
-    assert [number(one, True) for one in (-0.001, -0.5, 0.5)] == ["−<0.01", "−0.50", "+0.50"]
+    assert [decimals(one, signed=True) for one in (-0.001, -0.5, 0.5)] == [
+        "−<0.01",
+        "−0.50",
+        "+0.50",
+    ]
 
 
 @pytest.mark.parametrize(

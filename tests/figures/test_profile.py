@@ -199,7 +199,7 @@ def test_kernels_take_another_pass_and_a_long_text_is_measured_on_some_rows(monk
 
 
 @pytest.mark.parametrize(
-    ("metrics", "said"), [(["height"], "no metric 'height'"), (["negative"], "says nothing")]
+    ("metrics", "said"), [(["height"], "unknown metric 'height'"), (["negative"], "says nothing")]
 )
 def test_what_cannot_be_shown_is_told(metrics, said):
     with pytest.raises(HgvizError, match=said):

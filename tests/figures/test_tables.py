@@ -295,7 +295,7 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
         (Spec("map", Selection(99, 0)), "no layer 99"),
         (Spec("map", Selection(0, 0, 10_000)), "no token 10000"),
         (Spec("levels", Selection(0, 0, 10_000)), "no token 10000"),
-        (Spec("pie"), "no kind of figure"),
+        (Spec("pie"), "unknown kind of figure"),
     ):
         with pytest.raises(HgvizError, match=said):
             figures.draw(Panel(spec, Looked(capture)), tmp_path / "f.csv")

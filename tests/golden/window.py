@@ -92,7 +92,7 @@ def prune(program: Any, inputs: Path) -> None:
     """A classifier with three heads off, scored on a few reviews."""
     from hgviz import tasks
     from hgviz.core import HeadId
-    from hgviz.resources import resource
+    from hgviz.files import resource
 
     folder = resource("sample/softmax")
     model = tasks.load(folder, "cpu")
@@ -114,7 +114,7 @@ def prune(program: Any, inputs: Path) -> None:
 def compare(program: Any, inputs: Path) -> None:
     """The sample beside itself with ymish in place of softmax."""
     from hgviz import tasks
-    from hgviz.resources import resource
+    from hgviz.files import resource
 
     open_sample(program)
     other = tasks.load(resource("sample/hourglass"), "cpu", activation="ymish")
@@ -158,9 +158,9 @@ STATES: dict[str, Callable[[Any, Path], None]] = {
 
 def open_sample(program: Any) -> None:
     """Show the capture of the sample."""
+    from hgviz.files import resource
     from hgviz.gui import sources
     from hgviz.gui.samples import FIRST
-    from hgviz.resources import resource
 
     program.commands.show_found(sources.look(str(resource(FIRST))))
 

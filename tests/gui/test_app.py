@@ -10,12 +10,12 @@ import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 
+from hgviz.files import resource
 from hgviz.gui import app, selftest
 from hgviz.gui.application import application
 from hgviz.gui.program import Program, parameters
 from hgviz.gui.samples import FIRST
 from hgviz.gui.window import Window
-from hgviz.resources import resource
 
 ROOT = Path(__file__).parents[2]
 HEAVY = (

@@ -234,7 +234,7 @@ def test_a_change_is_better_worse_or_may_be_nothing():
         0.2 / np.log(2)
     )
     assert part_words(row_of(PARTS[1], "right"), 5, "right") == "−12.00 to −8.00"
-    assert [signed(value, "right") for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "0"]
+    assert [signed(value, "right") for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "+<0.01"]
 
 
 def test_the_table_grows_with_the_score_and_adds_up(scored, until):

@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 from hgviz import tasks
 from hgviz.analysis.gathered import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
+from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.commands import Commands
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
 from hgviz.gui.samples import FIRST, TEXT
 from hgviz.gui.sides import CompareDialog
-from hgviz.resources import resource
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
 from tests.gui.screen import busy, errors
@@ -154,7 +154,7 @@ def test_a_window_closed_while_it_works_stops_its_lanes(capturing):
 def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(opened, monkeypatch, until):
     def broken(*_):
         progress(0, 1)
-        raise HgvizError("the text is too long", "it has 9 bytes", "Shorten it")
+        raise HgvizError("the text is too long: it has 9 bytes", "Shorten it")
 
     before = opened.session.capture
     monkeypatch.setattr(sources, "capture_text", broken)

@@ -35,8 +35,7 @@ from hgviz.gui.help import Explanation
 from hgviz.settings import Settings
 
 ERROR = HgvizError(
-    "this checkpoint could not be opened",
-    "config.json says dim 192; the weights say 256",
+    "this checkpoint could not be opened: config.json says dim 192; the weights say 256",
     "Set dim to 256, or choose another file",
     "tensor expected found",
 )
@@ -46,12 +45,11 @@ def said(dialog):
     return [one.text() for one in dialog.card.findChildren(QLabel) if one.text()]
 
 
-def test_an_error_is_three_lines_each_a_sentence(program):
+def test_an_error_is_two_lines_each_a_sentence(program):
     dialog = ErrorDialog(program.frame, ERROR)
     dialog.open()
-    assert said(dialog)[:3] == [
-        "This checkpoint could not be opened",
-        "config.json says dim 192; the weights say 256.",
+    assert said(dialog)[:2] == [
+        "This checkpoint could not be opened: config.json says dim 192; the weights say 256",
         "Set dim to 256, or choose another file.",
     ]
 

@@ -144,7 +144,7 @@ def test_another_checkpoint_is_refused_and_the_study_stays(
     program.commands._studied_chosen(str(stranger))
     until(lambda: error_dialogs(program))
     (dialog,) = error_dialogs(program)
-    assert dialog.error.what == "stranger is not the model of this study"
+    assert dialog.error.what.startswith("stranger is not the model of this study: ")
     assert dialog.default.text() == "Choose another…" and program.session.study is not None
     dialog.finish()
     program.commands._studied_chosen(str(checkpoint))
@@ -249,8 +249,8 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     before = session.capture
     open_file(program, measured, until)
     (dialog,) = error_dialogs(program)
-    assert dialog.error.what == "heads.h5 is a study of another model"
-    assert dialog.error.why == "it measured tiny, and stranger is open"
+    assert dialog.error.what.startswith("heads.h5 is a study of another model: ")
+    assert dialog.error.what.endswith("it measured tiny, and stranger is open")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert session.capture is before and session.study is None and session.mode == "inspect"
     open_file(program, measured, until)

@@ -9,8 +9,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Layer, Level, ModelSpec
-from hgviz.gui.headgrid import HeadWall, Shade, Shades, colour, text_colour, written
+from hgviz.gui.headgrid import HeadWall, Shade, Shades, colour, text_colour
 from hgviz.gui.layouts import HIGH, lay
+from hgviz.language import decimals
 from hgviz.palettes import luminance
 from tests.gui.screen import colour_at
 
@@ -155,7 +156,7 @@ def test_needed_is_red_harmful_blue_and_every_number_readable(dark):
     [(14.04, "+14.0"), (-0.26, "−0.3"), (0.0, "0"), (0.01, "+<0.1"), (512.3, "+512")],
 )
 def test_numbers_have_signs_and_a_real_minus(value, said):
-    assert written(value) == said
+    assert decimals(value, 1, signed=True) == said
 
 
 def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():

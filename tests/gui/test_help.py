@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 import hgviz
 from hgviz.core import HgvizError
+from hgviz.files import resource
 from hgviz.gui import commands, help, log
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
@@ -21,7 +22,6 @@ from hgviz.gui.palette import LOCAL
 from hgviz.gui.sources import shown_error
 from hgviz.gui.view import View
 from hgviz.gui.window import LETTERS
-from hgviz.resources import resource
 from tests.gui.screen import busy
 
 GUI = Path(hgviz.__file__).parent / "gui"
@@ -190,12 +190,12 @@ def test_an_unforeseen_error_is_logged_with_its_traceback(logged, capfd):
     shown = shown_error(surprise())
     assert "nobody thought of this" in logged() and "test_help.py" in logged()
     assert str(log.file()) in shown.do
-    assert "nobody thought of this" in shown.why and "test_help.py" in shown.details
+    assert "nobody thought of this" in shown.what and "test_help.py" in shown.details
     assert capfd.readouterr().err == ""
 
 
 def test_a_foreseen_error_is_not_logged(logged):
-    shown_error(HgvizError("this is no capture", "it has no maps", "Choose another"))
+    shown_error(HgvizError("this is no capture", "Choose another"))
     log.record(KeyboardInterrupt())
     assert logged() == ""
 

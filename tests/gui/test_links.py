@@ -173,7 +173,7 @@ def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
     view.bar.named.setText("9.9")
     view.bar.named.editingFinished.emit()
     view.settle()
-    assert view.found.error.what == "this model has no head 9.9"
+    assert view.found.error.what.startswith("this model has no head 9.9: ")
     assert not view.web.isVisible() and view.bar.isVisible()  # to mend it
     assert view.figure(session) is None
     view.bar.named.setText("0.1")

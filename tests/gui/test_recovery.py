@@ -273,7 +273,7 @@ def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content
     file.write_bytes(content)
     one = start(capture_file)
     (said,) = error_dialogs(one)
-    assert len(said.error.lines) == 3 and "damaged-" in said.error.do
+    assert len(said.error.lines) == 2 and "damaged-" in said.error.do
     (away,) = file.parent.glob("damaged-*.hgviz")
     assert away.read_bytes() == content and not file.exists()
     one.close()

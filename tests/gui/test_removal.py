@@ -177,7 +177,7 @@ def _full(tmp_path, monkeypatch):
     def refuse(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(own, "_write", refuse)
+    monkeypatch.setattr(own, "write_whole", refuse)
 
 
 def _other(tmp_path, monkeypatch):
@@ -256,7 +256,7 @@ def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
         assert card.height() >= need and asking.rect().contains(card.geometry())
 
     whole()
-    asking.show_error(export.HgvizError("a " * 60, "b " * 60, "c " * 60))
+    asking.show_error(export.HgvizError("a " * 120, "c " * 60))
     QApplication.processEvents()
     whole()
     asking.go.click()

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.core import HeadId, Selection, progress
+from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import CommandPalette
 from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
 from hgviz.gui.sources import placed
-from hgviz.resources import resource
 from hgviz.session import saved
 from hgviz.session.other import Other
 from hgviz.settings import MOST, newest
@@ -109,7 +109,7 @@ def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.capture is not None and not busy(second))
     (said,) = second.frame.findChildren(ErrorDialog)
-    assert said.error.why == f"Capture: {capture_file}"
+    assert said.error.what.endswith(f"Capture: {capture_file}")
     assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
 
 

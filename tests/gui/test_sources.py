@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz.core import progress
+from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import (
     ErrorDialog,
@@ -20,7 +21,6 @@ from hgviz.gui.dialogs import (
     counted_tokens,
 )
 from hgviz.gui.samples import CLASSIFIERS, REVIEW, SAMPLE, TEXT, samples
-from hgviz.resources import resource
 from hgviz.tasks import Estimate
 from tests.gui.screen import busy, errors
 from tests.models.building import write_transformer

@@ -12,11 +12,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
+from hgviz.files import resource
 from hgviz.gui import sources, studyruns
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
 from hgviz.gui.studies import COLUMNS
-from hgviz.resources import resource
 from hgviz.store import open_capture
 from hgviz.store.sweep import SweepFolder
 from hgviz.study import Cell, Standing
@@ -206,7 +206,7 @@ def test_a_file_that_is_no_study_file_is_an_error_in_a_dialog(program, tmp_path,
         until(lambda: error_dialogs(program))
         (dialog,) = error_dialogs(program)
         lines = dialog.error.lines
-        assert len(lines) == 3 and all(lines) and program.session.sweep is None
+        assert len(lines) == 2 and all(lines) and program.session.sweep is None
         dialog.finish()
         QApplication.processEvents()
 

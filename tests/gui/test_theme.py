@@ -5,10 +5,10 @@ import pytest
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPalette
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
+from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.widgets import Button
-from hgviz.resources import resource
 
 
 def contrast(one: QColor, other: QColor) -> float:

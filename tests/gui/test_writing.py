@@ -136,7 +136,7 @@ def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
 def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
     def broken(model, prompt, count, **_):
         progress(1, 9, "token 1 of 9", byte_prompt(GIVEN + ADDED[:1]))
-        raise HgvizError("the memory is full", "the text is long", "Write less")
+        raise HgvizError("the memory is full: the text is long", "Write less")
 
     monkeypatch.setattr(tasks, "generate", broken)
     ready.commands.prompting.write_so(WritingOptions(9))

@@ -89,7 +89,7 @@ def test_the_k_largest_scores_are_kept_and_ties_with_them():
     "arguments, words",
     [
         (("relu",), "unknown attention activation 'relu'"),
-        (("tanh", "l3"), "unknown norm 'l3'. the known ones are l2 and l2-literal"),
+        (("tanh", "l3"), "unknown norm 'l3'. Choose from l2, l2-literal"),
         (("topk",), "topk needs k"),
         (("topk", None, 0), "topk needs k"),
     ],

@@ -121,7 +121,7 @@ def test_what_is_nowhere_is_one_line_that_says_what_to_do(hub):
         with pytest.raises(HgvizError) as caught:
             find("org/name")
         assert str(caught.value) == (
-            "there is no org/name. no file or folder has that name, and the Hugging Face cache "
+            "there is no org/name: no file or folder has that name, and the Hugging Face cache "
             f"({hub}) holds no such model. Check the name, or fetch the model with "
             "`hf download org/name`: hgviz downloads nothing."
         )

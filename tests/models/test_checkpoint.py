@@ -176,7 +176,7 @@ def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(tmp_path):
     save_file(tensors, folder / "model.safetensors")
     error = refusal(folder)
     assert str(error) == (
-        "mine/model.safetensors does not fit its config.json. lm_head.weight is 7 × 12, and "
+        "mine/model.safetensors does not fit its config.json: lm_head.weight is 7 × 12, and "
         "config.json says 23 × 12. Correct config.json, or choose another file."
     )
     assert [line.split() for line in error.details.splitlines()] == [
@@ -219,7 +219,7 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
 def test_a_wrong_number_in_config_json_is_named_with_the_right_one(tmp_path, reference):
     error = refusal(package.write(tmp_path / "theirs", reference, {**GIVEN, "dim": 20}))
     assert str(error) == (
-        "theirs/model.pt does not fit its config.json. config.json says dim 20; "
+        "theirs/model.pt does not fit its config.json: config.json says dim 20; "
         'token_emb.weight is 23 × 16. Set "dim" to 16 in config.json, or choose another file.'
     )
     assert error.details.splitlines()[-1].startswith("and ")
@@ -230,7 +230,7 @@ def test_what_weights_do_not_show_is_asked_for_by_name(tmp_path, reference):
     del missing["causal"]
     error = refusal(package.write(tmp_path / "theirs", reference, missing))
     assert str(error) == (
-        "theirs/config.json does not say heads and causal. the weights do not show them. "
+        "theirs/config.json does not say heads and causal: the weights do not show them. "
         'Add "heads": 8 (or as many as there were), "causal": true or false.'
     )
     naive = package.build(**{**ARGUMENTS, "updown_sample_type": "naive"})
@@ -328,7 +328,7 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
     tensors["lm_head.bias"][4] = value
     save_file(tensors, folder / "model.safetensors")
     assert str(refusal(folder)).startswith(
-        "mine/model.safetensors holds weights that are no numbers. lm_head.bias has 1 NaN"
+        "mine/model.safetensors holds weights that are no numbers: lm_head.bias has 1 NaN"
     )
 
 

@@ -12,6 +12,7 @@ from captum.attr import (
 )
 
 from hgviz.core import HeadId, HgvizError, Prompt
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.families.hourglass import Hourglass
@@ -20,7 +21,6 @@ from hgviz.models.measures.explaining import Answer, Path
 from hgviz.models.measures.variants import Variants, attentions
 from hgviz.models.model import Model
 from hgviz.models.run import Run
-from hgviz.resources import resource
 from tests.models.test_variants import MODELS, losses, tokens_of
 from tests.progress import steps_of
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
+from hgviz.files import resource
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.hierarchy import Hierarchy, from_depth, parse_hierarchy
 from hgviz.models.recording import CaptureRecorder
-from hgviz.resources import resource
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import make_config, make_hourglass, write_checkpoint
@@ -70,7 +70,7 @@ def test_an_illegal_string_is_refused_in_one_line(text, why):
     with pytest.raises(HgvizError) as caught:
         parse_hierarchy(text)
     assert str(caught.value) == (
-        f"the hierarchy {text!r} cannot be built. {why}. "
+        f"the hierarchy {text!r} cannot be built: {why}. "
         'Write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1".'
     )
 
@@ -90,7 +90,7 @@ def test_an_illegal_depth_is_refused_in_one_line(depth, factor, why):
     with pytest.raises(HgvizError) as caught:
         from_depth(depth, factor)
     assert str(caught.value) == (
-        f"the hierarchy {depth!r} cannot be built. {why}. "
+        f"the hierarchy {depth!r} cannot be built: {why}. "
         "Give depth as (2, (1, 4, 1), 2) with shorten_factor (3, 2), or as a number."
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -149,7 +150,7 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write,
     assert not np.allclose(logits_of(other), plain)
     assert states.spec.parameters > open_model(write(tmp_path / "d", **more)).spec.parameters
     untied = configured(write(tmp_path / "c", **more), tie_word_embeddings=False)
-    assert f"the file lacks {head.rpartition('.')[0]}" in refusal(untied).why
+    assert f"the file lacks {head.rpartition('.')[0]}" in refusal(untied).what
 
 
 @pytest.mark.parametrize("architecture", ["BertForMaskedLM", "BertForPreTraining"])
@@ -264,7 +265,7 @@ def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(f
     }["bert.pooler.dense.bias" in weights(folder)]
     whole = weights(folder)
     name, rows = f"{stack}.1.{one}", tuple(whole[f"{stack}.1.{one}"].shape)
-    said = "theirs/model.safetensors does not fit its config.json"
+    said = "theirs/model.safetensors does not fit its config.json: "
     for tensors, why in (
         ({**whole, name: torch.zeros(3, 5)}, f"{name} is 3 x 5 in it, and {rows[0]} x {rows[1]}"),
         ({key: one for key, one in whole.items() if key != lost}, f"the file lacks {lost}"),
@@ -273,7 +274,7 @@ def test_missing_left_over_and_unlike_tensors_are_named_as_the_file_names_them(f
     ):
         save_file(tensors, folder / SAFE)
         error = refusal(folder)
-        assert error.what == said and why in error.why
+        assert error.what.startswith(said) and why in error.what
     save_file({**whole, "head.of.another.task": torch.zeros(7)}, folder / SAFE)
     assert open_model(folder).spec.heads
 
@@ -333,7 +334,7 @@ def test_sizes_that_no_tensor_shows_are_refused_before_anything_is_made(
     zoo.write(tmp_path, kind, name)
     monkeypatch.setattr(transformers, "_outline", None)
     error = refusal(configured(tmp_path, **{field: 10**9}))
-    assert f"{field} is 1,000,000,000" in error.why
+    assert f"{field} is 1,000,000,000" in error.what
     assert error.do == f"Correct {field} in {tmp_path.name}/config.json"
 
 
@@ -384,9 +385,9 @@ def test_roberta_under_the_name_of_bert_is_refused(tmp_path, monkeypatch, name, 
     assert "orrect" not in error.do
     if name != "RobertaForMaskedLM":  # whose tensors are named roberta
         assert "config.json that came with" in error.do
-        assert error.why.startswith("pad_token_id 1 and type_vocab_size 1 are RoBERTa's")
+        assert "pad_token_id 1 and type_vocab_size 1 are RoBERTa's" in error.what
         configured(tmp_path, max_position_embeddings=514, type_vocab_size=2)
-        assert "max_position_embeddings 514 and pad_token_id 1" in refusal(tmp_path).why
+        assert "max_position_embeddings 514 and pad_token_id 1" in refusal(tmp_path).what
 
 
 @pytest.mark.parametrize("changes", [{"pad_token_id": 1}, {"pad_token_id": None}])
@@ -529,6 +530,5 @@ def test_what_no_output_depends_on_may_be_missing(tmp_path):
             name: one for name, one in held.items() if ".0.attention.self.key" not in name
         },
     )
-    assert "the file lacks bert.encoder.layer.0.attention.self.key.bias" in refusal(folder).why or (
-        "the file lacks encoder.layer.0.attention.self.key.bias" in refusal(folder).why
-    )
+    lacks = r"the file lacks (bert\.)?encoder\.layer\.0\.attention\.self\.key\.bias"
+    assert re.search(lacks, refusal(folder).what)

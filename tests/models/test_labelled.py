@@ -131,7 +131,7 @@ def test_what_was_written_is_read(tmp_path_factory, found):
         ("a.tsv", b"sentence\tlabel\na\t1\nb\t \n", "line 3, column label is missing"),
         ("a.tsv", b"sentence\tlabel\n\t1\n", "line 2, column sentence is missing"),
         ("a.tsv", b"a\t1\nb\0\t1\n", "line 2 holds a NUL byte"),
-        ("a.tsv", b"a\t1\n\xe9\t0\n", "line 2 is not UTF-8. Byte 0 of it"),
+        ("a.tsv", b"a\t1\n\xe9\t0\n", "line 2 is not UTF-8: byte 0 of it"),
         ("a.tsv", b"a\tb\tc\n1\t2\t3\n", "does not say which columns"),
         ("a.tsv", b"x" * (MOST_LINE + 1), "line 1 is too long"),
         ("a.csv", b'text,label\n"never closed,1\n', "line 2 cannot be read as CSV"),
@@ -159,7 +159,7 @@ def test_a_line_of_100_mb_is_refused_before_it_is_read(tmp_path):
 def test_no_such_file_and_no_such_column_are_said(tmp_path):
     with pytest.raises(HgvizError, match="could not be read"):
         read_rows(tmp_path / "none.tsv")
-    with pytest.raises(HgvizError, match="has no column 'mood'. it has 'sentence', 'label'"):
+    with pytest.raises(HgvizError, match="has no column 'mood': it has 'sentence', 'label'"):
         read_rows(write(tmp_path, "a.tsv", "sentence\tlabel\na\t1\n"), "", "mood")
 
 

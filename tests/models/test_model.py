@@ -117,9 +117,9 @@ def test_a_byte_model_reads_texts_and_ids(tmp_path):
     assert (again.text, again.attention_mask.tolist()) == ("héllo", [True] * 5 + [False])
     with pytest.raises(HgvizError, match="the text is empty"):
         model.tokenize("")
-    with pytest.raises(HgvizError, match="too long: 17 bytes. this model has positions for 16"):
+    with pytest.raises(HgvizError, match="too long: 17 bytes: this model has positions for 16"):
         model.tokenize("a" * 17)
-    with pytest.raises(HgvizError, match="too long: 17 tokens. this model has positions for 16"):
+    with pytest.raises(HgvizError, match="too long: 17 tokens: this model has positions for 16"):
         model.run(np.zeros(17, int))
 
 
@@ -137,14 +137,14 @@ def test_a_model_without_tokenizer_asks_for_ids(model):
     [
         ({"ids": []}, "the text is empty"),
         ({"ids": [[], []]}, "the text is empty"),
-        ({"ids": [1, 23]}, "there is no token 23. this model's ids go from 0 to 22"),
+        ({"ids": [1, 23]}, "there is no token 23: this model's ids go from 0 to 22"),
         ({"ids": [1, -1]}, "there is no token -1"),
-        ({"ids": [1.0, 2.0]}, "the ids are no integers. they are float64"),
+        ({"ids": [1.0, 2.0]}, "the ids are no integers: they are float64"),
         ({"ids": ["a"]}, "the ids are no integers"),
         ({"ids": [10**30]}, "the ids are no integers"),
-        ({"ids": 3}, "the ids are no sequence. they have 0 dimensions"),
-        ({"ids": [[[1]]]}, "the ids are no sequence. they have 3 dimensions"),
-        ({"ids": [[1, 2], [3]]}, "the ids are no array. their rows differ in length"),
+        ({"ids": 3}, "the ids are no sequence: they have 0 dimensions"),
+        ({"ids": [[[1]]]}, "the ids are no sequence: they have 3 dimensions"),
+        ({"ids": [[1, 2], [3]]}, "the ids are no array: their rows differ in length"),
         ({"ids": [1, 2], "attention_mask": [1]}, "the attention_mask does not fit the ids"),
         ({"ids": [1, 2], "attention_mask": [1, 2]}, "the attention_mask does not fit the ids"),
         ({"ids": [1], "token_type_ids": [0]}, "this model does not take token_type_ids"),
@@ -179,7 +179,7 @@ def test_too_little_memory_is_one_error_with_a_way_out(model, monkeypatch, error
         raise error
 
     monkeypatch.setattr(model.module, "forward", fail)
-    with pytest.raises(HgvizError, match="the cpu has too little memory. the text has 3 tokens"):
+    with pytest.raises(HgvizError, match="the cpu has too little memory: the text has 3 tokens"):
         model.run([1, 2, 3])
 
 
@@ -220,17 +220,17 @@ def test_a_device_that_is_unknown_or_absent_is_one_line(folder, no_gpu, monkeypa
             open_model(folder, device=device)
         return str(caught.value)
 
-    assert refusal("tpu") == "there is no device 'tpu'. it is one of auto, cpu, cuda, mps."
-    assert refusal("cuda").startswith("this machine has no cuda. torch ")
-    assert refusal("mps").startswith("this machine has no mps. torch ")
+    assert refusal("tpu") == "there is no device 'tpu': it is one of auto, cpu, cuda, mps."
+    assert refusal("cuda").startswith("this machine has no cuda: torch ")
+    assert refusal("mps").startswith("this machine has no mps: torch ")
     monkeypatch.setenv("HGVIZ_DEVICE", "gpu")
-    assert refusal("auto") == "there is no HGVIZ_DEVICE 'gpu'. it is one of auto, cpu, cuda, mps."
+    assert refusal("auto") == "there is no HGVIZ_DEVICE 'gpu': it is one of auto, cpu, cuda, mps."
 
 
 def test_unknown_dtypes_and_maskings_are_refused(folder, no_gpu, monkeypatch):
-    with pytest.raises(HgvizError, match="there is no dtype 'int8'. it is one of float64"):
+    with pytest.raises(HgvizError, match="unknown dtype 'int8'. Choose from float64"):
         open_model(folder, dtype="int8")
-    with pytest.raises(HgvizError, match="there is no masking 'loose'. it is compat or strict"):
+    with pytest.raises(HgvizError, match="unknown masking 'loose'. Choose from compat, strict"):
         open_model(folder, masking="loose")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     with pytest.raises(HgvizError, match="mps has no float64"):

@@ -171,7 +171,7 @@ def test_what_was_sliced_is_sliced_again(tmp_path, kind):
     at_once = smaller(readers.read(path), frozenset(off))
     assert twice.digest == at_once.digest
     assert np.abs(logits(kept(twice, tmp_path / "twice")) - logits(path, off)).max() < 1e-12
-    with pytest.raises(HgvizError, match=f"this model has no head {off[0]}. its layers are 0 to"):
+    with pytest.raises(HgvizError, match=f"this model has no head {off[0]}: its layers are 0 to"):
         smaller(twice, frozenset(off[:1]))
 
 

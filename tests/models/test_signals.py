@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from hgviz import tasks
 from hgviz.cli import app
-from hgviz.core import HeadId, HgvizError, Signal, pictured
+from hgviz.core import HeadId, HgvizError, Signal
 from hgviz.models import open_model
-from hgviz.models.signals import picture_at, samples_at, values_at
+from hgviz.models.signals import picture_at, pictured, samples_at, values_at
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write

@@ -663,7 +663,7 @@ def test_the_command_line_does_not_import_transformers_before_it_is_wanted():
         "import sys\n"
         "from hgviz import cli\n"
         "from hgviz.models import open_model\n"
-        "from hgviz.resources import resource\n"
+        "from hgviz.files import resource\n"
         "open_model(resource('sample/softmax'))\n"
         "assert 'transformers' not in sys.modules\n"
     )
@@ -711,7 +711,7 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_read(
     path = folder("llama", "LlamaForCausalLM")
     monkeypatch.setattr(devices, "free_memory", lambda: free)
     monkeypatch.setattr(files, "read_tensors", lambda *_: pytest.fail("it was read"))
-    with pytest.raises(HgvizError, match="does not fit the memory. it takes"):
+    with pytest.raises(HgvizError, match="does not fit the memory: it takes"):
         open_model(path)
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from hgviz.resources import resource
+from hgviz.files import resource
 from tests.soak import captures, models, studies, sweeps
 
 BUNDLED = ("sample/first.h5", "sample/hourglass", "sample/softmax", "sample/ymish", "sample/six")

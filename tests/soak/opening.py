@@ -147,12 +147,12 @@ def tell(work: Any) -> None:
 
 def check(error: Any) -> None:
     """An error for people: what and why, each of one line that can be shown."""
-    for part in (error.what, error.why, error.do):
+    for part in (error.what, error.what, error.do):
         odd = [one for one in part if one != " " and not one.isprintable()]
         assert not odd, f"{odd[:3]!r} in {part!r}"
         assert len(part) < 600, f"{len(part)} characters: {part[:80]!r}"
-    assert error.what and error.why, error.args
-    told = (error.details, error.why, repr(error.__cause__), repr(error.__context__))
+    assert error.what and error.what, error.args
+    told = (error.details, error.what, repr(error.__cause__), repr(error.__context__))
     assert not any("MemoryError" in one or "fit in memory" in one for one in told), told
 
 

@@ -46,7 +46,7 @@ def test_fifty_windows_with_charts_open_and_close_and_the_program_ends_well():
         "from PySide6.QtWidgets import QApplication\n"
         "from hgviz.gui.sources import FIRST\n"
         "from hgviz.gui.selftest import opened\n"
-        "from hgviz.resources import resource\n"
+        "from hgviz.files import resource\n"
         "left = []\n"
         "for number in range(50):\n"
         "    with opened(resource(FIRST), dark=number % 2) as (program, frame):\n"

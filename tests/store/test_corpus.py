@@ -98,11 +98,11 @@ def test_it_says_how_many_texts_it_holds(path):
 def test_a_text_that_is_not_there_is_one_clear_line(path, tmp_path, texts):
     with pytest.raises(HgvizError, match="there is no text 3 in .*a.h5") as error:
         open_capture(path, 3)
-    assert error.value.why == "it holds 3 texts, numbered 0 to 2"
+    assert error.value.what.endswith("it holds 3 texts, numbered 0 to 2")
     alone = write_capture(tmp_path / "one.h5", texts[0])
     with pytest.raises(HgvizError, match="there is no text 1") as error:
         open_capture(alone, 1)
-    assert error.value.why == "it holds 1 text, numbered 0"
+    assert error.value.what.endswith("it holds 1 text, numbered 0")
     assert error.value.do == "Choose text 0"
     with pytest.raises(HgvizError, match="there is no text -1"):
         open_capture(path, -1)

@@ -153,7 +153,7 @@ def test_levels_that_are_not_as_they_should_be_are_refused(path, name, value):
     swap(path, f"layers/000/{name}", value)
     with pytest.raises(HgvizError, match="cannot be read") as caught:
         open_capture(path)
-    assert "layers/000" in caught.value.why
+    assert "layers/000" in caught.value.what
 
 
 def test_a_bomb_in_a_level_is_refused_when_it_is_read(path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import errno
 import os
-import tempfile
 from collections.abc import Iterable
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -19,6 +18,7 @@ from hgviz.figures.files import pgf, rasters
 from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
 from hgviz.figures.tables import cell
+from hgviz.files import write_whole
 
 
 def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dict[str, bytes]:
@@ -58,12 +58,11 @@ def require_folder(path: Path) -> None:
     """Errors: HgvizError where a file of this name cannot be."""
     if os.path.isdir(path):  # False also for names that no system takes
         raise HgvizError(
-            f"{path.name} is a folder", "a figure is a file", "Give the figure another name"
+            f"{path.name} is a folder: a figure is a file", "Give the figure another name"
         )
     if not os.path.isdir(path.absolute().parent):
         raise HgvizError(
-            f"there is no folder {path.parent}",
-            "a figure is written into a folder that exists",
+            f"there is no folder {path.parent}: a figure is written into a folder that exists",
             "Make it first, or choose another",
         )
 
@@ -71,45 +70,22 @@ def require_folder(path: Path) -> None:
 def write(path: Path, files: dict[str, bytes]) -> None:
     """Write files beside each other, the one named path last. Errors: HgvizError."""
     for name in sorted(files, key=lambda one: one == path.name):
-        _replace(path.with_name(name), files[name])
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.absolute().parent, prefix=".hgviz-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-        temporary = ""
-    except OSError as error:
-        raise _said(path, error) from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
+        try:
+            write_whole(path.with_name(name), files[name])
+        except OSError as error:
+            raise _said(path.with_name(name), error) from error
 
 
 def _said(path: Path, error: OSError) -> HgvizError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HgvizError(
-            f"{path.name} could not be written", "the disk is full", "Make room and try again"
+            f"{path.name} could not be written: the disk is full", "Make room and try again"
         )
     if error.errno == errno.ENAMETOOLONG:
         return HgvizError(
-            "the figure could not be written", "its name is too long", "Give it a shorter one"
+            "the figure could not be written: its name is too long", "Give it a shorter one"
         )
     return HgvizError(
-        f"{path.name} could not be written",
-        f"{path.parent}: {error.strerror or error}",
+        f"{path.name} could not be written: {path.parent}: {error.strerror or error}",
         "Choose a folder you may write to",
     )
-
-
-def _umask() -> int:
-    """The rights a new file gets; mkstemp gives it none for others."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

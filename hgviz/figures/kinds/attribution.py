@@ -18,7 +18,8 @@ from hgviz.figures.paper.frame import footnotes, heading, off_card
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER, colours, readable, suited, written
+from hgviz.language import decimals, short
+from hgviz.palettes import PAPER, colours, readable, suited
 
 CELL, LANE, BETWEEN = 9.5, 17.0, 4.0  # of a line of text: its tokens, the bars above, to the next
 PAD, NARROW = 1.5, 3.2  # beside a token's characters; of a token, at least
@@ -76,7 +77,7 @@ def _shades(spec: Spec, values: Many) -> Shades:
 
 def _colours(page: Page, shades: Shades, x: float, y: float) -> float:
     """The bar of colours from x on, no number of it left of x; gives the last baseline."""
-    first = style.extent(written(-shades.limits[1], True), style.SMALL) / 2
+    first = style.extent(short(-shades.limits[1], True), style.SMALL) / 2
     return level_bar(page, shades, x + first, y, page.width - x - first) - 1
 
 
@@ -111,7 +112,7 @@ def _texts(page: Page, spec: Spec, chart: Answer, top: float) -> tuple[float, li
             _line(page, shades, line, y)
             y += LANE + CELL + BETWEEN
     bottom = _colours(page, shades, 0.0, y + 3)
-    said = f"Bars reach to ±{written(shades.limits[1])}: up adds to the answer, down takes away."
+    said = f"Bars reach to ±{short(shades.limits[1])}: up adds to the answer, down takes away."
     return bottom, [said, *notes, *chart.notes]
 
 
@@ -242,7 +243,7 @@ def _heads(page: Page, spec: Spec, chart: Answer, top: float) -> float:
     wide = min(wide, (room - max(0.0, last - wide) / 2) / most)
     values = np.array([value for head, value in chart.heads.items() if head not in chart.off])
     shades = _shades(spec, values)
-    said = {head: _short(value) for head, value in chart.heads.items()}
+    said = {head: decimals(value, signed=True) for head, value in chart.heads.items()}
     fits = max(style.extent(one, WRITTEN) for one in said.values()) + 2 <= wide
     for head, value in chart.heads.items():
         x, y = left + head.head * wide, top + layers.index(head.layer) * HIGH
@@ -266,11 +267,6 @@ def _heads(page: Page, spec: Spec, chart: Answer, top: float) -> float:
                   colour=PAPER.secondary)  # fmt: skip
     below = top + len(layers) * HIGH + 6
     return _colours(page, shades, left if page.width - left > LEGIBLE else 0.0, below)
-
-
-def _short(value: float) -> str:
-    said = f"{value:+.2f}".replace("-", "−")
-    return "0.00" if said[1:] == "0.00" else said
 
 
 def _layers(page: Page, chart: Answer, top: float) -> float:
@@ -299,11 +295,11 @@ def _bars(page: Page, values: Many, place: tuple[float, float, float], bare: boo
         if long > 0.05:
             page.box(zero if value > 0 else zero - long, y + 1.8, long, ROW - 3.6, fill=fill)
         if not bare:
-            page.text(x + wide, y + ROW / 2, written(value, signed), size=style.SMALL,
+            page.text(x + wide, y + ROW / 2, short(value, signed), size=style.SMALL,
                       across="right", middle=True)  # fmt: skip
     page.lines([[(zero, top), (zero, top + ROW * len(values))]], PAPER.secondary, 0.5)
     if bare:
-        words = f"±{written(limit)}" if signed else written(limit)
+        words = f"±{short(limit)}" if signed else short(limit)
         page.text(x + wide, top + ROW * len(values) + 8, words, size=style.SMALL, across="right",
                   colour=PAPER.secondary)  # fmt: skip
 

@@ -36,9 +36,9 @@ def image_of(capture: Capture) -> Signal:
     signal = capture.prompt.signal
     if signal is None or signal.grid is None or signal.picture is None:
         raise HgvizError(
-            "this capture is not of an image in patches", f"it has {len(capture.prompt):,} tokens",
+            f"this capture is not of an image in patches: it has {len(capture.prompt):,} tokens",
             "Choose another kind, such as map",
-        )  # fmt: skip
+        )
     return signal
 
 
@@ -59,9 +59,10 @@ def overlays(spec: Spec, capture: Capture) -> list[Overlay]:
         one = map_of(capture, *head)
         if one.shape[1:] != (len(capture.prompt),) * 2:
             raise HgvizError(
-                f"layer {head.layer} does not look at the image from itself",
-                f"its maps are {one.shape[1]:,} × {one.shape[2]:,}", "Choose another layer",
-            )  # fmt: skip
+                f"layer {head.layer} does not look at the image from itself: "
+                f"its maps are {one.shape[1]:,} × {one.shape[2]:,}",
+                "Choose another layer",
+            )
         if query is None:
             row = one.read(head.head).mean(0)
         else:

@@ -14,7 +14,8 @@ from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import BAR, Shades
 from hgviz.figures.spec import POINTS, Spec
-from hgviz.palettes import PAPER, colours, suited, written
+from hgviz.language import short
+from hgviz.palettes import PAPER, colours, suited
 
 ROW, GAP, BETWEEN = 8.4, 3.0, 7.0  # of a key; below the query; from part to part
 LEAST = 30.0  # of a raster; where there is less room, the keys themselves are left out
@@ -182,7 +183,7 @@ def _column(
     known = stage.values[np.isfinite(stage.values)]
     limit = float(np.abs(known).max(initial=0.0)) or 1.0
     signed = bool((known < 0).any())
-    numbers = [written(float(value)) for value in stage.values] if wide >= NUMBER else []
+    numbers = [short(float(value)) for value in stage.values] if wide >= NUMBER else []
     longest = max((style.extent(one, style.SMALL) for one in numbers), default=0.0)
     bars = min(max(BARS[0], wide - longest - APART), BARS[1]) if numbers else wide
     table = colours(suited("", True))
@@ -206,7 +207,7 @@ def _column(
     bottom = top + ROW * len(stage.values)
     page.lines([[(zero, top), (zero, bottom)]], PAPER.secondary, 0.5)
     if not numbers:
-        words = f"±{written(limit)}" if signed else written(limit)
+        words = f"±{short(limit)}" if signed else short(limit)
         words = labels.elide(words, wide + 4, style.SMALL)
         page.text(x + wide, bottom + 8, words, size=style.SMALL, across="right",
                   colour=PAPER.secondary)  # fmt: skip
@@ -244,7 +245,7 @@ def _key(page: Page, spec: Spec, chart: Neurons, rasters: list[Raster], y: float
         for part in parts:
             if part is not None:
                 limit = float(np.abs(part[1]).max(initial=0.0))
-                ends.append(f"{part[0]} ±{written(limit)}")
+                ends.append(f"{part[0]} ±{short(limit)}")
     base = y + 6
     bent = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
     said = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), bent))) + "."

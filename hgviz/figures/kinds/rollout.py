@@ -22,7 +22,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     layers = looked.capture.spec.layers
     if len(layers) != 1 or not layers[0].name.startswith(STANDS_FOR):
         raise HgvizError(
-            "this capture is not composed",
+            "this capture is not composed: "
             "a figure of all maps is drawn of what composing them gave",
             "Compose it first: tasks.figure does so",
         )

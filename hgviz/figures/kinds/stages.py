@@ -92,7 +92,7 @@ def stages_of(capture: Capture) -> list[list[int]]:
         elif layer.role in ("down", "up") and before != (layer.level, _sequence(capture, layer)):
             before = None
     if not stages:
-        raise HgvizError("this capture has no self-attention", "every such head was removed")
+        raise HgvizError("this capture has no self-attention: every such head was removed")
     return stages
 
 
@@ -104,7 +104,7 @@ def _single(capture: Capture) -> list[list[int]]:
     level = 1 if capture.spec.two_texts else 0
     found = [one.index for one in capture.spec.layers if one.level == level and one.heads]
     if not found:
-        raise HgvizError("this capture has no heads to follow a token through", "all were removed")
+        raise HgvizError("this capture has no heads to follow a token through: all were removed")
     chosen = np.linspace(0, len(found) - 1, min(len(found), MOST)).round().astype(int)
     return [[found[at]] for at in chosen]
 

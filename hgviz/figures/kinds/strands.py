@@ -11,8 +11,9 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.axes import Look, look
 from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
+from hgviz.language import decimals
 from hgviz.maps.links import Links, Side, Strand
-from hgviz.palettes import PAPER, colours, written
+from hgviz.palettes import PAPER, colours
 
 PITCH = 9.5  # of lines
 THIN, THICK = 0.3, 2.6
@@ -96,15 +97,6 @@ def head(page: Page, kind: Kind, x: float, y: float, across: str) -> None:
               across=across, colour=PAPER.secondary, middle=middle)  # fmt: skip
 
 
-def number(value: float, signed: bool) -> str:
-    """A weight with two decimals, a real minus, a plus where signs matter; 0 only if exact."""
-    if value and abs(value) < 0.005:
-        return "<0.01" if value > 0 else "−<0.01"
-    size = f"{abs(value):.2f}" if value and abs(value) < 100 else written(abs(value))
-    sign = "−" if value < 0 else "+" if signed and value > 0 else ""
-    return sign + size
-
-
 def linked_keys(links: Links) -> list[set[int]]:
     """The keys that each strand has a link to."""
     many: list[tuple[Strand, ...]] = list(links.strands.values())
@@ -117,7 +109,7 @@ def linked_keys(links: Links) -> list[set[int]]:
 def numbers_of(links: Links, joint: list[set[int]], key: int) -> list[str]:
     """What stands beneath a key."""
     return [
-        number(float(links.joint[row, key]), links.signed)
+        decimals(float(links.joint[row, key]), signed=links.signed)
         for row, found in enumerate(joint)
         if key in found
     ]

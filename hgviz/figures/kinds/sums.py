@@ -11,7 +11,8 @@ from hgviz.core import Map
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades
-from hgviz.palettes import PAPER, written
+from hgviz.language import short
+from hgviz.palettes import PAPER
 
 WIDEST, PART, GAP = 46.0, 0.135, 7.0  # of the bars: in points, and of the page
 NARROWEST = 180.0  # of a page that has room for them
@@ -77,7 +78,7 @@ def bars(
     )
     ends = [(x, low), (x + width, high)]
     said = [
-        (place, written(float(f"{value:.2g}"), True), abs(value)) for place, value in ends if value
+        (place, short(float(f"{value:.2g}"), True), abs(value)) for place, value in ends if value
     ]
     if sum(style.extent(words, style.SMALL) / 2 for _, words, _ in said) + 2 > width:
         said = [max(said, key=lambda one: one[2])]  # 0 and the farther end say how long bars are

@@ -15,11 +15,11 @@ from hgviz.figures.kinds.strands import (
     head,
     label,
     linked_keys,
-    number,
     words_of,
 )
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
+from hgviz.language import decimals
 from hgviz.maps.links import Links
 from hgviz.palettes import PAPER
 
@@ -82,7 +82,7 @@ def in_two_columns(page: Page, links: Links, kinds: list[Kind], top: float) -> t
         head(page, kind, x, first - 0.3 * PITCH, "right")
         for row, one in enumerate(right):
             if one.place is not None and one.place in joint[column]:
-                words = number(float(links.joint[column, one.place]), links.signed)
+                words = decimals(float(links.joint[column, one.place]), signed=links.signed)
                 page.text(x, first + (row + 0.5) * PITCH, words, size=style.SMALL, middle=True,
                           across="right")  # fmt: skip
     bottom = first + PITCH * max(len(left), len(right))
@@ -97,7 +97,7 @@ def _fits(page: Page, links: Links, items: list[Item]) -> bool:
 
 def _column(links: Links, kind: Kind, at: int, keys: set[int]) -> float:
     """The width of a strand's numbers, with the room before them."""
-    words = [number(float(links.joint[at, key]), links.signed) for key in keys]
+    words = [decimals(float(links.joint[at, key]), signed=links.signed) for key in keys]
     wide = [style.extent(one, style.SMALL) for one in words]
     return max([style.extent(kind.name, style.SMALL) + MARK * kind.marked, *wide]) + APART
 

@@ -13,12 +13,12 @@ from hgviz.figures.kinds.strands import (
     head,
     label,
     linked_keys,
-    number,
     numbers_of,
     words_of,
 )
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
+from hgviz.language import decimals
 from hgviz.maps.links import Links, Side
 from hgviz.palettes import PAPER
 
@@ -86,7 +86,7 @@ def in_two_rows(page: Page, links: Links, kinds: list[Kind], top: float) -> tupl
         head(page, kind, 0, y, "left")
         for place, x in spots[1].items():
             if place is not None and place in joint[row]:
-                words = number(float(links.joint[row, place]), links.signed)
+                words = decimals(float(links.joint[row, place]), signed=links.signed)
                 page.text(x, y, words, size=TINY, middle=True, across="center")
         y += PITCH
     return y - PITCH / 2, missing

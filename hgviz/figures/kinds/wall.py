@@ -54,7 +54,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     capture = looked.capture
     layers = [layer for layer in capture.spec.layers if layer.heads]
     if not layers:
-        raise HgvizError("this capture has no heads", "every one was removed from the model")
+        raise HgvizError("this capture has no heads: every one was removed from the model")
     maps = {layer.index: map_of(capture, layer.index, layer.heads[0]) for layer in layers}
     count = 1 + max(head for one in maps.values() for head in one.heads)
     titles = max(style.extent(f"layer {one}", style.SMALL) for one in maps) + 5

@@ -27,21 +27,24 @@ def map_of(capture: Capture, layer: int, head: int) -> Map:
     layers = capture.spec.layers
     if not 0 <= layer < len(layers):
         raise HgvizError(
-            f"this capture has no layer {layer}",
-            f"its layers are 0 to {len(layers) - 1}",
+            f"this capture has no layer {layer}: its layers are 0 to {len(layers) - 1}",
             "Choose one of these",
         )
     found = capture.maps[layer]
     if found is None:
         raise HgvizError(
-            f"layer {layer} is not in this capture",
+            f"layer {layer} is not in this capture: "
             "the capture was interrupted before it got there",
             "Capture again: it goes on where it stopped",
         )
     if head not in found.heads:
         raise HgvizError(
-            f"layer {layer} has no head {head}",
-            f"its heads are {', '.join(map(str, found.heads))}" if found.heads else "it has none",
+            f"layer {layer} has no head {head}: "
+            + (
+                f"its heads are {', '.join(map(str, found.heads))}"
+                if found.heads
+                else "it has none"
+            ),
             "Choose one of these" if found.heads else "Choose another layer",
         )
     return found
@@ -50,11 +53,9 @@ def map_of(capture: Capture, layer: int, head: int) -> Map:
 def token_in(prompt: Prompt, token: int) -> int:
     """The token itself. Errors: HgvizError for one beyond the text."""
     if not 0 <= token < len(prompt):
+        unit = prompt.unit if prompt.unit in ("slot", "state") else "token"
         raise HgvizError(
-            f"this capture has no {prompt.unit} {token}"
-            if prompt.unit in ("slot", "state")
-            else f"this capture has no token {token}",
-            f"there it has {len(prompt):,}, numbered from 0",
+            f"this capture has no {unit} {token}: there it has {len(prompt):,}, numbered from 0",
             "Choose one of these",
         )
     return token

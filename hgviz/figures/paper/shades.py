@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hgviz.core import Display, Floats
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
-from hgviz.palettes import PAPER, colours, limits_of, paint, place, suited, ticks, written
+from hgviz.language import short
+from hgviz.palettes import PAPER, colours, limits_of, paint, place, suited, ticks
 
 BAR, TICK, GAP = 7.0, 2.0, 2.5
 LONGEST = 130.0  # of a bar below a figure
@@ -43,7 +44,7 @@ class Shades:
             self.limits, self.scale, self.signed, min(max(each / max(length, 1), 0.055), 0.5)
         )
         at = place(found, self.limits, self.scale, self.signed)
-        words = [written(value, self.signed) for value in found]
+        words = [short(value, self.signed) for value in found]
         if self.beyond[0]:
             words[0] = f"≤ {words[0]}"
         if self.beyond[1]:

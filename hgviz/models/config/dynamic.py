@@ -103,7 +103,7 @@ class DynamicConfig:
         )  # fmt: skip
         for failed, why in wrong:
             if failed:
-                raise HgvizError("this model cannot be built", why, "Correct its configuration")
+                raise HgvizError(f"this model cannot be built: {why}", "Correct its configuration")
 
     @property
     def family(self) -> str:

@@ -86,7 +86,7 @@ def head_width(d_model: int, n_heads: int, d_head: int) -> int:
     """d_head, or the width over the heads. Raises HgvizError where that is no whole number."""
     if not d_head and d_model % n_heads:
         raise HgvizError(
-            f"{n_heads} heads do not divide the width {d_model}",
+            f"{n_heads} heads do not divide the width {d_model}: "
             f"{d_model} / {n_heads} is not a whole number",
             "Change n_heads or d_model, or give d_head",
         )
@@ -100,13 +100,12 @@ def require_kept(kept: tuple[tuple[int, ...], ...], layers: int, heads: int) -> 
         why = f"kept lists the numbers of heads, each once, from 0 to {heads - 1}"
     else:
         return
-    raise HgvizError("this model cannot be built", why, "Correct its configuration")
+    raise HgvizError(f"this model cannot be built: {why}", "Correct its configuration")
 
 
 def require_even(positions: str, d_head: int) -> None:
     if positions == "rotary" and d_head % 2:
         raise HgvizError(
-            f"rotary positions cannot turn heads of width {d_head}",
-            "they turn pairs of numbers",
+            f"rotary positions cannot turn heads of width {d_head}: they turn pairs of numbers",
             "Choose an even width per head",
         )

@@ -171,7 +171,7 @@ class TransformerConfig:
         )  # fmt: skip
         for failed, why in wrong:
             if failed:
-                raise HgvizError("this model cannot be built", why, "Correct its configuration")
+                raise HgvizError(f"this model cannot be built: {why}", "Correct its configuration")
         require_kept(self.kept, len(self._names()), self.n_heads)
 
     def _wrong_places(self, synthesised: bool) -> list[tuple[Any, str]]:

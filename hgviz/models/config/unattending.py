@@ -95,7 +95,7 @@ class WindowConfig(Unattending):
     def __post_init__(self) -> None:
         if not self.causal and self.window % 2 == 0:
             raise HgvizError(
-                f"a window of {self.window} positions has no middle",
+                f"a window of {self.window} positions has no middle: "
                 "as many of its neighbours lie on either side of a position",
                 "Choose an odd window, or causal = true",
             )

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Layer
+from hgviz.core import Layer
+from hgviz.errors import require
 from hgviz.models.blocks import (
     NON_LINEARITIES,
     Attention,
@@ -212,12 +213,12 @@ class Dynamic(Network):
                 found = torch.distributions.Categorical(logits=logits.float()).entropy()
             wanted = torch.from_numpy(rises(found.cpu().numpy(), config.spikes_left)).to(scores)
             return logits, F.binary_cross_entropy_with_logits(scores, wanted)
-        if config.boundaries == "unigram":
-            raise HgvizError(
-                "boundaries of a unigram tokenizer cannot be learned here",
-                "they are learned from a tokenizer that the model does not have",
-                'Choose boundaries = "learned", "entropy", "whitespace" or "fixed"',
-            )
+        require(
+            config.boundaries != "unigram",
+            "boundaries of a unigram tokenizer cannot be learned here: "
+            "they are learned from a tokenizer that the model does not have",
+            'Choose boundaries = "learned", "entropy", "whitespace" or "fixed"',
+        )
         count = ids.shape[1]
         chance = torch.distributions.Binomial(
             count, torch.tensor(config.prior, device=x.device), validate_args=False

@@ -221,7 +221,7 @@ class Transformer(Network):
         run = run or Run()
         if self.config.goal == "classes" and x.shape[1] < self.config.cls:
             raise HgvizError(
-                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}",
+                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}: "
                 "its first tokens are put side by side",
                 "Begin the text with its special tokens, as its tokenizer does",
             )
@@ -249,7 +249,7 @@ class Transformer(Network):
             return None
         if source is None:
             raise HgvizError(
-                "this decoder looks at a second text, and there is none",
+                "this decoder looks at a second text, and there is none: "
                 f"its family is {self.config.family}, its form {self.config.form}",
                 "Give the decoder's text as well, or the states of an encoder",
             )

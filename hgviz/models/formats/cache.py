@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from hgviz.core import HgvizError
-from hgviz.resources import bundled
+from hgviz.files import bundled
 
 MOST_REF = 200  # bytes of refs/main
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -78,22 +78,22 @@ def _snapshot(name: str) -> Path:
         there = found is not None and found.is_dir()
     except OSError as error:
         raise HgvizError(
-            f"the Hugging Face cache could not be read for {name}",
-            error.strerror or type(error).__name__,
+            f"the Hugging Face cache could not be read for {name}: "
+            f"{error.strerror or type(error).__name__}",
             f"Look at {_short(cache)}",
         ) from None
     if found is not None and there:
         return found
     if store:
         raise HgvizError(
-            f"{name} is in the Hugging Face cache only in part",
+            f"{name} is in the Hugging Face cache only in part: "
             f"{store.name} holds no snapshot that its refs/main names",
             f"Fetch it again with `hf download {name}`",
         )
     if name.endswith((".h5", ".part")):  # nobody calls a model so
-        raise HgvizError(f"there is no {name}", "no file or folder has that name", "Check the path")
+        raise HgvizError(f"there is no {name}: no file or folder has that name", "Check the path")
     raise HgvizError(
-        f"there is no {name}",
+        f"there is no {name}: "
         "no file or folder has that name, and the Hugging Face cache "
         f"({_short(cache)}) holds no such model",
         f"Check the name, or fetch the model with `hf download {name}`: hgviz downloads nothing",
@@ -111,7 +111,7 @@ def _store(cache: Path, name: str) -> Path | None:
     if len(moved) > 1:
         full = " and ".join(one.name.removeprefix("models--").replace("--", "/") for one in moved)
         raise HgvizError(
-            f"several models are called {name}", f"the cache holds {full}", "Give the whole name"
+            f"several models are called {name}: the cache holds {full}", "Give the whole name"
         )
     return moved[0] if moved else None
 

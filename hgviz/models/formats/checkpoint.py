@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
+from hgviz.files import write_whole
 from hgviz.models.blocks import Network
 from hgviz.models.config import Config, HourglassConfig, TransformersConfig
 from hgviz.models.families import build
@@ -84,19 +84,10 @@ def save(
     kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
+        write_whole(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
         if tokenizer is not None:
-            _write(folder / TOKENIZER, tokenizer)
-        _write(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
-
-
-def _write(path: Path, data: bytes) -> None:
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+            write_whole(folder / TOKENIZER, tokenizer)
+        write_whole(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
 
 
 # --- hgviz's own folder ---------------------------------------------------------------------------
@@ -147,7 +138,7 @@ def require_depth(weights: Path, config: Config, found: Collection[str]) -> None
     """
     if len(config.layers) > len(found):
         raise HgvizError(
-            f"{shown(weights)} does not fit its config.json",
+            f"{shown(weights)} does not fit its config.json: "
             f"it holds {len(found):,} tensors, and config.json says {len(config.layers):,} layers",
             "Correct config.json, or choose another file",
         )
@@ -180,7 +171,7 @@ def outline(config: Config) -> Network:
     """
     if isinstance(config, TransformersConfig):
         raise HgvizError(
-            f"this is not done with {config.family} so far",
+            f"this is not done with {config.family} so far: "
             "it asks for modules of hgviz's own, and this model runs through transformers",
             "Look at it, score it, switch heads off, and prune it with --form smaller or zeroed",
         )

@@ -32,12 +32,10 @@ def require_free(
     with path_errors(out):
         taken = os.path.lexists(out)
         if taken and not out.is_dir():
-            raise HgvizError(f"{shown(out)} is no folder", "a checkpoint is one", "Choose another")
+            raise HgvizError(f"{shown(out)} is no folder: a checkpoint is one", "Choose another")
         if taken and not force and any(out.iterdir()):
             raise HgvizError(
-                f"{shown(out)} is there and not empty",
-                "nothing is replaced unasked",
-                do,
+                f"{shown(out)} is there and not empty: nothing is replaced unasked", do
             )
 
 
@@ -52,8 +50,7 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
     with path_errors(out, "could not be written"):
         if out.exists() and out.samefile(found.folder):
             raise HgvizError(
-                f"{shown(out)} is the model itself",
-                "converting it would overwrite it",
+                f"{shown(out)} is the model itself: converting it would overwrite it",
                 "Choose another folder",
             )
     files: tuple[Path, ...] = ()

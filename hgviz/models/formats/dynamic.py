@@ -191,4 +191,4 @@ def _is_vocabulary(symbols: Any, size: int) -> bool:
 
 
 def _wrong(file: Path, why: str) -> HgvizError:
-    return HgvizError(f"{shown(file)} does not describe a model hgviz can build", why, DO)
+    return HgvizError(f"{shown(file)} does not describe a model hgviz can build: {why}", DO)

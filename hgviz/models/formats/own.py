@@ -24,7 +24,7 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
     kind = FAMILIES.get(family) if isinstance(family, str) else None
     if kind is None:
         raise HgvizError(
-            f"{where} does not describe a model hgviz can build",
+            f"{where} does not describe a model hgviz can build: "
             f"family: it is {quoted(family)}, and hgviz knows {', '.join(FAMILIES)}",
             f"Correct {where}",
         )
@@ -65,5 +65,5 @@ def require_activations(config: Attending, where: str) -> None:
     else:
         return
     raise HgvizError(
-        f"the activations in {where} cannot be used", why, f"Choose from {', '.join(ACTIVATIONS)}"
+        f"the activations in {where} cannot be used: {why}", f"Choose from {', '.join(ACTIVATIONS)}"
     )

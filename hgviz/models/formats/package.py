@@ -70,7 +70,7 @@ def settle(data: dict[str, Any], shapes: Shapes, where: str) -> Settled:
     """
     if len(shapes.get("token_emb.weight", ())) != 2:
         raise HgvizError(
-            "these weights are of another model",
+            "these weights are of another model: "
             f"they hold no token_emb.weight, as every state dict of {PACKAGE} does",
             "Choose another file",
         )
@@ -202,7 +202,7 @@ def _settle_heads(known: dict[str, Any], inner: int | None, where: str) -> None:
         if known[one] is None and known[other] is not None and inner is not None:
             if inner % known[other]:
                 raise HgvizError(
-                    f"{other} {known[other]} does not divide the width of the heads",
+                    f"{other} {known[other]} does not divide the width of the heads: "
                     f"to_q.weight has {inner} rows, {known[other]} times nothing whole",
                     f"Correct {other} in {where}",
                 )
@@ -214,7 +214,7 @@ def _require(known: dict[str, Any], where: str) -> None:
     needless = ("shorten_factor", "attn_resampling", "updown_sample_type") if flat else ()
     if flat and known["shorten_factor"]:
         raise HgvizError(
-            f"{where} gives a shorten_factor to a model that does not shorten",
+            f"{where} gives a shorten_factor to a model that does not shorten: "
             f"its depth is the number {known['depth']}",
             "Leave shorten_factor out, or give depth as [before, inner, after]",
         )
@@ -224,8 +224,12 @@ def _require(known: dict[str, Any], where: str) -> None:
     if missing:
         listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
         raise HgvizError(
-            f"{where} does not say {listed}",
-            "the weights do not show it" if len(missing) == 1 else "the weights do not show them",
+            f"{where} does not say {listed}: "
+            + (
+                "the weights do not show it"
+                if len(missing) == 1
+                else "the weights do not show them"
+            ),
             "Add " + ", ".join(f'"{name}": {_EXAMPLES.get(name, 512)}' for name in missing),
         )
 

@@ -128,7 +128,7 @@ def read(path: str | Path, reads: Modality = "text") -> Checkpoint:
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
     raise HgvizError(
-        f"{shown(located(path)[0])} is of a model that hgviz cannot run",
+        f"{shown(located(path)[0])} is of a model that hgviz cannot run: "
         f"its model_type is {quoted(stated)}, and hgviz runs {known}",
         BRING,
     )
@@ -144,14 +144,13 @@ def located(path: Path) -> tuple[Path, Path | None]:
             return path / CONFIG, None
         if not path.exists():
             what = f"{shown(path)} could not be opened"
-            raise HgvizError(what, "there is no such file", "Check the path")
+            raise HgvizError(f"{what}: there is no such file", "Check the path")
         if path.name == CONFIG:
             return path, None
         if _weighs(path):
             return path.parent / CONFIG, path
     raise HgvizError(
-        f"{shown(path)} is no checkpoint",
-        f"weights are in {' or '.join(SUFFIXES)} files",
+        f"{shown(path)} is no checkpoint: weights are in {' or '.join(SUFFIXES)} files",
         "Open a checkpoint's folder, its weights file or its config.json",
     )
 
@@ -187,8 +186,7 @@ def _model_type(path: Path) -> Any:
             raise _adapter_alone(config.parent)
         if not config.is_file():
             raise HgvizError(
-                f"{shown(config)} is missing",
-                "the weights alone do not say how the model computes",
+                f"{shown(config)} is missing: the weights alone do not say how the model computes",
                 'Write one with its "model_type": '
                 + ", ".join(f'"{r.name}"' for r in READERS if r.stated)
                 + ", or that of a model of transformers",
@@ -220,7 +218,7 @@ def weights_of(path: Path) -> Path:
                        and not one.name.startswith("adapter_"))  # fmt: skip
     if len(found) > 1:
         raise HgvizError(
-            f"{called(folder)} holds {len(found)} weights files",
+            f"{called(folder)} holds {len(found)} weights files: "
             f"such as {found[0].name} and {found[1].name}",
             "Open the one you mean",
         )
@@ -238,15 +236,15 @@ def _no_weights(folder: Path) -> HgvizError:
         why, do = f"it holds {other[0]}, which hgviz does not read", f"Convert it to {WEIGHTS}"
     else:
         do = "Copy or download the weights into it"
-    return HgvizError(f"{called(folder)} holds no weights", why, do)
+    return HgvizError(f"{called(folder)} holds no weights: {why}", do)
 
 
 def _adapter_alone(folder: Path) -> HgvizError:
     """What is said of a folder that holds an adapter and no model."""
     base = read_config(folder / ADAPTER).get("base_model_name_or_path")
     return HgvizError(
-        f"{called(folder)} is an adapter of PEFT, not a whole model",
-        f"its base model is {quoted(base)}" if base else "",
+        f"{called(folder)} is an adapter of PEFT, not a whole model: "
+        + (f"its base model is {quoted(base)}" if base else ""),
         "Merge the two and open the result: AutoPeftModelForCausalLM.from_pretrained(DIR)"
         ".merge_and_unload().save_pretrained(OUT)",
     )
@@ -273,15 +271,15 @@ def read_config(path: Path, most: int = MOST_CONFIG) -> dict[str, Any]:
     with path_errors(path):
         if not path.is_file():
             what = f"{shown(path)} could not be read"
-            raise HgvizError(what, "there is no such file", "Check the path")
+            raise HgvizError(f"{what}: there is no such file", "Check the path")
         with path.open("rb") as file:
             data = file.read(most + 1)
     if len(data) > most:
-        raise HgvizError(f"{shown(path)} is too large", f"the limit is {most:,} bytes")
+        raise HgvizError(f"{shown(path)} is too large: the limit is {most:,} bytes")
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise HgvizError(f"{shown(path)} is not a JSON object", line_of(error)) from None
+        raise HgvizError(f"{shown(path)} is not a JSON object: {line_of(error)}") from None
 
 
 def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
@@ -292,8 +290,7 @@ def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
         why, _, key = str(error).partition(" - at `$")
         place = f"{key.strip('.`')}: " if key else ""
         raise HgvizError(
-            f"{where} does not describe a model hgviz can build",
-            place + _plain(why),
+            f"{where} does not describe a model hgviz can build: {place + _plain(why)}",
             f"Correct {where}",
         ) from None
 
@@ -329,7 +326,7 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
     except OSError as error:
         raise unusable(f"{shown(path)} {what}", error) from None
     except (MemoryError, OverflowError):
-        raise HgvizError(f"{shown(path)} {what}", "it does not fit in memory") from None
+        raise HgvizError(f"{shown(path)} {what}: it does not fit in memory") from None
 
 
 def line_of(error: BaseException) -> str:

@@ -40,8 +40,7 @@ def write(found: Checkpoint, out: Path) -> Path:
     """
     if not found.sources:
         raise HgvizError(
-            f"{shown(found.weights)} is not written again as it is",
-            "it holds more than tensors",
+            f"{shown(found.weights)} is not written again as it is: it holds more than tensors",
             "Choose --form smaller, or convert it first with hgviz convert",
         )
     weights, files = found.weights, _files(found)
@@ -92,7 +91,7 @@ def beside(found: Checkpoint, out: Path) -> tuple[tuple[Path, ...], tuple[Path, 
                 (copied if readable and (own or not other) else left).append(place)
             if len(copied) > MOST_FILES:
                 raise HgvizError(
-                    f"{shown(found.folder)} holds more than a model",
+                    f"{shown(found.folder)} holds more than a model: "
                     f"there are over {MOST_FILES:,} files in it, and all would be copied",
                     "Move the model into a folder of its own",
                 )

@@ -40,7 +40,7 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     for shard in sorted(set(places.values())):
         if not (path.parent / shard).exists():
             raise HgvizError(
-                f"{shown(path.parent / shard)} is missing",
+                f"{shown(path.parent / shard)} is missing: "
                 f"{path.name} names it, one of {len(set(places.values()))} files of weights",
                 "Copy or download it again",
             )
@@ -91,4 +91,4 @@ def _plain_name(shard: str) -> bool:
 
 
 def _wrong(path: Path, why: str) -> HgvizError:
-    return HgvizError(f"{shown(path)} is no index of weights", why, "Copy or download it again")
+    return HgvizError(f"{shown(path)} is no index of weights: {why}", "Copy or download it again")

@@ -142,7 +142,7 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     """The model type of a config.json. Errors: HgvizError for code of its own, and unknown ones."""
     if data.get("auto_map"):
         raise HgvizError(
-            f"{where} asks for code of its own",
+            f"{where} asks for code of its own: "
             "its auto_map names Python files, and hgviz runs nothing that comes with a model",
             "Use a model of an architecture that transformers itself has",
         )
@@ -157,7 +157,7 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     if near:
         names = ", ".join(near)
         why = f"transformers {version} does not know {stated}; the nearest it knows are {names}"
-    raise HgvizError(f"{where} is of a model that hgviz cannot run", why, BRING)
+    raise HgvizError(f"{where} is of a model that hgviz cannot run: {why}", BRING)
 
 
 def classes_of(kind: str | None = None) -> set[str]:
@@ -198,8 +198,7 @@ def class_of(data: Mapping[str, Any], kind: str, held: Mapping[str, Tensor]) -> 
     if isinstance(bare, str):
         return bare if first is not None else _class_by(data, kind, bare, held)
     raise HgvizError(
-        f"hgviz does not know which model {kind} is",
-        f"its config.json names the architecture {quoted(first)}",
+        f"hgviz does not know which model {kind} is: its config.json names {quoted(first)}",
         "Save it again by transformers, as one of its own classes",
     )
 
@@ -271,7 +270,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
-            f"{shown(where)} says two things",
+            f"{shown(where)} says two things: "
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
             "Put the config.json beside the weights that came with them",
         )
@@ -300,7 +299,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         asks = _asks(made)
         if kept and not asks:
             raise HgvizError(
-                f"{shown(where)} says two things",
+                f"{shown(where)} says two things: "
                 f"it lists heads that are left, and no {kind} is written without some",
                 "Put the config.json beside the weights that came with them",
             )
@@ -311,7 +310,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
             net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
         if missing and len(unused) == len(held):
             raise HgvizError(
-                f"{shown(weights)} holds the weights of another model",
+                f"{shown(weights)} holds the weights of another model: "
                 f"none of its tensors is one of {made.__name__}",
                 "Put the config.json beside them that came with these weights",
             )
@@ -445,9 +444,9 @@ def _class_for(config: TransformersConfig, goal: str) -> Any:
 
 def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
     return HgvizError(
-        f"a {config.family} cannot be trained for the goal {plain(goal)}", why,
+        f"a {config.family} cannot be trained for the goal {plain(goal)}: {why}",
         "Choose another goal, or a model of another type",
-    )  # fmt: skip
+    )
 
 
 def renamed(found: Checkpoint) -> Checkpoint:
@@ -463,8 +462,8 @@ def renamed(found: Checkpoint) -> Checkpoint:
     config, held = cast(TransformersConfig, found.config), found.tensors
     if config.alone:
         raise HgvizError(
-            f"{shown(found.folder)} opens in hgviz alone, since some of its heads are gone",
-            config.alone,
+            f"{shown(found.folder)} opens in hgviz alone, since some of its heads are gone: "
+            f"{config.alone}",
             "Open it as it is, or convert the whole model",
         )
     config.box.clear()  # room for another model
@@ -593,7 +592,7 @@ def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
     for name in names:
         if (bare := unprefixed(made, name)) != name and bare in names:
             raise HgvizError(
-                f"{shown(weights)} holds one tensor twice",
+                f"{shown(weights)} holds one tensor twice: "
                 f"{plain(bare)} and {plain(name)} are the same to this model",
                 "Leave out the one that is not meant",
             )
@@ -639,7 +638,7 @@ def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> No
     found = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
     if kind == "bert" and len(found) > 1:
         raise HgvizError(
-            f"{where} says bert, and describes RoBERTa",
+            f"{where} says bert, and describes RoBERTa: "
             f"{' and '.join(found)} are RoBERTa's, whose positions begin behind the padding token",
             "Use the config.json that came with these weights",
         )
@@ -671,7 +670,7 @@ def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...
     if pruned:
         layer, heads = next(iter(pruned.items()))
         raise HgvizError(
-            f"the pruned_heads in {where} cannot be used",
+            f"the pruned_heads in {where} cannot be used: "
             f"the model has no such heads as {plain(layer)}: {quoted(heads)}",
             "Use the config.json that came with these weights",
         )
@@ -749,7 +748,7 @@ def _require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path)
             continue
         if key in known or re.search("position|n_ctx", key):
             raise HgvizError(
-                f"{shown(where)} describes a model that is too large",
+                f"{shown(where)} describes a model that is too large: "
                 f"{plain(key)} is {max(sizes):,}, and up to {MOST_SIZE:,} are read",
                 f"Correct {plain(key)} in {shown(where)}",
             )
@@ -858,7 +857,7 @@ def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[
 
 def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
     do = "Put the config.json beside them that came with these weights"
-    return HgvizError(f"{shown(weights)} does not fit its config.json", why, do)
+    return HgvizError(f"{shown(weights)} does not fit its config.json: {why}", do)
 
 
 def _reason(error: Exception) -> str:
@@ -883,9 +882,9 @@ def _unbuilt(
         field, value = _field_at_fault(data, error, build)
     named = f"{field} is {quoted(value)}; " if field and field not in str(error) else ""
     return HgvizError(
-        f"{shown(where)} does not describe a model that can be built", named + _reason(error),
+        f"{shown(where)} does not describe a model that can be built: {named + _reason(error)}",
         f"Correct {field or 'what it names'} in {shown(where)}",
-    )  # fmt: skip
+    )
 
 
 def _field_at_fault(
@@ -922,7 +921,7 @@ def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizErr
         "Run it by transformers alone to see whether the model or hgviz is at fault")  # fmt: skip
     if isinstance(error, ImportError):
         do = "Install the package that it names"
-    return HgvizError(f"transformers cannot run the model of {shown(where)}", _reason(error), do)
+    return HgvizError(f"transformers cannot run the model of {shown(where)}: {_reason(error)}", do)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -1085,9 +1084,9 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     config = replace(config, goal=_goal(config, form, logits))
     if kept and [one.name for one in kept] != [one.name for one in found]:
         raise HgvizError(
-            f"what config.json says under {ENTRY} is of another model",
+            f"what config.json says under {ENTRY} is of another model: "
             f"it names {_listed([one.name for one in kept])}, and its layers are "
-            + _listed([one.name for one in found]),
+            f"{_listed([one.name for one in found])}",
             "Put the config.json beside the weights that came with them",
         )
     products = tuple(outputs.get(at, "") for at in places)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Off, Prompt, progress
+from hgviz.errors import choose, require
 from hgviz.models.blocks import Attention, Network, Tokens
 from hgviz.models.measures.variants import Projected, projections, times_of
 from hgviz.models.model import Model
@@ -219,28 +220,28 @@ class Embedded(nn.Module):
 def require_answer(model: Model, answer: Answer, length: int) -> None:
     """Errors: HgvizError for a model without answers, and an answer that is not there."""
     spec = model.spec
-    if spec.goal == "states":
-        raise HgvizError(
-            "this model gives hidden states, no answer",
-            "an attribution says where one number comes from",
-            "Open the model with its classifier or its language model",
-        )
+    require(
+        spec.goal != "states",
+        "this model gives hidden states, no answer: "
+        "an attribution says where one number comes from",
+        "Open the model with its classifier or its language model",
+    )
     if spec.goal == "classes":
         count, noun = len(spec.labels), "class"
     else:
         count, noun = spec.vocabulary, "token"
         if answer.position is None or not 0 <= answer.position < length:
             raise HgvizError(
-                f"there is no position {answer.position}", f"the text has {length:,} tokens",
+                f"there is no position {answer.position}: the text has {length:,} tokens",
                 "Choose one of them, from 0",
-            )  # fmt: skip
+            )
     if not 0 <= answer.number < count:
-        raise HgvizError(f"there is no {noun} {answer.number}", f"there are {count:,}, from 0")
+        raise HgvizError(f"there is no {noun} {answer.number}: there are {count:,}, from 0")
 
 
 def _require_steps(steps: int) -> None:
     if steps < 2:
-        raise HgvizError(f"a path of {steps} steps is none", "", "Take 2 or more")
+        raise HgvizError(f"a path of {steps} steps is none", "Take 2 or more")
 
 
 def _read(
@@ -278,9 +279,7 @@ def _embedded(module: Network, given: Tokens) -> Tensor:
 def _saying_nothing(model: Model, end: Tensor, text: Prompt, baseline: str) -> Tensor:
     """(1, n, d): where a path begins. mean: the average token at every place; blank: a mask, a
     padding or a space, special tokens as they are, mean where there is none; zero: nothing."""
-    if baseline not in BASELINES:
-        named = ", ".join(BASELINES)
-        raise HgvizError(f"there is no baseline {baseline!r}", f"the known ones are {named}")
+    choose(baseline, BASELINES, "baseline")
     if baseline == "zero" or text.states is not None:
         return torch.zeros_like(end)
     table = model.module.table.weight.detach()

@@ -96,7 +96,7 @@ def _asked(logits: Tensor, wanted: Any) -> tuple[Tensor, Tensor]:
     labels = torch.as_tensor(np.atleast_1d(np.asarray(wanted, np.int64)), device=flat.device)
     if len(flat) != len(labels):
         raise HgvizError(
-            f"{len(labels):,} answers are wanted", f"the model gives {len(flat):,}", "Give each"
+            f"{len(labels):,} answers are wanted: the model gives {len(flat):,}", "Give each"
         )
     name = "class" if len(flat) == 1 else "token"
     _require(name, int(labels.max()), flat.shape[-1], NOTHING)
@@ -177,13 +177,13 @@ class Gradients:
         """
         if head.layer in self._given.keys() - self._calls.keys():
             raise HgvizError(
-                f"there are no slopes of head {head}",
+                f"there are no slopes of head {head}: "
                 "its model adds numbers to scores that no mask says",
                 "Name a head of another layer",
             )
         there = self._layers[head.layer].heads if head.layer in self._calls else ()
         if head.head not in there:
-            raise HgvizError(f"this model has no head {head}", "", "Run `hgviz info` on it")
+            raise HgvizError(f"this model has no head {head}", "Run `hgviz info` on it")
         place = there.index(head.head)
         one = next(each for each in self._alike(head.layer) if place in each.places)
         at = one.places.index(place)
@@ -200,7 +200,7 @@ class Gradients:
     def _require(self, layer: int, rows: range) -> None:
         queries = self.shape(layer)[1]
         if rows.step != 1 or rows.start < 0 or not rows.start < rows.stop <= queries:
-            raise HgvizError(f"rows {rows.start}:{rows.stop} are not there", f"0:{queries} are")
+            raise HgvizError(f"rows {rows.start}:{rows.stop} are not there: 0:{queries} are")
 
     def _alike(self, layer: int) -> Iterator[Alike]:
         call = self._calls[layer]
@@ -254,7 +254,7 @@ def of_example(model: Model, batch: Batch, off: Off = frozenset()) -> Gradients:
 
 def _require(name: str, asked: int, count: int, least: int = 0) -> None:
     if not least <= asked < count:
-        raise HgvizError(f"this model gives no {name} {asked}", f"it gives {count:,}")
+        raise HgvizError(f"this model gives no {name} {asked}: it gives {count:,}")
 
 
 def _numpy(x: Tensor) -> Any:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hgviz.core import HgvizError, Prompt, progress
+from hgviz.errors import require
 from hgviz.models.blocks import Tokens
 from hgviz.models.model import Model
 from hgviz.models.run import Observer, Run
@@ -46,17 +47,17 @@ def measure(model: Model, prompt: Prompt, target: Prompt | None = None) -> Measu
     the square of the text. Errors: HgvizError as of Model.trace, and for more than 1,024 tokens.
     """
     given = model.tokens(prompt, target)
-    if model.spec.form == "base":
-        raise HgvizError(
-            "the outputs of this model are no tokens",
-            "it ends with positions of several, and reach is from token to token",
-            "Choose a model that comes back to all tokens, such as a Funnel with its decoder",
-        )
+    require(
+        model.spec.form != "base",
+        "the outputs of this model are no tokens: "
+        "it ends with positions of several, and reach is from token to token",
+        "Choose a model that comes back to all tokens, such as a Funnel with its decoder",
+    )
     length = len(prompt if target is None else target)
     longest = max(length, len(prompt))
     if longest > MOST:
         raise HgvizError(
-            f"the text has {longest:,} tokens",
+            f"the text has {longest:,} tokens: "
             f"every output is followed back by itself, and that is done for up to {MOST:,}",
             "Give a shorter text, or --tokens",
         )

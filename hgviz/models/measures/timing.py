@@ -26,7 +26,7 @@ def timed(models: Sequence[Model], lengths: Sequence[int], turns: int = 5) -> li
         most = model.spec.max_positions
         if most is not None and max(lengths) > most:
             raise HgvizError(
-                f"{model.spec.name} reads at most {most:,} tokens",
+                f"{model.spec.name} reads at most {most:,} tokens: "
                 f"times of {max(lengths):,} were asked for",
                 "Choose shorter lengths",
             )

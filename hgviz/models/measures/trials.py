@@ -24,6 +24,7 @@ from hgviz.core import (
     Off,
     Streaming,
 )
+from hgviz.errors import require
 from hgviz.examples import NOTHING, Batch, Examples
 from hgviz.models.blocks import Tokens
 from hgviz.models.measures.variants import Variants, Whole
@@ -102,13 +103,13 @@ class Trials:
     def slopes(self, batch: Batch) -> tuple[Floats, Floats]:
         """G (B, heads), dL / dx of the summed loss of each text with each gate; and the sums over
         tokens of the sizes of its parts."""
-        if self.examples.asked == "states":
-            raise HgvizError(
-                "this model has no slopes to score heads by",
-                "it gives hidden states, which move from the whole model's by nothing where all "
-                "heads are on, and by as little around there",
-                "Choose --method loo, all-but-one or shapley",
-            )
+        require(
+            self.examples.asked != "states",
+            "this model has no slopes to score heads by: "
+            "it gives hidden states, which move from the whole model's by nothing where all "
+            "heads are on, and by as little around there",
+            "Choose --method loo, all-but-one or shapley",
+        )
         wanted = torch.tensor(batch.wanted, device=self.model.device)
 
         def losses(logits: Tensor) -> Tensor:
@@ -132,8 +133,7 @@ class Trials:
             return
         if (layer := self._variants.without_effect(tokens)) is not None:
             raise HgvizError(
-                f"switching off layer {layer} changes nothing",
-                "so no head of it can be tried",
+                f"switching off layer {layer} changes nothing: so no head of it can be tried",
                 "Report this model: its heads are not where hgviz looks for them",
             )
 

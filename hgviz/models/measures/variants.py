@@ -113,7 +113,7 @@ def projections(module: Network) -> Sequence[Attention | Projected]:
     for layer in layers_of(module):
         if layer.heads and layer.index not in known:
             raise HgvizError(
-                f"layer {layer.index} of this model cannot be followed back",
+                f"layer {layer.index} of this model cannot be followed back: "
                 "hgviz did not see what its heads are put together by",
                 "Choose another",
             )

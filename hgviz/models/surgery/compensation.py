@@ -91,7 +91,7 @@ def _parts(module: Network, wanted: Collection[int]) -> dict[int, Attention | Pr
 
 def _unknown(layer: int) -> HgvizError:
     return HgvizError(
-        f"what layer {layer} loses is not made up for",
+        f"what layer {layer} loses is not made up for: "
         "hgviz did not see a product behind its heads that is this layer's alone",
         "Choose --compensate none",
     )

@@ -108,7 +108,6 @@ def require_some(found: Checkpoint, off: Off) -> None:
     """Errors: HgvizError where nothing is to be removed."""
     if not off:
         raise HgvizError(
-            "no head is named",
-            f"{shown(found.folder)} would only be copied",
+            f"no head is named: {shown(found.folder)} would only be copied",
             "Name heads by --off, such as 3.5,4.*",
         )

@@ -168,7 +168,7 @@ def require_close(difference: float) -> None:
     """Errors: HgvizError for an export that gives other logits."""
     if not difference <= MOST:
         raise HgvizError(
-            f"the export differs from the masked model by {difference:.1e}",
+            f"the export differs from the masked model by {difference:.1e}: "
             f"its logits may be {MOST:.0e} off, so nothing was kept",
             "Report this model",
         )

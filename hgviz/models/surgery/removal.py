@@ -79,7 +79,7 @@ def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
             for other, name in enumerate(outputs):
                 if name == outputs[at] and HeadId(other, head) not in off:
                     raise HgvizError(
-                        f"head {at}.{head} of this model is not removed alone",
+                        f"head {at}.{head} of this model is not removed alone: "
                         f"layer {at} shares its weights with layer {other}",
                         f"Remove {other}.{head} too",
                     )
@@ -121,7 +121,7 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
         weight, bias = tensors[f"{name}{OUT}"], tensors.get(f"{name}{BIAS}")
         if bias is None:
             raise HgvizError(
-                "what heads give on the mean cannot be kept",
+                "what heads give on the mean cannot be kept: "
                 f"layer {layer.index} has no bias behind its heads that could say it",
                 "Choose --compensate lsq, or none",
             )
@@ -149,7 +149,7 @@ def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]
         unseen = sorted({one.layer for one in off if not config.outputs[one.layer]})
         if unseen:
             raise HgvizError(
-                f"layer {unseen[0]} of this model is not changed",
+                f"layer {unseen[0]} of this model is not changed: "
                 "hgviz did not see what its heads are put together by",
                 "Leave its heads on",
             )
@@ -164,8 +164,7 @@ def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]
     known = {HeadId(layer.index, head) for layer in layers for head in layer.heads}
     if unknown := sorted(off - known):
         raise HgvizError(
-            f"this model has no head {unknown[0]}",
-            f"its layers are 0 to {len(layers) - 1}",
+            f"this model has no head {unknown[0]}: its layers are 0 to {len(layers) - 1}",
             "Run `hgviz info` on it to see every layer",
         )
     return [(layer, *parts[layer.index]) for layer in layers]

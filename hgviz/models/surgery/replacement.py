@@ -73,5 +73,5 @@ def _require_suffix(activation: str, name: str, text: str) -> None:
 
 def _unread(activation: str, why: str) -> HgvizError:
     return HgvizError(
-        f"the activation {activation[:80]!r} cannot be used", why, f"Write it as {GRAMMAR}"
+        f"the activation {activation[:80]!r} cannot be used: {why}", f"Write it as {GRAMMAR}"
     )

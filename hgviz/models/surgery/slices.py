@@ -256,5 +256,5 @@ def _take(
 
 def _refuse(config: TransformersConfig, why: str) -> NoReturn:
     raise HgvizError(
-        f"this {config.family} is not written without heads", why, "Choose --form zeroed"
+        f"this {config.family} is not written without heads: {why}", "Choose --form zeroed"
     )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Prompt
+from hgviz.errors import require
 from hgviz.models.formats.readers import line_of
 from hgviz.models.texts.text import MOST_IDS, read_bytes
 
@@ -59,8 +60,7 @@ def read_boundaries(path: str | Path) -> NDArray[np.int64]:
     path = Path(path)
     if not path.exists():
         raise HgvizError(
-            f"there are no boundaries {str(path)[:80]!r}",
-            "no file has that name",
+            f"there are no boundaries {str(path)[:80]!r}: no file has that name",
             "Name a file of 0 and 1 for each token, or fixed:K, whitespace",
         )
     data = read_bytes(path, MOST_IDS)
@@ -69,7 +69,7 @@ def read_boundaries(path: str | Path) -> NDArray[np.int64]:
         return np.array(bits, np.int64)
     except (msgspec.DecodeError, ValueError, OverflowError) as error:
         raise HgvizError(
-            f"{path.name} does not hold boundaries", line_of(error), "Write [1, 0, 0, 1] or 1001"
+            f"{path.name} does not hold boundaries: {line_of(error)}", "Write [1, 0, 0, 1] or 1001"
         ) from None
 
 
@@ -84,19 +84,17 @@ def _count(how: str, text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 9 and int(text):
         return int(text)
     raise HgvizError(
-        f"the boundaries {how[:80]!r} cannot be used",
-        "fixed needs a number of tokens, at least 1",
+        f"the boundaries {how[:80]!r} cannot be used: fixed needs a number of tokens, at least 1",
         "Write it as fixed:3",
     )
 
 
 def _require_text(prompt: Prompt) -> None:
-    if not (prompt.spans[:, 0] >= 0).any():
-        raise HgvizError(
-            "these ids have no text",
-            "such boundaries are found by characters",
-            "Give a text, or the boundaries themselves",
-        )
+    require(
+        (prompt.spans[:, 0] >= 0).any(),
+        "these ids have no text: such boundaries are found by characters",
+        "Give a text, or the boundaries themselves",
+    )
 
 
 __all__ = ["cut", "fixed", "read_boundaries", "whitespace"]

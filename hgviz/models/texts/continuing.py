@@ -69,7 +69,7 @@ def _tail(tokenizer: Tokenizer, before: Integers, new: Integers) -> tuple[str, I
         parts = within(limit, lambda: list(_said(tokenizer, before.tolist(), new.tolist())))
     except TimeoutError:
         raise HgvizError(
-            "the tokenizer could not say what tokens mean",
+            "the tokenizer could not say what tokens mean: "
             f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
             "Use the tokenizer.json the model came with",
         ) from None

@@ -65,7 +65,7 @@ class Corpus:
             return from_text(model, one.text, one.pair, one.target)
         except HgvizError as error:
             what = f"{self.name}, line {one.line:,}: {error.what}"
-            raise HgvizError(what, error.why, error.do) from None
+            raise HgvizError(what, error.do) from None
 
 
 def read_corpus(
@@ -88,7 +88,7 @@ def read_corpus(
     name = shown(path)
     if path.suffix.lower() not in ENDINGS:
         raise HgvizError(
-            f"{name} is not read as a corpus",
+            f"{name} is not read as a corpus: "
             f"a corpus ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
             "Give one text a line in a .txt, or a table with a column of texts",
         )
@@ -100,17 +100,15 @@ def read_corpus(
         asked = name, two_texts, pairs, text_column, target_column, files
         rows = _objects(table, *asked) if isinstance(table, Objects) else _cells(table, *asked)
     if not rows:
-        raise HgvizError(f"{name} is empty", "it has no texts", "Give one text a line")
+        raise HgvizError(f"{name} is empty: it has no texts", "Give one text a line")
     if files and rows[0].target is None:
         raise HgvizError(
-            f"{name} has no texts beside its files",
-            "this model needs one with each",
+            f"{name} has no texts beside its files: this model needs one with each",
             "Give a table with the columns image or audio, and text",
         )
     if two_texts and rows[0].target is None:
         raise HgvizError(
-            f"{name} has no targets",
-            "this model needs the decoder's text with every text",
+            f"{name} has no targets: this model needs the decoder's text with every text",
             "Give a table with the columns text and target",
         )
     return Corpus(name, tuple(rows))
@@ -122,7 +120,7 @@ def corpus_for(model: Model, path: str | Path) -> Corpus:
     if (modality := model.spec.modality) != "text":
         beside = " --target TEXT" if model.spec.two_texts else ""
         raise HgvizError(
-            f"this model reads {READS[modality]}, and no corpus of texts",
+            f"this model reads {READS[modality]}, and no corpus of texts: "
             f"its family is {model.spec.family}",
             f"Use `hgviz capture` on one at a time, with --{modality} FILE{beside}",
         )
@@ -201,7 +199,7 @@ def _row(name: str, line: int, columns: _Columns, value: Callable[[str], Any]) -
         found = value(column) if column else None
         if column and (not isinstance(found, str) or not found.strip()):
             raise HgvizError(
-                f"{name}, line {line:,}, column {column} is missing or empty",
+                f"{name}, line {line:,}, column {column} is missing or empty: "
                 "every row needs a text",
                 "Fill it in, or take the line out",
             )
@@ -219,7 +217,7 @@ def _row(name: str, line: int, columns: _Columns, value: Callable[[str], Any]) -
 
 def _unclear(name: str, line: int, names: Sequence[str]) -> HgvizError:
     return HgvizError(
-        f"{name}, line {line:,} does not say which column is the text",
+        f"{name}, line {line:,} does not say which column is the text: "
         f"its columns are {listed(names)}",
         f"Name it {TEXTS[1]}, and that of the labels {LABELS[0]}",
     )

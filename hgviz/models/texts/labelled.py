@@ -85,7 +85,7 @@ class Rows:
         """Errors: HgvizError where there is only one class to learn."""
         if len(self.classes) < 2:
             raise HgvizError(
-                f"{self.name} has only one class, {_short(self.classes[0])}",
+                f"{self.name} has only one class, {_short(self.classes[0])}: "
                 f"all {len(self):,} rows have it",
                 "Choose another label column, or add rows of another class",
             )
@@ -104,9 +104,9 @@ def numbers_of(known: Sequence[str], names: Mapping[str, str] | None = None) -> 
     for one, other in (names or {}).items():
         if other not in number:
             raise HgvizError(
-                f"the model has no label {_short(other)}", f"it knows {listed(known)}",
+                f"the model has no label {_short(other)}: it knows {listed(known)}",
                 f"Say which of them {_short(one)} is",
-            )  # fmt: skip
+            )
         number[one] = number[other]
     return number
 
@@ -155,8 +155,7 @@ def read_tagged(path: str | Path, words: str = "", tags: str = "") -> Tagged:
         good = isinstance(one, list) and isinstance(other, list) and len(one) == len(other) > 0
         if not good or not all(isinstance(each, str) and each.strip() for each in one or ()):
             raise HgvizError(
-                f"{name}, line {line:,} has no words with a tag each",
-                f"it has {listed(list(row))}",
+                f"{name}, line {line:,} has no words with a tag each: it has {listed(list(row))}",
                 "Write two lists of one length: tokens, and ner_tags or tags",
             )
         found.append((line, tuple(one), tuple(map(str, other))))
@@ -231,9 +230,10 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
             good = False
         if not good:
             raise HgvizError(
-                f"{shown(path)}, line {line:,} is no question with an answer in its context",
-                f"it has {listed(list(row))}", f"Write lines such as {like}",
-            )  # fmt: skip
+                f"{shown(path)}, line {line:,} is no question with an answer in its context: "
+                f"it has {listed(list(row))}",
+                f"Write lines such as {like}",
+            )
         found.append(Question(question, context, start, end))
     return tuple(found)
 
@@ -261,7 +261,7 @@ def read_lines(path: str | Path) -> tuple[str, ...]:
     with path_errors(path), path.open("rb") as file:
         found = tuple(line.strip() for _, line in text_lines(file, shown(path)))
     if not found:
-        raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+        raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
     return found
 
 
@@ -270,9 +270,9 @@ def _json_rows(path: Path, like: str) -> list[tuple[int, dict[str, Any]]]:
     if isinstance(table, Objects):
         return table.rows
     raise HgvizError(
-        f"{shown(path)} is not what this model is scored on", "it needs a .jsonl, an object a line",
+        f"{shown(path)} is not what this model is scored on: it needs a .jsonl, an object a line",
         f"Write lines such as {like}",
-    )  # fmt: skip
+    )
 
 
 def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -> Rows:
@@ -316,15 +316,14 @@ def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
             named = bool(text_column or found_among(head, (*TEXTS, *LABELS)))
         rows = table[1:] if named else table
         if not rows:
-            raise HgvizError(f"{name} has a header and no rows", "", "Choose a file with texts")
+            raise HgvizError(f"{name} has a header and no rows", "Choose a file with texts")
         found = [(line, cells[column] if column < len(cells) else "") for line, cells in rows]
     texts = []
     for line, text in found:
         texts.append(text.strip() if isinstance(text, str) else "")
         if not texts[-1]:
             raise HgvizError(
-                f"{name}, line {line:,} has no text",
-                f"column {column + 1} of it is missing or empty",
+                f"{name}, line {line:,} has no text: column {column + 1} of it is missing or empty",
                 "Fill it in, or take the line out",
             )
     return tuple(texts)
@@ -339,8 +338,7 @@ def _text_column(keys: Sequence[str], name: str, wanted: str) -> int:
         return 0
     if not column:
         raise HgvizError(
-            f"{name} does not say which column is the text",
-            f"its first row is {listed(keys)}",
+            f"{name} does not say which column is the text: its first row is {listed(keys)}",
             "Name it: --text-column 0 is the first; or give the columns a header with the name "
             "text",
         )
@@ -356,7 +354,7 @@ def require_columns(path: str | Path, *columns: str) -> None:
     with path_errors(path), path.open("rb") as file:
         lines = text_lines(file, shown(path))
         if (first := next(lines, None)) is None:
-            raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+            raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
         rows = {"jsonl": _objects, "tsv": _tabs, "csv": _commas}[_kind(path, first[1])]
         _, cells = next(iter(rows(chain([first], lines), shown(path))))
     keys = [one.strip() for one in cells]
@@ -378,7 +376,7 @@ def read_table(path: Path) -> list[Cells] | Objects:
         lines = text_lines(file, shown(path))
         first = next(lines, None)
         if first is None:
-            raise HgvizError(f"{shown(path)} is empty", "it has no rows", "Choose a file of texts")
+            raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
         kind = _kind(path, first[1])
         every = chain([first], lines)
         if kind == "jsonl":
@@ -396,13 +394,12 @@ def text_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
         number += 1
         if len(data) > MOST_LINE:
             raise HgvizError(
-                f"{name}, line {number:,} is too long",
-                f"it has more than {MOST_LINE:,} bytes",
+                f"{name}, line {number:,} is too long: it has more than {MOST_LINE:,} bytes",
                 "Give one text a line; is this the right file?",
             )
         if b"\0" in data:
             raise HgvizError(
-                f"{name}, line {number:,} holds a NUL byte",
+                f"{name}, line {number:,} holds a NUL byte: "
                 "a text has none: the file is binary, or UTF-16",
                 "Save it as UTF-8",
             )
@@ -410,7 +407,7 @@ def text_lines(file: Any, name: str) -> Iterator[tuple[int, str]]:
             line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise HgvizError(
-                f"{name}, line {number:,} is not UTF-8",
+                f"{name}, line {number:,} is not UTF-8: "
                 f"byte {error.start:,} of it (0x{data[error.start]:02X}) cannot be decoded",
                 "Save the file as UTF-8",
             ) from None
@@ -449,7 +446,7 @@ def _commas(lines: Iterator[tuple[int, str]], name: str) -> Iterator[Cells]:
             return
         except csv.Error as error:
             raise HgvizError(
-                f"{name}, line {start:,} cannot be read as CSV",
+                f"{name}, line {start:,} cannot be read as CSV: "
                 f"{error}; is a quotation mark never closed?",
                 "Correct the line, or save the file as TSV",
             ) from None
@@ -463,8 +460,7 @@ def _objects(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int,
             yield number, decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise HgvizError(
-                f"{name}, line {number:,} is no JSON object",
-                line_of(error),
+                f"{name}, line {number:,} is no JSON object: {line_of(error)}",
                 'Write one a line, such as {"text": "...", "label": "..."}',
             ) from None
 
@@ -500,7 +496,7 @@ def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
         named = usual or bool({text, label} & set(head))
     if len(head) < 2:
         raise HgvizError(
-            f"{name}, line {table[0][0]:,} has one column",
+            f"{name}, line {table[0][0]:,} has one column: "
             "a labelled row has a text and a label, separated by a tab or a comma",
             "Choose a TSV, CSV or JSONL file",
         )
@@ -517,7 +513,7 @@ def _from_cells(table: list[Cells], name: str, text: str, label: str) -> Rows:
     else:
         raise _unclear(name, head)
     if not body:
-        raise HgvizError(f"{name} has a header and no rows", "", "Choose a file with labelled rows")
+        raise HgvizError(f"{name} has a header and no rows", "Choose a file with labelled rows")
     names = (head[at[0]], head[at[1]]) if named else (str(at[0]), str(at[1]))
     return _rows(body, name, *at, names)
 
@@ -623,21 +619,20 @@ def _rows(body: Sequence[Cells], name: str, text: int, label: int, names: Sequen
 def _missing(name: str, line: int, key: str, at: int = 0, cells: bool = False) -> HgvizError:
     column = f"column {key}" if not key.isdecimal() else f"column {int(key) + 1}"
     return HgvizError(
-        f"{name}, line {line:,}, {column} is missing or empty",
-        "every row needs a text and a label",
+        f"{name}, line {line:,}, {column} is missing or empty: every row needs a text and a label",
         "Fill it in, or take the line out",
     )
 
 
 def _no_column(name: str, wanted: str, keys: Sequence[str]) -> HgvizError:
     return HgvizError(
-        f"{name} has no column {_short(wanted)}", f"it has {listed(keys)}", "Choose one of them"
+        f"{name} has no column {_short(wanted)}: it has {listed(keys)}", "Choose one of them"
     )
 
 
 def _unclear(name: str, keys: Sequence[str]) -> HgvizError:
     return HgvizError(
-        f"{name} does not say which columns are the text and the label",
+        f"{name} does not say which columns are the text and the label: "
         f"its columns are {listed(keys)}",
         "Name them: --text-column and --label-column, or text_column and label_column in [data]",
     )

@@ -27,20 +27,19 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
     """
     if model.spec.modality != "text":
         raise HgvizError(
-            f"this model reads {READS[model.spec.modality]} and no text",
+            f"this model reads {READS[model.spec.modality]} and no text: "
             f"its family is {model.spec.family}",
             TAKEN.format(model.spec.modality),
         )
     if model.takes_states:
         raise HgvizError(
-            "this model cannot start from a text alone",
+            "this model cannot start from a text alone: "
             "it is a decoder that looks at the states of an encoder which is not part of it",
             STATES,
         )
     if model.spec.needs_target and target is None:
         raise HgvizError(
-            "this model needs a second text",
-            "its encoder reads one and its decoder writes another",
+            "this model needs a second text: its encoder reads one and its decoder writes another",
             "Give the decoder's text with --target",
         )
     if target is None:
@@ -49,10 +48,12 @@ def from_text(model: Model, text: str, pair: str | None = None, target: str | No
     again = model.spec.two_texts and model.spec.goal == "classes"
     if again or not model.spec.two_texts:
         raise HgvizError(
-            "this model has no use for a target",
-            "its decoder reads the same text"
-            if again
-            else "it reads one text, as only an encoder-decoder has two",
+            "this model has no use for a target: "
+            + (
+                "its decoder reads the same text"
+                if again
+                else "it reads one text, as only an encoder-decoder has two"
+            ),
             "Leave --target out",
         )
     return model.tokenize(text, pair), _named("the target: ", model, target)
@@ -78,7 +79,7 @@ def _of_signal(
     if writes:
         return own, model.beginning()
     raise HgvizError(
-        "this model needs a text for its decoder",
+        "this model needs a text for its decoder: "
         f"its encoder reads {READS[model.spec.modality]}, and its decoder writes",
         "Give it with --target or --ids, or let the model write it: --generate N",
     )
@@ -88,7 +89,7 @@ def _named(name: str, model: Model, text: str) -> Prompt:
     try:
         return model.tokenize_target(text)
     except HgvizError as error:
-        raise HgvizError(name + error.what, error.why, error.do) from None
+        raise HgvizError(name + error.what, error.do) from None
 
 
 def from_file(model: Model, path: str | Path) -> Given:
@@ -118,7 +119,7 @@ def from_file(model: Model, path: str | Path) -> Given:
         return own, model.twice(own)
     if given.decoder_input_ids is None:
         raise HgvizError(
-            "this model needs decoder_input_ids",
+            "this model needs decoder_input_ids: "
             "its encoder reads the input_ids and its decoder writes a second text",
             BOTH,
         )
@@ -128,7 +129,7 @@ def from_file(model: Model, path: str | Path) -> Given:
 def _states(model: Model, given: Ids) -> Prompt:
     if given.encoder_hidden_states is None:
         raise HgvizError(
-            "this model needs encoder_hidden_states",
+            "this model needs encoder_hidden_states: "
             "it is a decoder that looks at the states of an encoder which is not part of it",
             STATES,
         )

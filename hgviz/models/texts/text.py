@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
-from hgviz.errors import unusable
+from hgviz.errors import require, unusable
 from hgviz.models.formats.patience import within
 from hgviz.models.formats.readers import CONFIG, line_of, plain, read_config
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
@@ -97,13 +97,13 @@ class Bytes:
         """The prompt of a text. Errors: HgvizError for an empty text, surrogates and pairs."""
         if pair is not None:
             raise HgvizError(
-                "bytes have no pairs of texts", "no byte stands between the two", "Give one text"
+                "bytes have no pairs of texts: no byte stands between the two", "Give one text"
             )
         try:
             parts = [char.encode() for char in require_text(text)]
         except UnicodeEncodeError:
             raise HgvizError(
-                "the text is not Unicode",
+                "the text is not Unicode: "
                 "it holds bytes that no character has, as a wrongly decoded file does",
                 "Give it as UTF-8",
             ) from None
@@ -144,7 +144,7 @@ class Pieces:
         if last >= self._vocabulary:
             token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
             raise HgvizError(
-                f"the model has no embedding for the token {plain(token)}",
+                f"the model has no embedding for the token {plain(token)}: "
                 f"its id in {self._name} is {last:,}, the model's ids end at "
                 f"{self._vocabulary - 1:,}",
                 "Leave this token out, or use the tokenizer that the model was trained with",
@@ -172,7 +172,7 @@ class Pieces:
             return within(limit, lambda: self._tokenizer.encode_batch([given])[0])
         except TimeoutError:
             raise HgvizError(
-                f"{self._name} could not read this text",
+                f"{self._name} could not read this text: "
                 f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
                 "Use the tokenizer.json the model came with, or a shorter text",
             ) from None
@@ -216,7 +216,7 @@ class Bare:
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """Errors: always HgvizError."""
         raise self.error or HgvizError(
-            "this model cannot read text",
+            "this model cannot read text: "
             "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
             "Put its tokenizer.json into the folder, or give token ids with --ids",
         )
@@ -228,19 +228,16 @@ class Bare:
 
 def require_text(text: str) -> str:
     """The text itself. Errors: HgvizError where it is empty."""
-    if not text:
-        raise HgvizError("the text is empty", "there is nothing to attend to", "Give some text")
+    require(text, "the text is empty: there is nothing to attend to", "Give some text")
     return text
 
 
 def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
     """Errors: HgvizError where there are no tokens, or more than the model's positions."""
-    if tokens == 0:
-        raise HgvizError("the text is empty", "it has no tokens", "Give some text")
+    require(tokens != 0, "the text is empty: it has no tokens", "Give some text")
     if limit is not None and tokens > limit:
         raise HgvizError(
-            f"the text is too long: {tokens:,} {unit}s",
-            f"this model has positions for {limit:,}",
+            f"the text is too long: {tokens:,} {unit}s: this model has positions for {limit:,}",
             f"Shorten the text to {limit:,} {unit}s",
         )
 
@@ -253,7 +250,7 @@ def read_text(path: str | Path) -> str:
     path = Path(path)
     data = read_bytes(path, MOST_TEXT)
     if not data:
-        raise HgvizError(f"{path.name} is empty", "there is nothing to attend to", "Give some text")
+        raise HgvizError(f"{path.name} is empty: there is nothing to attend to", "Give some text")
     return decoded(path, data)
 
 
@@ -263,7 +260,7 @@ def decoded(path: Path, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise HgvizError(
-            f"{path.name} is not a UTF-8 text",
+            f"{path.name} is not a UTF-8 text: "
             f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
             "Save it as UTF-8",
         ) from None
@@ -309,18 +306,17 @@ def read_ids(path: str | Path) -> Ids:
         ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise HgvizError(
-            f"{path.name} does not hold token ids",
-            line_of(error),
+            f"{path.name} does not hold token ids: {line_of(error)}",
             'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
         ) from None
     for name, beside in _BESIDE:
         given, whole = getattr(ids, name), getattr(ids, beside)
         if given is not None and (whole is None or len(given) != len(whole)):
             need = f"one for each of the {len(whole):,} {beside}" if whole else beside
-            raise HgvizError(f"the {name} in {path.name} does not fit", f"it needs {need}")
+            raise HgvizError(f"the {name} in {path.name} does not fit: it needs {need}")
     if len({len(row) for row in ids.encoder_hidden_states or ()}) > 1:
         raise HgvizError(
-            f"the encoder_hidden_states in {path.name} are no matrix", "their rows differ in length"
+            f"the encoder_hidden_states in {path.name} are no matrix: their rows differ in length"
         )
     return ids
 
@@ -418,14 +414,14 @@ def read_bytes(path: Path, most: int) -> bytes:
     except OSError as error:
         raise unusable(f"{path.name} could not be read", error) from None
     if len(data) > most:
-        raise HgvizError(f"{path.name} is too large", f"the limit is {most // 2**20:,} MB")
+        raise HgvizError(f"{path.name} is too large: the limit is {most // 2**20:,} MB")
     return data
 
 
 def read_regular(path: Path, most: int) -> bytes:
     """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
     if path.exists() and not path.is_file():
-        raise HgvizError(f"{path.name} could not be read", "it is no file", "Put a file there")
+        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
     return read_bytes(path, most)
 
 
@@ -510,7 +506,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
 
 
 def _unmade(file: Path, why: str) -> HgvizError:
-    return HgvizError(f"{file.name} makes no tokenizer", why, OTHERWISE)
+    return HgvizError(f"{file.name} makes no tokenizer: {why}", OTHERWISE)
 
 
 @contextmanager
@@ -525,7 +521,7 @@ def _guarded(what: str, do: str = "Use the tokenizer.json the model came with") 
         if isinstance(error, HgvizError):
             raise
         why = line_of(error)
-        raise HgvizError(what, why, do) from None
+        raise HgvizError(f"{what}: {why}", do) from None
 
 
 @contextmanager

@@ -137,10 +137,12 @@ class Gated:
             if not products[layer] or products.count(products[layer]) > 1:
                 shared = f"layer {layer} shares its weights with other layers"
                 raise HgvizError(
-                    "this model cannot be stored with heads off or weaker",
-                    shared
-                    if products[layer]
-                    else f"hgviz did not see what the heads of layer {layer} are put together by",
+                    "this model cannot be stored with heads off or weaker: "
+                    + (
+                        shared
+                        if products[layer]
+                        else f"no product behind the heads of layer {layer} was seen"
+                    ),
                     "Learn causal gates, which leave weights as they are, and take model.off out",
                 )
 
@@ -192,8 +194,8 @@ def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) 
     on = sum(len(layer.heads) for layer in config.layers) - len(off)
     if on < 1 or table.keep > on:
         raise HgvizError(
-            f"no gates can be learned for {'so few' if table.keep else 'no'} heads",
-            f"{on} are on" + (f" and gates.keep is {table.keep}" if table.keep else ""),
+            f"no gates can be learned for {'so few' if table.keep else 'no'} heads: "
+            + (f"{on} are on" + (f" and gates.keep is {table.keep}" if table.keep else "")),
             "Change gates.keep" if table.keep else "Take model.off out",
         )
     return Gated(inner, config, off, seed, METHODS[table.method](table, on))

@@ -13,6 +13,7 @@ import numpy as np
 
 from hgviz.core import HgvizError, ModelSpec, Off, heads_named
 from hgviz.errors import unusable
+from hgviz.files import write_whole
 from hgviz.study import Learned
 
 GATES = "gates.json"
@@ -33,10 +34,8 @@ class _Gates(msgspec.Struct, frozen=True):
 
 def write_gates(folder: Path, told: dict[str, Any], models: tuple[str, str]) -> None:
     """Write folder/gates.json; models: digests of the model it began from and of the stored one."""
-    part, path = folder / f"{GATES}.part", folder / GATES
     told = {"gates_version": VERSION, "models": list(models), **told}
-    part.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    part.replace(path)
+    write_whole(folder / GATES, json.dumps(told, indent=1) + "\n")
 
 
 def read_learned(
@@ -55,9 +54,9 @@ def read_learned(
         found = _read(file)
         if found.heads != list(map(str, spec.heads)) or spec.digest not in found.models:
             raise HgvizError(
-                f"{file} is of another model", "its gates are of other weights or heads",
+                f"{file} is of another model: its gates are of other weights or heads",
                 "Choose the gates.json of this model, or the model that it was learnt for",
-            )  # fmt: skip
+            )
         off.append(heads_named(found.off, spec.layers))
         for method, values in found.learned.items():
             runs.setdefault(method, []).append([values.get(one, np.nan) for one in found.heads])
@@ -76,11 +75,11 @@ def _read(file: Path) -> _Gates:
         raise unusable(f"cannot read {file}", error) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HgvizError(
-            f"{file} holds no gates", str(error), f"Choose the {GATES} that hgviz train wrote"
+            f"{file} holds no gates: {str(error)}", f"Choose the {GATES} that hgviz train wrote"
         ) from error
     if found.gates_version > VERSION:
         raise HgvizError(
-            f"{file} is of a newer version", f"{found.gates_version}, and this one reads {VERSION}",
+            f"{file} is of a newer version: {found.gates_version}, and this one reads {VERSION}",
             "Update hgviz",
-        )  # fmt: skip
+        )
     return found

@@ -20,6 +20,7 @@ import msgspec
 import torch
 
 from hgviz.core import HgvizError, Off, progress
+from hgviz.files import TEMPORARY, replacing
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
@@ -94,7 +95,7 @@ def train(
     _loop(plan, out, start, optimiser, state)
     progress(1, 1, "measuring the stored file on all held-out data")
     report = _finished(plan, out, start, state)
-    for left in out.glob(f"{STATE}.*.part"):  # of tries that were killed while they wrote it
+    for left in out.glob(f".*{TEMPORARY}"):  # of tries that were killed while they wrote it
         left.unlink(missing_ok=True)
     if not keep:
         (out / STATE).unlink(missing_ok=True)
@@ -150,7 +151,7 @@ def _update(optimiser: torch.optim.Optimizer, loss: torch.Tensor, recipe: Recipe
     torch.nn.utils.clip_grad_norm_(parameters, recipe.clip)
     if not torch.isfinite(loss):
         raise HgvizError(
-            "training has diverged: the loss is no longer a number",
+            "training has diverged: the loss is no longer a number: "
             f"the learning rate {recipe.rate} may be too high",
             "Lower recipe.rate and start again",
         )
@@ -238,7 +239,6 @@ def _log(out: Path, row: dict[str, Any]) -> None:
 def _snapshot(
     out: Path, plan: Plan, start: Start, optimiser: torch.optim.Optimizer, state: dict[str, Any]
 ) -> None:
-    part = out / f"{STATE}.{os.getpid()}.part"
     told = {
         "plan": msgspec.json.encode(plan).decode(),
         "learnt": start.learnt.state_dict(),
@@ -246,15 +246,8 @@ def _snapshot(
         "state": dict(state),
         "random": torch.get_rng_state(),
     }
-    try:
-        with part.open("wb") as file:
-            torch.save(told, file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(out / STATE)
-    except BaseException:
-        part.unlink(missing_ok=True)  # a full disk needs the room
-        raise
+    with replacing(out / STATE) as file:
+        torch.save(told, file)
 
 
 def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
@@ -263,18 +256,18 @@ def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
     if not path.exists():
         if (out / "model.safetensors").exists():
             raise HgvizError(
-                f"{out} already holds a trained model", "", "Choose another folder with -o"
+                f"{out} already holds a trained model", "Choose another folder with -o"
             )
         return None
     try:
         found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # zip files, pickles and streams each fail in their own way
         raise HgvizError(
-            f"{path} is damaged", line_of(error), "Delete it to begin again from the start"
+            f"{path} is damaged: {line_of(error)}", "Delete it to begin again from the start"
         ) from None
     if not isinstance(found, dict) or found.get("plan") != msgspec.json.encode(plan).decode():
         raise HgvizError(
-            f"{path} belongs to a training with other settings",
+            f"{path} belongs to a training with other settings: "
             "it can only be continued as it was begun",
             "Put the settings back, or choose another folder with -o",
         )

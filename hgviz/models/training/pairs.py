@@ -94,7 +94,7 @@ def paired(rows: Rows, config: Config, coder: Coder, length: int) -> tuple[Texts
     short = next((i for i, ids in enumerate(sides[1]) if len(ids) < 2), None)
     if short is not None:
         raise HgvizError(
-            f"{rows.name}, line {rows.lines[short]:,}: the second text is too short",
+            f"{rows.name}, line {rows.lines[short]:,}: the second text is too short: "
             "its first token is given, and no other follows",
             "Use a tokenizer, whose texts begin and end with special tokens",
         )

@@ -13,8 +13,8 @@ import msgspec
 
 from hgviz.core import HgvizError
 from hgviz.errors import unusable
+from hgviz.files import bundled
 from hgviz.models.devices import device_of
-from hgviz.resources import bundled
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -158,8 +158,7 @@ def with_files(told: dict[str, Any], paths: Mapping[str, str]) -> Plan:
 
 def _no_plan(name: str, error: Exception) -> HgvizError:
     return HgvizError(
-        f"{name} is not a training file",
-        str(error),
+        f"{name} is not a training file: {str(error)}",
         "It has the tables [model], [data] and [recipe]; see docs/training.md",
     )
 
@@ -212,7 +211,9 @@ def _check(plan: Plan) -> None:
     ]  # fmt: skip
     for failed, why in wrong:
         if failed:
-            raise HgvizError("this training file cannot be used", why, "Change it and start again")
+            raise HgvizError(
+                f"this training file cannot be used: {why}", "Change it and start again"
+            )
 
 
 def _wrong_gates(plan: Plan) -> list[tuple[Any, str]]:

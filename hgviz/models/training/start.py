@@ -139,13 +139,13 @@ def _new_config(plan: Plan, coder: Coder, data: Material) -> Config:
     config = parse_config(keys, "[model]")
     if coder.tokenizer is None and config.vocab_size != coder.size:
         raise HgvizError(
-            f"there is no tokenizer for {config.vocab_size:,} ids",
+            f"there is no tokenizer for {config.vocab_size:,} ids: "
             "without the table [tokenizer] a model reads bytes, and there are 256",
             "Add [tokenizer], or set vocab_size = 256",
         )
     if config.vocab_size < coder.size:
         raise HgvizError(
-            f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}",
+            f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}: "
             "each needs its embedding",
             "Leave vocab_size out of [model]",
         )
@@ -162,8 +162,8 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     known = [key for key in CHANGED if not (theirs and key in OWN)]
     if unknown := sorted({*keys} - {*known}):
         raise HgvizError(
-            f"a checkpoint's {unknown[0]} cannot be changed",
-            "with model.from, [model] may exchange " + ", ".join(known),
+            f"a checkpoint's {unknown[0]} cannot be changed: "
+            f"{'with model.from, [model] may exchange ' + ', '.join(known)}",
             "Take it out, or train a new model without model.from",
         )
     goal = keys.get("goal", getattr(found.config, "goal", "next"))
@@ -283,7 +283,7 @@ def _objective(
         )  # fmt: skip
     if getattr(config, "two_texts", False) or getattr(config, "goal", "next") == "states":
         raise HgvizError(
-            "this model cannot be trained by itself",
+            "this model cannot be trained by itself: "
             "it needs the states of an encoder, or answers nothing that could be right or wrong",
             'Choose form = "encoder-decoder", or the goal next, masked or classes',
         )
@@ -301,8 +301,7 @@ def _objective(
     mask = coder.id_of(MASK)
     if mask is None:
         raise HgvizError(
-            f"a masked language model needs a tokenizer with {MASK}",
-            "bytes have no such token",
+            f"a masked language model needs a tokenizer with {MASK}: bytes have no such token",
             "Add the table [tokenizer]",
         )
     return MaskedTokens(recipe, windows, ids, mask, coder.size, coder.specials, coder.frame())
@@ -332,7 +331,7 @@ def _stream(coder: Coder, data: bytes, path: str, longest: int) -> tuple[Tensor,
     ids, count = coder.stream(data, path) if data else (torch.zeros(0), 0)
     if len(ids) <= longest + 1:
         raise HgvizError(
-            f"{path} is too short to train on",
+            f"{path} is too short to train on: "
             f"it has {len(ids):,} {unit} and the longest window is {longest:,}",
             "Give a longer text or a shorter window",
         )

@@ -35,9 +35,9 @@ def require_learned(config: TransformersConfig, goal: str) -> None:
     elif goal in LEARNED:
         return
     raise HgvizError(
-        f"this {config.family} cannot be trained", why,
+        f"this {config.family} cannot be trained: {why}",
         "Choose a model of texts, and a goal of next, masked or classes",
-    )  # fmt: skip
+    )
 
 
 def begun(
@@ -84,10 +84,9 @@ def require_runs(model: Network, objective: Objective) -> None:
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
-        raise HgvizError(
-            f"this {model.config.family} cannot be trained", f"transformers says: {line_of(error)}",
-            "Choose another model, or another goal",
-        ) from None  # fmt: skip
+        raise HgvizError(f"this {model.config.family} cannot be trained: "
+f"transformers says: {line_of(error)}",
+"Choose another model, or another goal") from None  # fmt: skip
 
 
 def tensors_of(model: Transformers, out: Path) -> dict[str, Tensor]:

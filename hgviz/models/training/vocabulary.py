@@ -77,7 +77,7 @@ class Coder:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise HgvizError(
-                f"{name} is not a UTF-8 text",
+                f"{name} is not a UTF-8 text: "
                 f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
                 "Save it as UTF-8",
             ) from None
@@ -115,8 +115,7 @@ def read_coder(path: Path, cls: int = 1, most: int = ANY) -> Coder:
     file = tokenizer_file(path) if path.is_dir() else path
     if file is None:
         raise HgvizError(
-            f"{shown(path)} has no {TOKENIZER}",
-            "training needs to know how texts become ids",
+            f"{shown(path)} has no {TOKENIZER}: training needs to know how texts become ids",
             "Put the model's own tokenizer.json there",
         )
     tokenizer = Pieces(file, most)
@@ -212,8 +211,7 @@ def _begin(tokenizer: Tokenizer, leading: list[str]) -> None:
     known = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
     if any(number is None for _, number in known):
         raise HgvizError(
-            "the tokenizer has no [CLS] and [SEP]",
-            "a classifier's texts begin and end with them",
+            "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
             "Train one, or choose a BERT's",
         )
     start = " ".join(f"{name}:0" for name in leading)

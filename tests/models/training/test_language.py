@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from hgviz.core import HgvizError
+from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families import build
@@ -27,7 +28,6 @@ from hgviz.models.training import (
     schedule,
     train,
 )
-from hgviz.resources import resource
 from tests.models.training.planting import interrupt, train_twice
 
 PLAN = """

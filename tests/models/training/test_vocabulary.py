@@ -8,16 +8,16 @@ import sys
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from hgviz.files import resource
 from hgviz.models.training import Vocabulary
 from hgviz.models.training import vocabulary as place
 from hgviz.models.training.vocabulary import PRIVATE, train_coder
-from hgviz.resources import resource
 
 SAID = """
 import sys
 from hgviz.models.training import Vocabulary
 from hgviz.models.training.vocabulary import train_coder
-from hgviz.resources import resource
+from hgviz.files import resource
 texts = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
 sys.stdout.write(train_coder(Vocabulary(size=300), texts, 1).tokenizer.to_str())
 """

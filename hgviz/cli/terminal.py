@@ -5,14 +5,16 @@ Light to import, as hgviz.cli is: numpy and rich come when they are needed.
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from hgviz.errors import HgvizError
+from hgviz.files import replacing
+from hgviz.jobs import signals_received
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,42 +27,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MINUTE = 60.0  # s between two lines of a long task where no bar is seen
-_came: list[int] = []  # signals that asked for a stop
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[list[int]]:
-    """Ctrl+C, `kill` and a terminal that closes raise KeyboardInterrupt in here; gives the numbers
-    of the signals that came. Python loses what is raised while something is being taken away, so
-    that run looks at them, too.
+class Stopped(HgvizError):
+    """Whoever started it stopped it. kept: what is kept of it, a sentence."""
 
-    SIGINT is listened to also where it was inherited as ignored, as a job is that a script put into
-    the background; SIGHUP is not, which is what nohup asks for.
-    """
-
-    def stop(number: int, _: object) -> None:
-        _came.append(number)
-        raise KeyboardInterrupt
-
-    def lose(lost: sys.UnraisableHookArgs) -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):
-            hook(lost)
-
-    before, hook = {}, sys.unraisablehook
-    sys.unraisablehook = lose
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            ignored = number is not None and signal.getsignal(number) == signal.SIG_IGN
-            if number is not None and not (ignored and name == "SIGHUP"):
-                before[number] = signal.signal(number, stop)
-    try:
-        yield _came
-    finally:
-        _came.clear()
-        sys.unraisablehook = hook
-        for number, one in before.items():
-            signal.signal(number, signal.SIG_DFL if one is None else one)
+    def __init__(self, kept: str = "") -> None:
+        super().__init__("Stopped", kept)
 
 
 def run(
@@ -72,7 +45,6 @@ def run(
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from hgviz.core import listening
-    from hgviz.errors import Stopped
 
     console = Console(stderr=True)
     words = TextColumn("{task.description}", markup=False)
@@ -83,7 +55,7 @@ def run(
 
         def show(step: Step) -> None:
             nonlocal told
-            if _came:
+            if signals_received:
                 raise KeyboardInterrupt
             if not console.is_terminal and time.monotonic() - told > MINUTE:
                 told = time.monotonic()
@@ -132,17 +104,12 @@ def write_facts(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that takes its place when all is written."""
-    from hgviz.core import HgvizError
-
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        with fresh.open("wb") as file:
+        with replacing(path) as file:
             yield file
-        fresh.replace(path)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         why = (error.strerror or str(error)).lower()
-        raise HgvizError(f"{path} could not be written", why, "Choose another place") from error
+        raise HgvizError(f"{path} could not be written: {why}", "Choose another place") from error
 
 
 def show(facts: dict[str, Any]) -> None:
