@@ -321,7 +321,7 @@ def verbs(device, options):
     import torch
 
     from hgviz.models import open_model
-    from hgviz.models.measures.variants import Variants
+    from hgviz.models.measures.variants import HeadAblation
 
     with tempfile.TemporaryDirectory() as folder:
         modules = {
@@ -332,10 +332,10 @@ def verbs(device, options):
         for size in (pruning.BATCH, (1, 128)):
             tokens = pruning.text(*size, 1000)
             tokens = type(tokens)(tokens.ids.to(device))
-            variants = Variants(module)
+            variants = HeadAblation(module)
 
             def ours(variants=variants, tokens=tokens):
-                deque(variants.one_by_one(variants.whole(tokens)[0]), maxlen=0)
+                deque(variants.ablate_each(variants.baseline(tokens)[0]), maxlen=0)
 
             def naive(module=module, tokens=tokens, heads=variants.heads):
                 deque((pruning.masked(module, tokens, one) for one in heads), maxlen=0)

@@ -274,7 +274,7 @@ def head(path):
     if values is None:
         values = one.read(0, zoom=zoom)
     limits = palettes.limits_of(0.0, float(values.max()), False)
-    return palettes.paint(palettes.place(values, limits), palettes.colours("viridis"))
+    return palettes.paint(palettes.palette_coordinates(values, limits), palettes.colours("viridis"))
 
 
 def softmax(scores):

@@ -21,7 +21,7 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
-from hgviz.models.measures.variants import Variants
+from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run
 
 BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens
@@ -118,13 +118,13 @@ def text(texts, tokens, vocabulary):
 
 def compared(module, tokens, limit):
     """Both ways for every head in turn; also says how far apart they are."""
-    variants = Variants(module)
-    for _ in variants.one_by_one(variants.whole(tokens)[0]):  # what is loaded once
+    variants = HeadAblation(module)
+    for _ in variants.ablate_each(variants.baseline(tokens)[0]):  # what is loaded once
         break
     start = time.perf_counter()
-    whole, logits = variants.whole(tokens)
+    whole, logits = variants.baseline(tokens)
     mine, naive, apart, changed = time.perf_counter() - start, 0.0, 0.0, 0
-    steps = variants.one_by_one(whole)
+    steps = variants.ablate_each(whole)
     while True:
         start = time.perf_counter()
         found = next(steps, None)
@@ -156,13 +156,13 @@ def rounding(module, tokens):
 
 def slopes(module, tokens):
     """One pass and its way back over a plain pass."""
-    variants = Variants(module)
+    variants = HeadAblation(module)
     ratios = []
     for _ in range(ROUNDS + 1):
         start = time.perf_counter()
-        variants.whole(tokens)
+        variants.baseline(tokens)
         middle = time.perf_counter()
-        variants.slopes(tokens, losses)
+        variants.gate_gradients(tokens, losses)
         ratios.append((time.perf_counter() - middle) / (middle - start))
     return f"{statistics.median(ratios[1:]):.2f}"
 
@@ -210,7 +210,7 @@ def captum():
 
 def ablated(method, module, tokens):
     """How many times longer captum's method takes."""
-    variants, ratios = Variants(module), []
+    variants, ratios = HeadAblation(module), []
     heads = variants.heads
 
     def forward(mask):
@@ -220,7 +220,7 @@ def ablated(method, module, tokens):
 
     for _ in range(ROUNDS):
         start = time.perf_counter()
-        for _ in variants.one_by_one(variants.whole(tokens)[0]):
+        for _ in variants.ablate_each(variants.baseline(tokens)[0]):
             pass
         middle = time.perf_counter()
         method(forward).attribute(torch.ones(1, len(heads)))

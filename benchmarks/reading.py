@@ -16,15 +16,19 @@ import numpy as np
 
 from hgviz.analysis.resolution import Rollout
 from hgviz.analysis.together import reach
-from hgviz.core import Capture, Layer, Map, Recipe
+from hgviz.core import Capture, Layer, Map, RolloutOptions
 from hgviz.files import resource
 from hgviz.maps import DenseMap
 from hgviz.store import open_capture
 
 FIRST = 20
 RECIPES = (
-    Recipe(), Recipe(fuse="max"), Recipe(fuse="min"), Recipe(residual=0.3), Recipe(residual=0.7),
-)  # fmt: skip
+    RolloutOptions(),
+    RolloutOptions(fuse="max"),
+    RolloutOptions(fuse="min"),
+    RolloutOptions(residual=0.3),
+    RolloutOptions(residual=0.7),
+)
 
 
 def main(path: Path) -> None:
@@ -36,12 +40,12 @@ def main(path: Path) -> None:
     )
     for recipe in RECIPES:
         print(line(capture, recipe))
-    print(line(evened(capture), Recipe(), "even maps, half residual"))
+    print(line(evened(capture), RolloutOptions(), "even maps, half residual"))
     ordered, rows = in_order(capture)
     print(f"{ordered} of {rows} rows: the further in, the further back")
 
 
-def line(capture: Capture, recipe: Recipe, name: str = "") -> str:
+def line(capture: Capture, recipe: RolloutOptions, name: str = "") -> str:
     """Mean letters back of what went to each level, what went through them, and two weights."""
     composing = Rollout(capture, recipe)
     rows = range(FIRST, len(capture.main))

@@ -16,7 +16,7 @@ from hgviz import tasks
 from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.gui.application import keep_memory
-from hgviz.jobs import Runner
+from hgviz.jobs import Lane
 from hgviz.maps.tiles import give_back
 
 SENTENCE = "The hourglass reads letters, then pairs, then words. It thinks where little is. "
@@ -67,7 +67,7 @@ def main():
     captured(model, LENGTHS[0])
     took = time.perf_counter() - start
     line(f"estimate of {LENGTHS[0]:,} tokens / what they take", f"{estimate.seconds / took:.2f}")
-    lane = Runner("engine")
+    lane = Lane("engine")
     for length in LENGTHS:
         found = [stopped(lane, model, length, after) for after in AFTER]
         worst = max(one for one, _ in found)

@@ -22,9 +22,9 @@ SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 lib
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run hgviz and give its exit code: 128 and the signal's number where one stopped it."""
-    from hgviz.jobs import stopped_by_signals
+    from hgviz.jobs import interrupt_on_signals
 
-    with stopped_by_signals() as came:
+    with interrupt_on_signals() as came:
         try:
             code = _run(sys.argv[1:] if arguments is None else arguments)
         except KeyboardInterrupt:  # while a face is being imported; later it sees to this itself
@@ -56,12 +56,12 @@ def window(paths: Sequence[str]) -> int:
             "There is no display to open a window on. "
             f"`hgviz info {paths[0]}` and the other commands work without one."
         )
-    from hgviz.files import bundled
+    from hgviz.files import find_sample
 
     for path in paths:
         if not _is_there(path):
             return _fail(f"There is no file or folder {path}. Look for a slip in its name.")
-    code: int = _app().window([bundled(path) for path in paths])
+    code: int = _app().window([find_sample(path) for path in paths])
     return code
 
 

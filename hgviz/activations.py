@@ -33,7 +33,7 @@ NORM_EPSILON = 1e-9
 SUM_EPSILON = 1e-6
 SQUARES_EPSILON = NORM_EPSILON**2
 SOFTPICK_EPSILON = 1e-8
-NEVER = -60.0  # the logarithm of what is too small to count, in half precision too
+LOG_ZERO = -60.0  # the logarithm of what is too small to count, in half precision too
 
 Pooling = Literal["max", "magnitude", "after"]
 
@@ -95,7 +95,7 @@ def _log_excess(scores: Any, xp: Any) -> tuple[Any, Any]:
     positive, zero = scores > 0, scores == 0
     size = xp.abs(xp.where(zero, 0 * scores + 1, scores))
     whole = xp.where(positive, scores, 0 * scores) + xp.log(-xp.expm1(-size))
-    terms = xp.where(zero, 0 * scores + NEVER, whole)
+    terms = xp.where(zero, 0 * scores + LOG_ZERO, whole)
     return xp.where(positive, terms, 0 * scores - float("inf")), terms
 
 
@@ -175,4 +175,4 @@ ACTIVATIONS: dict[str, Activation] = {
 }  # fmt: skip
 
 # one for each sixth of the heads: "split, activate, concat" (models.md B.3)
-SIX = ("softmax", "selu", "elu", "leaky_relu", "swish", "ymish")
+SIX_ACTIVATIONS = ("softmax", "selu", "elu", "leaky_relu", "swish", "ymish")

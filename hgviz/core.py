@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.errors import HgvizError as HgvizError
-from hgviz.errors import no_attention
+from hgviz.errors import no_attention_error
 
 # --- texts ----------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class Prompt:
         shared = (near[:, 0] < end) & (start < near[:, 1]) & (near[:, 0] >= 0)
         text = self.text[start:end]
         alone = shared.sum() == 1 and "\N{REPLACEMENT CHARACTER}" not in text
-        return text if alone else normalize("NFC", text_of_piece(self.pieces[token]))
+        return text if alone else normalize("NFC", token_text(self.pieces[token]))
 
     def words(self, start: int, end: int) -> str:
         """The characters that tokens start..end-1 stand for; of one token its label."""
@@ -191,13 +191,13 @@ class Prompt:
         return counts
 
 
-def slots(count: int) -> Prompt:
-    """What stands in place of a text for the rows of a projected sequence."""
-    return unread(tuple(map(SLOT.format, range(count))))
+def slot_prompt(count: int) -> Prompt:
+    """A prompt of positions "slot 0", "slot 1" and so on, for the rows of a projected sequence."""
+    return textless_prompt(tuple(map(SLOT.format, range(count))))
 
 
-def unread(pieces: tuple[str, ...]) -> Prompt:
-    """Positions by name that no text stands behind."""
+def textless_prompt(pieces: tuple[str, ...]) -> Prompt:
+    """A prompt of named positions without text: ids 0, spans (-1, -1)."""
     nowhere = np.full((len(pieces), 2), -1, np.int64)
     return Prompt("", readonly(np.zeros(len(pieces), np.int64)), pieces, readonly(nowhere))
 
@@ -206,8 +206,8 @@ def _is_letter(piece: str) -> bool:
     return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
 
 
-def text_of_piece(piece: str) -> str:
-    """What a token reads by its name alone, without the marks of its tokenizer."""
+def token_text(piece: str) -> str:
+    """The text of a token without the marks of its tokenizer (▁, ##, </w>)."""
     plain = re.sub(f"[{SPACES}]", " ", _BYTE.sub(r"<\1>", piece)).removesuffix("</w>")
     return plain.removeprefix("##") or piece
 
@@ -215,7 +215,7 @@ def text_of_piece(piece: str) -> str:
 @cache
 def _bytes_of_piece(piece: str) -> int:
     """How many bytes of UTF-8 a token spells by its name."""
-    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", text_of_piece(piece))).encode())
+    return len(_BYTE.sub(" ", re.sub(f"[{SPACES}↵␍⇥]", " ", token_text(piece))).encode())
 
 
 def _byte_ends(text: str) -> Integers:
@@ -301,9 +301,9 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class HeadWeights:
-    """What a layer's heads are made of: (parameters, FLOPs per position) of the queries and the
-    output of one head, and of the keys and values of one key group.
+class HeadCost:
+    """Cost of one head: (parameters, FLOPs per position) of its queries and output, and of the
+    keys and values of its key group.
 
     keys are (0, 0) where no group is ever removed. width: the numbers of a query and a value
     together. keeps_one: whether a layer without heads keeps the weights of one, zeroed.
@@ -380,7 +380,7 @@ class HeadId(NamedTuple):
         return f"{self.layer}.{self.head}"
 
 
-Off = frozenset[HeadId]
+HeadSet = frozenset[HeadId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,27 +392,26 @@ class Streaming:
     Padded keys do not count.
     """
 
-    heads: Off = frozenset()
+    heads: HeadSet = frozenset()
     sink: int = 4
     recent: int = 256
 
     @property
-    def near(self) -> tuple[int, int]:
-        """How many first and how many latest keys."""
+    def window(self) -> tuple[int, int]:
+        """Sink and window size: how many first and how many latest keys a streaming head sees."""
         return self.sink, self.recent
 
     def places(self, layer: int, heads: Sequence[int]) -> tuple[int, ...]:
-        """Where they stand among the heads of a layer."""
+        """The indices of the streaming heads among the heads of a layer."""
         return tuple(at for at, head in enumerate(heads) if HeadId(layer, head) in self.heads)
 
-    @property
-    def told(self) -> str:
-        """Which heads see how many keys, "" for none."""
+    def describe(self) -> str:
+        """Streaming heads with their sink and window sizes, or an empty string."""
         named = ", ".join(map(str, sorted(self.heads)))
         return f"{named} (first {self.sink}, latest {self.recent})" if named else ""
 
-    def facts(self) -> dict[str, Any]:
-        """What it says of itself, for tables and figures; nothing where no head streams."""
+    def to_dict(self) -> dict[str, Any]:
+        """Streaming heads, sink and window size for tables and figures; {} if no head streams."""
         if not self.heads:
             return {}
         named = [str(head) for head in sorted(self.heads)]
@@ -422,13 +421,13 @@ class Streaming:
 NO_STREAMING = Streaming()
 
 
-def heads_named(text: str, layers: Iterable[Layer]) -> Off:
+def parse_heads(text: str, layers: Iterable[Layer]) -> HeadSet:
     """The heads named by "3.5,4.*,5.g1", of a layer's key group 1 all; the empty string names none.
 
     Errors: HgvizError for others.
     """
     if not (known := {layer.index: layer for layer in layers}) and text.strip():
-        raise no_attention()
+        raise no_attention_error()
     chosen: set[HeadId] = set()
     for item in filter(None, (part.strip() for part in text.split(","))):
         layer, dot, head = item.partition(".")
@@ -543,7 +542,7 @@ class Capture:
     prompt: Prompt
     spans: tuple[Integers, ...]
     maps: tuple[Map | None, ...]
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
     logits: NDArray[Any] | None = None
     made: Provenance = field(default_factory=Provenance)
     path: str = ""
@@ -570,7 +569,7 @@ class Capture:
         """The text whose tokens the spans of a level count."""
         sequence = self.spec.levels[level].sequence
         if sequence == "slots":
-            return slots(len(self.spans[level]))
+            return slot_prompt(len(self.spans[level]))
         return self.prompt if sequence == "source" or self.target is None else self.target
 
     def query_prompt(self, layer: int) -> Prompt:
@@ -641,8 +640,8 @@ def _newest(spans: Integers, position: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
-    """A measured score with its interval; live while seen < total."""
+class MetricEstimate:
+    """A metric with its confidence interval; still being measured while seen < total."""
 
     metric: str
     value: float
@@ -650,7 +649,7 @@ class Score:
     high: float
     seen: int
     total: int
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
 
 
 # --- what is chosen and how it is shown -----------------------------------------------------------
@@ -688,13 +687,13 @@ class Display:
 
 # --- how all maps become one ----------------------------------------------------------------------
 
-Fuse = Literal["mean", "max", "min"]
-FUSES: dict[str, str] = {"mean": "mean", "max": "largest", "min": "smallest"}
+HeadFusion = Literal["mean", "max", "min"]
+HEAD_FUSIONS: dict[str, str] = {"mean": "mean", "max": "largest", "min": "smallest"}
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """models.md A.8 with its choices; the default is the mean of heads and half of every sum.
+class RolloutOptions:
+    """How the attention maps of all layers are composed into one (Abnar and Zuidema 2020).
 
     fuse: what the heads of a layer become, their mean or, cell by cell, the largest or smallest of
     them, the rows then divided by their sums. heads: a layer of which some are named counts these
@@ -703,7 +702,7 @@ class Recipe:
     below zero stay below zero, and nothing is divided: the product of A + I.
     """
 
-    fuse: Fuse = "mean"
+    fuse: HeadFusion = "mean"
     heads: tuple[HeadId, ...] = ()
     residual: float = 0.5
     nothing: bool = False
@@ -716,9 +715,9 @@ class Recipe:
                 "it is a part of it, 0 for none and 1 for all",
                 "Choose a number from 0 to 1; 0.5 is usual",
             )
-        if self.fuse not in FUSES:
+        if self.fuse not in HEAD_FUSIONS:
             raise HgvizError(
-                f"heads are not fused by {self.fuse!r}: they are by {', '.join(FUSES)}",
+                f"heads are not fused by {self.fuse!r}: they are by {', '.join(HEAD_FUSIONS)}",
                 "Choose one of these",
             )
         clash = self.fuse != "mean", self.residual != 0.5, self.nothing
@@ -749,7 +748,7 @@ class Recipe:
     @property
     def label(self) -> str:
         """In a few words: "mean of the heads, half residual"."""
-        heads = f"{FUSES[self.fuse]} of the heads"
+        heads = f"{HEAD_FUSIONS[self.fuse]} of the heads"
         if self.heads:
             named = ", ".join(map(str, self.heads))
             heads = f"head{'s' * (len(self.heads) > 1)} {named}, elsewhere the {heads}"
@@ -838,8 +837,8 @@ def cancelled_if(condition: Callable[[], bool]) -> Iterator[None]:
         _is_cancelled.reset(token)
 
 
-def cancellation() -> Callable[[], bool]:
-    """The condition under which the work of this thread is cancelled, for threads that help it."""
+def cancel_condition() -> Callable[[], bool]:
+    """The function that says whether the work of this thread is cancelled, for helper threads."""
     return _is_cancelled.get()
 
 

@@ -103,27 +103,27 @@ _WAYS = {
 }
 
 
-def unusable(what: str, error: OSError) -> HgvizError:
-    """What went wrong with a file, why as the system says it, and what to do."""
+def file_error(what: str, error: OSError) -> HgvizError:
+    """The HgvizError for a failed file operation: what, the reason the system gives, what to do."""
     why = error.strerror or str(error)
     return HgvizError(f"{what}: {why}", _WAYS.get(error.errno or 0, "Choose another"))
 
 
-def explained(error: BaseException) -> HgvizError:
-    """Any error as one that a person can act on."""
+def to_hgviz_error(error: BaseException) -> HgvizError:
+    """Any exception as an HgvizError with advice; an HgvizError is returned unchanged."""
     if isinstance(error, HgvizError):
         return error
     if isinstance(error, MemoryError):
         return HgvizError("There is not enough memory", "Take a shorter text or fewer rows")
     if isinstance(error, OSError) and error.strerror:
-        return unusable(f"Cannot use {error.filename or 'a file'}", error)
+        return file_error(f"Cannot use {error.filename or 'a file'}", error)
     return HgvizError(
         f"Something failed that nobody foresaw: {type(error).__name__}: {error}",
         "Run it again with --debug and report what it shows",
     )
 
 
-def no_attention(family: str = "") -> HgvizError:
+def no_attention_error(family: str = "") -> HgvizError:
     """What is said where heads or maps are asked of a model that has none."""
     return HgvizError(
         "this model does not attend: "

@@ -24,7 +24,7 @@ from hgviz.language import counted
 Asked = Literal["classes", "tags", "ends", "next", "masked", "states"]
 EACH: tuple[Asked, ...] = ("classes", "tags", "ends", "states")  # of examples, no windows
 
-NOTHING = -100  # wanted at a place where nothing is asked
+IGNORE_INDEX = -100  # wanted at a place where nothing is asked
 SEED = 0
 FIRST, MOST = 32, 256  # texts until the first score, and between later ones
 TEXTS = 32  # in one batch
@@ -80,7 +80,7 @@ class Batch:
     @property
     def asked(self) -> NDArray[np.bool_]:
         """Where something is wanted, the shape of wanted."""
-        asked: NDArray[np.bool_] = self.wanted != NOTHING
+        asked: NDArray[np.bool_] = self.wanted != IGNORE_INDEX
         return asked
 
 
@@ -110,13 +110,13 @@ class Examples:
     @cached_property
     def places(self) -> Integers:
         """(len + 1,): where the places of each example begin among all, and how many there are."""
-        counts = [int((row.wanted != NOTHING).sum()) for row in self.rows]
+        counts = [int((row.wanted != IGNORE_INDEX).sum()) for row in self.rows]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
     @cached_property
     def wanted(self) -> Integers:
         """(places,): what is wanted at every place."""
-        return np.concatenate([row.wanted[row.wanted != NOTHING] for row in self.rows])
+        return np.concatenate([row.wanted[row.wanted != IGNORE_INDEX] for row in self.rows])
 
     @cached_property
     def lengths(self) -> Integers:
@@ -140,11 +140,11 @@ class Examples:
     def part(self, rows: Sequence[int] | Integers) -> Examples:
         """Some examples by number, in ascending order, looked at in the same order as here."""
         chosen = np.unique(np.asarray(rows, np.int64))
-        place = np.full(len(self), NOTHING)
+        place = np.full(len(self), IGNORE_INDEX)
         place[chosen] = np.arange(len(chosen))
         order = place[self.order]
         some = tuple(self.rows[row] for row in chosen)
-        chosen = order[order != NOTHING]
+        chosen = order[order != IGNORE_INDEX]
         return Examples(self.asked, some, chosen, self.labels, even=self.even, note=self.note)
 
     def sample(self, most: int) -> Examples:
@@ -200,7 +200,7 @@ def _side_by_side(some: Sequence[Example], numbers: Integers) -> Batch:
     longest = max(len(one.ids) for one in some)
     ids = np.zeros((len(some), longest), np.int64)
     mask = np.zeros(ids.shape, bool)
-    wanted = np.full(ids.shape, NOTHING, np.int64)
+    wanted = np.full(ids.shape, IGNORE_INDEX, np.int64)
     for i, one in enumerate(some):
         ids[i, : len(one.ids)], mask[i, : len(one.ids)] = one.ids, True
         wanted[i, : len(one.wanted)] = one.wanted
@@ -216,29 +216,30 @@ def _side_by_side(some: Sequence[Example], numbers: Integers) -> Batch:
     return Batch(numbers, ids, mask, wanted, kinds, signals, first)
 
 
-def labelled(
+def classification_examples(
     prompts: Sequence[Prompt], wanted: Sequence[int], labels: Sequence[str], limit: int | None
 ) -> Examples:
-    """Texts, pictures or sounds and the numbers of their classes; limit: how many tokens the model
-    reads. labels: their names."""
+    """Examples with one class each: texts, pictures or sounds and the numbers of their classes.
+
+    labels: names of the classes; limit: how many tokens the model reads."""
     return _of_prompts("classes", prompts, [[one] for one in wanted], labels, limit)
 
 
-def tagged(
+def tagging_examples(
     prompts: Sequence[Prompt],
     wanted: Sequence[Sequence[int]],
     labels: Sequence[str],
     limit: int | None,
 ) -> Examples:
-    """Texts and the numbers of the classes of their tokens, NOTHING for tokens without one."""
+    """Examples with one class per token, IGNORE_INDEX where a token has none."""
     return _of_prompts("tags", prompts, wanted, labels, limit)
 
 
-def answering(
+def question_examples(
     prompts: Sequence[Prompt], wanted: Sequence[tuple[int, int]], limit: int | None
 ) -> Examples:
-    """Questions with the texts that they are asked about, and the first and the last token of each
-    answer. Those whose answer lies beyond the model's limit are left out, and counted as cut.
+    """Extractive question answering: the targets are the first and the last token of each answer.
+    Those whose answer lies beyond the model's limit are left out, and counted as cut.
 
     Errors: HgvizError where none is left.
     """
@@ -256,9 +257,11 @@ def answering(
     return replace(found, rows=rows, cut=found.cut + len(prompts) - len(some))
 
 
-def moved(prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt] = ()) -> Examples:
-    """Texts, pictures or sounds whose states are compared with those of the whole model; each is
-    wanted to be known again by its own number. firsts: what an encoder reads beside each."""
+def state_examples(
+    prompts: Sequence[Prompt], limit: int | None, firsts: Sequence[Prompt] = ()
+) -> Examples:
+    """Examples whose hidden states are compared with those of the unchanged model; the target of
+    each is its own number. firsts: what an encoder reads beside each."""
     found = _of_prompts("states", prompts, [[at] for at in range(len(prompts))], (), limit)
     if not firsts:
         return found
@@ -283,7 +286,7 @@ def _of_prompts(
         at = np.array(places, np.int64)
         at = at[: len(ids)] if asked == "tags" else at
         if asked == "tags" and len(ids) < len(one) and one.spans[-1, 0] < 0:
-            at[-1] = NOTHING  # a special token took the place of the last one that is read
+            at[-1] = IGNORE_INDEX  # a special token took the place of the last one that is read
         rows.append(Example(
             ids, at, one.text, one.spans[: len(ids)],
             kinds=None if kinds is None else kinds[: len(ids)],
@@ -293,8 +296,10 @@ def _of_prompts(
     return Examples(asked, tuple(rows), _shuffled(len(rows)), tuple(labels), cut)
 
 
-def following(texts: Sequence[Prompt], limit: int | None = None, length: int = WINDOW) -> Examples:
-    """Each token of some texts from those before it in its text, in windows side by side.
+def next_token_examples(
+    texts: Sequence[Prompt], limit: int | None = None, length: int = WINDOW
+) -> Examples:
+    """Windows of texts in which every token is predicted once, from those before it in its text.
 
     Windows of a text share one token with the next, so every token but its first is wanted once,
     from at most so many before it as the model reads, and at most `length`. Errors: HgvizError
@@ -316,9 +321,11 @@ def following(texts: Sequence[Prompt], limit: int | None = None, length: int = W
     return Examples("next", tuple(rows), _shuffled(len(rows)))
 
 
-def written(firsts: Sequence[Prompt], targets: Sequence[Prompt], limit: int | None) -> Examples:
-    """Each token of second texts but the first from those before it and the whole first text, a
-    picture or a sound, as an encoder-decoder writes it. limit: how many tokens of a text it reads.
+def seq2seq_examples(
+    firsts: Sequence[Prompt], targets: Sequence[Prompt], limit: int | None
+) -> Examples:
+    """Examples of an encoder-decoder: every token of a target text but the first, given those
+    before it and the input of the encoder. limit: how many tokens of a text it reads.
 
     Errors: HgvizError for a second text of which nothing is wanted.
     """
@@ -354,8 +361,10 @@ def _read_first(prompt: Prompt, limit: int | None) -> Example:
     return Example(ids, nothing, prompt.text, prompt.spans[: len(ids)], signal=signal)
 
 
-def masked(texts: Sequence[Prompt], mask_id: int, limit: int | None = None) -> Examples:
-    """15 % of the tokens of some texts from all others around them, always the same ones.
+def masked_token_examples(
+    texts: Sequence[Prompt], mask_id: int, limit: int | None = None
+) -> Examples:
+    """Examples with 15 % of the tokens masked and asked for, chosen with a fixed seed.
 
     A window in which nothing is asked is left out. Errors: HgvizError for texts without tokens of
     their own.
@@ -389,7 +398,7 @@ def _masked_windows(
     own = np.flatnonzero(text.spans[:, 0] >= 0)
     first, last = np.arange(own[0]), np.arange(own[-1] + 1, len(text))
     length = max(min(limit or MASKED_WINDOW, MASKED_WINDOW) - len(first) - len(last), 1)
-    given, wanted = np.where(asked, mask_id, text.ids), np.where(asked, text.ids, NOTHING)
+    given, wanted = np.where(asked, mask_id, text.ids), np.where(asked, text.ids, IGNORE_INDEX)
     for start in range(0, len(own), length):
         part = own[start : start + length]
         if asked[part].any():
@@ -397,7 +406,7 @@ def _masked_windows(
             yield Example(given[at], wanted[at], text.text, text.spans[at], source=source)
 
 
-def amount(asked: Asked, examples: int, texts: int, some: int | None = None) -> str:
+def describe_sample(asked: Asked, examples: int, texts: int, some: int | None = None) -> str:
     """What a score is of, in words: 400 examples, or 64 windows of 12 texts; some: so many of it.
 
     texts: how many texts windows are of, 0 where nobody counted them.

@@ -15,7 +15,7 @@ TEMPORARY = ".tmp"  # what the name of a file that is being written ends in
 
 
 @contextmanager
-def replacing(path: Path, lasting: bool = True) -> Iterator[BinaryIO]:
+def open_atomic(path: Path, lasting: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that takes the place of path at the end.
 
     After an error path is as it was, and nothing is left beside it. Several threads and processes
@@ -35,9 +35,9 @@ def replacing(path: Path, lasting: bool = True) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
-def write_whole(path: Path, content: bytes | str, lasting: bool = True) -> None:
+def write_atomic(path: Path, content: bytes | str, lasting: bool = True) -> None:
     """Write a file whole or not at all, text in UTF-8; see replacing."""
-    with replacing(path, lasting) as file:
+    with open_atomic(path, lasting) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
@@ -65,8 +65,8 @@ def resource(name: str) -> Path:
     return root / name
 
 
-def bundled(path: str | os.PathLike[str]) -> Path:
-    """The path itself where there is something; else what comes with hgviz under that name.
+def find_sample(path: str | os.PathLike[str]) -> Path:
+    """The path, or the bundled file of that name if path begins with sample/ and is not there.
 
     So sample/hourglass names the bundled model in every folder that has no such file of its own.
     """

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Post = Callable[[Callable[[], None]], Any]
 
 
-def here(call: Callable[[], None]) -> None:
-    """The plainest `post`: make the call at once, in the lane's own thread."""
+def call_directly(call: Callable[[], None]) -> None:
+    """Call it at once, in the current thread: the default for `post`."""
     call()
 
 
@@ -44,7 +44,7 @@ class Job:
         on_step: Callable[[Step], None] | None = None,
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
-        post: Post = here,
+        post: Post = call_directly,
         lasting: bool = False,
         on_end: Callable[[], None] | None = None,
     ) -> None:
@@ -124,8 +124,8 @@ class Job:
                 self._on_step(step)
 
 
-class Runner:
-    """A lane: jobs run one after the other in a thread of its own."""
+class Lane:
+    """Runs jobs one after the other in a thread of its own; a new job cancels those of its key."""
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -148,7 +148,7 @@ class Runner:
         on_step: Callable[[Step], None] | None = None,
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
-        post: Post = here,
+        post: Post = call_directly,
         lasting: bool = False,
         on_end: Callable[[], None] | None = None,
     ) -> Job:
@@ -206,7 +206,7 @@ signals_received: list[int] = []  # numbers of those that asked for a stop
 
 
 @contextmanager
-def stopped_by_signals() -> Iterator[list[int]]:
+def interrupt_on_signals() -> Iterator[list[int]]:
     """Ctrl+C, `kill` and a terminal that closes raise KeyboardInterrupt in here; gives the numbers
     of the signals that came. Python loses what is raised while an object is being deleted: work
     looks at signals_received as well.

@@ -23,13 +23,13 @@ def number(value: float) -> str:
     return f"−{words}" if value < 0 and words != "0" else words
 
 
-def signed(value: float) -> str:
+def signed_number(value: float) -> str:
     """A number with its sign: +0.842."""
     words = number(value)
     return f"+{words}" if value > 0 and words != "0" else words
 
 
-def short(value: float, signed: bool = False) -> str:
+def short_number(value: float, signed: bool = False) -> str:
     """At most three significant digits, for labels: 0.5, 2e4, −1.25; signed: with a plus."""
     size = abs(value)
     text = f"{size:.3g}"
@@ -62,7 +62,7 @@ def rounded_percent(share: float) -> str:
     return "<1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
 
 
-def points(share: float) -> str:
+def percentage_points(share: float) -> str:
     """A difference of shares in points: +0.05, −1.20, 0."""
     return decimals(100 * share, signed=True)
 
@@ -86,7 +86,7 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < 72 else f"{hours / 24:,.0f} days"
 
 
-def size(count: float) -> str:
+def format_size(count: float) -> str:
     """So many bytes: 86 MB, 1.2 GB."""
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.0f} MB"
 
@@ -96,7 +96,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def listed(words: Iterable[str], most: int | None = None) -> str:
+def join_words(words: Iterable[str], most: int | None = None) -> str:
     """Words as a sentence lists them: a, b and c; of more than `most`, how many more there are."""
     found = list(words)
     if most is not None and len(found) > most:
@@ -104,7 +104,7 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
     return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
-def shortened(text: str) -> str:
+def one_line(text: str) -> str:
     """A text on one line, no longer than LONGEST."""
     words = " ".join(text.split())
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"

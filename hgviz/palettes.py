@@ -78,8 +78,8 @@ CATEGORICAL_DARK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ink:
-    """What is drawn on paper beside the data."""
+class PageColours:
+    """Colours of a figure page apart from the data: paper, text, lines and marks."""
 
     paper: str = "#FFFFFF"
     text: str = "#1A1E23"
@@ -94,16 +94,16 @@ class Ink:
     silhouette: tuple[str, str, str] = ("#E6ECF3", "#D3DEEA", "#BFCFE1")
 
 
-PAPER = Ink()
+LIGHT_PAGE = PageColours()
 # the same on a dark page, for reports that are read on a screen
-NIGHT = Ink(
+DARK_PAGE = PageColours(
     "#15181C", "#E6E9ED", "#A3ACB8", "#3A424D", "#FF8A4C", "#FF9E66", "#23282F", "#434C58",
     "#2C323A", "#6B7684", ("#1F2A36", "#26364A", "#2E445E"),
 )  # fmt: skip
 
 
-def suited(name: str, signed: bool) -> str:
-    """The palette to use for such data: the one asked for if it fits, else the first that does."""
+def matching_palette(name: str, signed: bool) -> str:
+    """The name where that palette is signed as the data are, else the first palette that is."""
     if name in PALETTES and PALETTES[name].signed == signed:
         return name
     return next(row.name for row in PALETTES.values() if row.signed == signed)
@@ -124,8 +124,10 @@ def colours(name: str, dark: bool = False) -> Colours:
     return readonly(np.rint(table), np.uint8)
 
 
-def place(values: Any, limits: Limits, scale: str = "sqrt", signed: bool = False) -> Floats:
-    """float32 in 0..1, the shape of values: where each value lies in its palette.
+def palette_coordinates(
+    values: Any, limits: Limits, scale: str = "sqrt", signed: bool = False
+) -> Floats:
+    """float32 in 0..1, the shape of values: coordinates of the values in the palette.
 
     Values outside limits go to the ends; NaN stays NaN. Signed: 0 lies at 1/2, the limit is the
     larger magnitude of limits, and the scale is applied to the magnitude on both sides.
@@ -149,7 +151,7 @@ def paint(placed: Floats, table: Colours) -> Colours:
     return painted
 
 
-def laid(picture: Colours, colours: Colours) -> Colours:
+def overlay(picture: Colours, colours: Colours) -> Colours:
     """uint8 (height, width, 3): colours of patches (rows, columns, 3) over a picture in grey."""
     height, width = picture.shape[:2]
     rows = np.arange(height) * colours.shape[0] // height
@@ -180,8 +182,8 @@ def ticks(
     low, high = limits
     chosen = [low, high] if high > low else [low]
     for value in _round_numbers(low, high, scale, gap):
-        where = place([value], limits, scale)[0]
-        if all(abs(where - one) >= gap for one in place(chosen, limits, scale)):
+        where = palette_coordinates([value], limits, scale)[0]
+        if all(abs(where - one) >= gap for one in palette_coordinates(chosen, limits, scale)):
             chosen.append(value)
     return tuple(sorted(chosen))
 
@@ -197,8 +199,8 @@ def even_ticks(low: float, high: float, most: int) -> list[float]:
     return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def readable(rgb: Any) -> Colours:
-    """uint8, the shape of rgb (..., 3) in 0..255: black or white, whichever contrasts more."""
+def contrasting_colour(rgb: Any) -> Colours:
+    """uint8 (..., 3): black or white, whichever contrasts more with the colour rgb."""
     light = luminance(rgb)
     # contrast (L + 0.05) / 0.05 against black, 1.05 / (L + 0.05) against white
     black = (light + 0.05) ** 2 > 0.05 * 1.05
@@ -268,7 +270,7 @@ def _channels(colour: str) -> tuple[int, int, int]:
 
 
 __all__ = [
-    "CATEGORICAL", "CATEGORICAL_DARK", "NIGHT", "PALETTES", "PAPER", "SCALES", "Ink", "Palette",
-    "Scale", "colours", "even_ticks", "limits_of", "luminance", "paint", "place", "readable",
-    "suited", "ticks",
+    "CATEGORICAL", "CATEGORICAL_DARK", "DARK_PAGE", "LIGHT_PAGE", "PALETTES", "PageColours",
+    "Palette", "SCALES", "Scale", "colours", "contrasting_colour", "even_ticks", "limits_of",
+    "luminance", "matching_palette", "paint", "palette_coordinates", "ticks",
 ]  # fmt: skip

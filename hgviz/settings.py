@@ -10,7 +10,7 @@ import msgspec
 import platformdirs
 from msgspec import Meta
 
-from hgviz.files import write_whole
+from hgviz.files import write_atomic
 
 MOST = 12  # files that were opened last, and commands that were found last
 
@@ -71,8 +71,8 @@ class Settings(msgspec.Struct, frozen=True):
     panels: tuple[str, ...] = ()
 
 
-def location() -> Path:
-    """Where the settings of this user lie."""
+def settings_path() -> Path:
+    """Path of this user's settings.toml."""
     return platformdirs.user_config_path("hgviz", appauthor=False) / "settings.toml"
 
 
@@ -82,7 +82,7 @@ def load(path: Path | None = None) -> Settings:
     A file that cannot be read is kept aside as settings.toml.broken, so nothing is lost and the
     program starts.
     """
-    path = path or location()
+    path = path or settings_path()
     try:
         return msgspec.toml.decode(path.read_bytes(), type=Settings)
     except FileNotFoundError:
@@ -93,13 +93,13 @@ def load(path: Path | None = None) -> Settings:
         return Settings()
 
 
-def newest(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
-    """The same with one at its head, and none that is too old."""
+def add_recent(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """The items with this one first and not repeated, at most MOST of them."""
     return (one, *(other for other in kept if other != one))[:MOST]
 
 
 def save(settings: Settings, path: Path | None = None) -> None:
     """Write the settings whole or not at all. Raises OSError."""
-    path = path or location()
+    path = path or settings_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, msgspec.toml.encode(settings), lasting=False)
+    write_atomic(path, msgspec.toml.encode(settings), lasting=False)

@@ -20,9 +20,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, HeadId, Integers, ModelSpec, Off, Provenance, Score, readonly
+from hgviz.core import (
+    Floats,
+    HeadId,
+    HeadSet,
+    Integers,
+    MetricEstimate,
+    ModelSpec,
+    Provenance,
+    readonly,
+)
 from hgviz.errors import HgvizError
-from hgviz.examples import Asked, amount
+from hgviz.examples import Asked, describe_sample
 
 # --- measured arrays ------------------------------------------------------------------------------
 
@@ -30,14 +39,14 @@ Signs = NDArray[np.int8]
 
 SCORE = "michel"  # what heads are measured and sorted by where nobody says (docs/statistics.md)
 UNKNOWN = -128  # in `change`: not measured yet
-UNASKED = -1  # in `given`: not answered yet
+NO_PREDICTION = -1  # in `given`: not answered yet
 # what is measured of every head, by the names of Study
 ARRAYS = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """A score along an order in which heads are switched off, the first of order first.
+class PruningCurve:
+    """Metric and loss against the number of heads off, in one order, the first of it first.
 
     method names the score that made the order ("random": none did, drawn with seed). removed
     (points,) how many heads were off, ascending, the whole model's 0 among them; values, low, high
@@ -67,14 +76,15 @@ class Curve:
     def __post_init__(self) -> None:
         _close(self)
 
-    def off(self, removed: int) -> Off:
+    def off(self, removed: int) -> HeadSet:
         """The heads that are off after so many steps."""
         return frozenset(self.order[:removed])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
-    """What training gave each head, high where it is needed: runs (runs, heads), one per seed.
+class LearnedImportance:
+    """Importance of each head learned in training: runs (runs, heads), one per seed, high where
+    the head is needed.
 
     method "gates": hard-concrete gates at test time, 0 to 1; "subset": the logits w of
     differentiable subset pruning; "causal-on" and "causal-off": gates, 0 to 1, fitted while a
@@ -97,8 +107,8 @@ class Mask:
     """
 
     name: str
-    off: Off
-    score: Score | None = None
+    off: HeadSet
+    score: MetricEstimate | None = None
     change: tuple[float, float, float] | None = None
 
 
@@ -140,7 +150,7 @@ class Study:
     labels: tuple[str, ...] = ()
     texts: int = 0
     seed: int = 0
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
     sizes: NDArray[np.float64] | None = None
     gradient: Floats | None = None
     token_gradient: Floats | None = None
@@ -150,8 +160,8 @@ class Study:
     shapley: Floats | None = None
     saved_parameters: NDArray[np.float64] | None = None
     saved_flops: NDArray[np.float64] | None = None
-    learned: tuple[Learned, ...] = ()
-    curves: tuple[Curve, ...] = ()
+    learned: tuple[LearnedImportance, ...] = ()
+    curves: tuple[PruningCurve, ...] = ()
     masks: tuple[Mask, ...] = ()
     made: Provenance = field(default_factory=Provenance)
     path: str = ""
@@ -165,7 +175,7 @@ class Study:
 
     def amount(self, some: int | None = None) -> str:
         """What it is measured on, in words; some: only so many of its examples."""
-        return amount(self.asked, len(self), self.texts, some)
+        return describe_sample(self.asked, len(self), self.texts, some)
 
     @property
     def counts(self) -> Integers:
@@ -180,7 +190,7 @@ class Study:
     @property
     def answered(self) -> NDArray[np.bool_]:
         """(P,): whether the whole model has been asked."""
-        return readonly(self.given != UNASKED)
+        return readonly(self.given != NO_PREDICTION)
 
     def measured(self) -> dict[str, float]:
         """Which share of each array that there is has been measured, of heads that are not off."""
@@ -289,8 +299,8 @@ class StudyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: int = 1
 
 
-def name_of_source(one: Source) -> str:
-    """What data is called where its name is left out: its file."""
+def source_name(one: Source) -> str:
+    """The name of a data set: its own, else the stem of its validation file."""
     return one.name or Path(one.valid).stem
 
 

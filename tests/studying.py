@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hgviz.core import HeadId, Provenance, Score
-from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
+from hgviz.core import HeadId, MetricEstimate, Provenance
+from hgviz.study import NO_PREDICTION, UNKNOWN, LearnedImportance, Mask, PruningCurve, Study
 from tests.making import make_spec
 
 OPTIONAL = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
@@ -45,19 +45,29 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
         wanted=random.integers(0, classes, total),
         lengths=random.integers(1, 9, examples),
         loss=np.where(known, random.random(total), np.nan).astype(np.float32),
-        given=np.where(known, random.integers(0, classes, total), UNASKED),
+        given=np.where(known, random.integers(0, classes, total), NO_PREDICTION),
         data="rows.tsv", data_digest="5" * 64,
         labels=("no", "yes") if asked == "classes" else (), seed=3,
         off=frozenset(HeadId(*one) for one in off),
         sizes=random.random(examples) if asked == "next" else None,
         saved_parameters=random.random((len(heads), 3)),
         saved_flops=random.random((len(heads), 3)),
-        learned=(Learned("gates", random.random((2, len(heads))).astype(np.float32), "two runs"),),
+        learned=(
+            LearnedImportance(
+                "gates", random.random((2, len(heads))).astype(np.float32), "two runs"
+            ),
+        ),
         curves=tuple(make_curve(random, heads, examples, not at % 2) for at in range(curves)),
         masks=(
             Mask("none of layer 0", frozenset(heads[:2])),
-            Mask("scored", frozenset(), Score("accuracy", 0.5, 0.4, 0.6, 9, 9), (0.1, -0.05, 0.2)),
-            Mask("one window", frozenset(), Score("bits_per_byte", 2.0, -np.inf, np.inf, 9, 9)),
+            Mask(
+                "scored", frozenset(), MetricEstimate("accuracy", 0.5, 0.4, 0.6, 9, 9),
+                (0.1, -0.05, 0.2),
+            ),
+            Mask(
+                "one window", frozenset(),
+                MetricEstimate("bits_per_byte", 2.0, -np.inf, np.inf, 9, 9),
+            ),
         ),
         made=Provenance("hgviz 0", "2026-01-01", seed=3, versions=(("numpy", "2"),)),
         **arrays,
@@ -74,4 +84,4 @@ def make_curve(random, heads, examples, timed):
     }
     rows = np.flatnonzero(random.integers(0, 2, examples))
     times = random.random((len(removed), 2)).astype(np.float32) + 1 if timed else None
-    return Curve("random", order, removed, rows=rows, seed=7, times=times, **numbers)
+    return PruningCurve("random", order, removed, rows=rows, seed=7, times=times, **numbers)

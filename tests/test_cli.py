@@ -11,7 +11,7 @@ import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis import heads
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, HgvizError, Recipe, Selection, progress
+from hgviz.core import HeadId, HgvizError, RolloutOptions, Selection, progress
 from hgviz.figures import Spec
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_capture
@@ -265,11 +265,11 @@ def test_logits_and_rollouts_are_written(run, saved, capture, tmp_path):
     assert run("logits", saved, "-o", out)[0] == 0
     np.testing.assert_array_equal(np.load(out), capture.logits)
     for words, recipe in (
-        ("", Recipe()),
-        ("--fuse max --residual 0.2", Recipe("max", residual=0.2)),
-        ("--heads 0.1", Recipe(heads=(HeadId(0, 1),))),
-        ("--nothing", Recipe(nothing=True)),
-        ("--signed", Recipe(signed=True)),
+        ("", RolloutOptions()),
+        ("--fuse max --residual 0.2", RolloutOptions("max", residual=0.2)),
+        ("--heads 0.1", RolloutOptions(heads=(HeadId(0, 1),))),
+        ("--nothing", RolloutOptions(nothing=True)),
+        ("--signed", RolloutOptions(signed=True)),
     ):
         assert run("rollout", saved, *words.split(), "-o", out)[0] == 0
         np.testing.assert_allclose(np.load(out), rollout(capture, recipe=recipe), atol=1e-6)

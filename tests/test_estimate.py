@@ -10,7 +10,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.core import Cancelled, HgvizError, cancelled_if, progress, raise_if_cancelled
-from hgviz.jobs import Runner
+from hgviz.jobs import Lane
 from hgviz.maps.rule import Rule
 from hgviz.maps.survey import in_threads
 from hgviz.models import attention, blocks, devices, open_model
@@ -124,7 +124,7 @@ def endless(begun, ended):
 
 
 def test_a_step_that_takes_long_is_stopped_within_it():
-    lane, begun, ended, said = Runner("lane"), Event(), Event(), []
+    lane, begun, ended, said = Lane("lane"), Event(), Event(), []
     try:
         job = lane.submit(
             "a", "endless", partial(endless, begun, ended),

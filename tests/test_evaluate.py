@@ -9,7 +9,7 @@ import torch
 
 from hgviz import examples, tasks
 from hgviz.analysis import evaluation, scores
-from hgviz.core import HeadId, Prompt, Score
+from hgviz.core import HeadId, MetricEstimate, Prompt
 from hgviz.models import open_model
 from hgviz.models.training import Vocabulary
 from hgviz.models.training.vocabulary import train_coder
@@ -78,7 +78,7 @@ def test_a_classifier_is_scored_as_by_hand(tmp_path):
         assert found.right == tuple(one for one, _ in hand)
         assert found.loss == pytest.approx(np.mean([one for _, one in hand]), rel=1e-4)
         low, high = scores.wilson(right, 100)
-        assert found.score == Score("accuracy", right / 100, low, high, 100, 100, heads)
+        assert found.score == MetricEstimate("accuracy", right / 100, low, high, 100, 100, heads)
 
 
 def test_the_score_is_live_and_its_interval_narrows(tmp_path):
@@ -100,7 +100,7 @@ def test_an_early_score_does_not_depend_on_the_order_of_the_file():
         asked.extend(batch.ids[:, 0])
         return np.zeros(len(batch.rows)), np.zeros(len(batch.rows), np.int64)
 
-    texts = examples.labelled(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
+    texts = examples.classification_examples(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
     first = cancelled(evaluation.evaluate, answer, texts)[0].value
     assert first.low < 0.5 < first.high
     assert min(asked) < 500 < max(asked)

@@ -9,12 +9,12 @@ from functools import partial
 import pytest
 
 from hgviz.core import Step, progress
-from hgviz.jobs import Runner
+from hgviz.jobs import Lane
 
 
 @pytest.fixture
 def lane():
-    runner = Runner("lane")
+    runner = Lane("lane")
     yield runner
     runner.shutdown()
 
@@ -232,7 +232,7 @@ def test_steps_come_again_once_the_last_one_was_read(lane):
 
 def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     before = set(threading.enumerate())
-    runner, told = Runner("short"), []
+    runner, told = Lane("short"), []
     started, go, closed = (threading.Event() for _ in range(3))
     running = runner.submit(
         "a", "a", partial(waiting, started, go, closed), told.append, told.append
@@ -250,7 +250,7 @@ def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
 
 
 def test_lanes_do_not_wait_for_each_other(lane):
-    other = Runner("other")
+    other = Lane("other")
     started, go = threading.Event(), threading.Event()
     try:
         slow = lane.submit("a", "a", partial(waiting, started, go))

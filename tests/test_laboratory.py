@@ -20,7 +20,7 @@ from hgviz.figures.report import write
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.measures.gradients import of_example
-from hgviz.models.measures.variants import attentions
+from hgviz.models.measures.variants import attention_modules
 from hgviz.models.run import Run
 from hgviz.store import open_capture
 from hgviz.tasks.telling import document
@@ -145,7 +145,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     ids = torch.tensor(row.ids)[None]
     # the bias of a head's queries moves its scores: the slope of the log odds by both ways
     module, layer = b.module, 0
-    part = attentions(module)[layer]
+    part = attention_modules(module)[layer]
     original = part.q.bias.data
     part.q.bias = torch.nn.Parameter(original, requires_grad=True)
     logits = module(Tokens(ids), Run())[0]

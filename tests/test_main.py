@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import __main__ as program
-from hgviz import resources, settings
+from hgviz import files, settings
 from hgviz.settings import Settings
 
 
@@ -148,22 +148,22 @@ def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, c
 
 
 def test_a_checkout_keeps_resources_at_its_root():
-    root = Path(resources.__file__).parents[1]
-    assert resources.resource("icons") == root / "resources" / "icons"
+    root = Path(files.__file__).parents[1]
+    assert files.resource("icons") == root / "resources" / "icons"
 
 
 def test_a_wheel_and_a_bundle_carry_them_inside_the_package(tmp_path, monkeypatch):
     inside = tmp_path / "hgviz" / "resources"
     inside.mkdir(parents=True)
-    monkeypatch.setattr(resources, "__file__", str(tmp_path / "hgviz" / "resources.py"))
-    assert resources.resource("icons/open.svg") == inside / "icons/open.svg"
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "hgviz" / "files.py"))
+    assert files.resource("icons/open.svg") == inside / "icons/open.svg"
 
 
 @pytest.mark.parametrize("name", ["sample/hourglass", "sample/first.h5", "sample/reviews.tsv"])
 def test_what_comes_with_hgviz_is_named_from_every_folder(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert resources.bundled(name) == resources.resource(name)
-    assert resources.bundled(Path(name)).exists()
+    assert files.find_sample(name) == files.resource(name)
+    assert files.find_sample(Path(name)).exists()
 
 
 def test_a_file_of_the_reader_goes_before_what_comes_with_hgviz(tmp_path, monkeypatch):
@@ -172,8 +172,8 @@ def test_a_file_of_the_reader_goes_before_what_comes_with_hgviz(tmp_path, monkey
     (tmp_path / "sample/first.h5").symlink_to(
         tmp_path / "gone.h5"
     )  # also a link that leads nowhere
-    assert resources.bundled("sample/first.h5") == Path("sample/first.h5")
-    assert resources.bundled("sample/hourglass") == resources.resource("sample/hourglass")
+    assert files.find_sample("sample/first.h5") == Path("sample/first.h5")
+    assert files.find_sample("sample/hourglass") == files.resource("sample/hourglass")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_file_of_the_reader_goes_before_what_comes_with_hgviz(tmp_path, monkey
 )
 def test_other_names_stay_what_they_are(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert resources.bundled(name) == Path(name)
+    assert files.find_sample(name) == Path(name)
 
 
 def test_every_door_knows_the_bundled_names(tmp_path, monkeypatch, capsys):
@@ -236,5 +236,5 @@ def test_settings_cannot_be_changed_in_place():
 
 
 def test_the_file_lies_in_the_users_own_folder():
-    assert settings.location().name == "settings.toml"
-    assert "hgviz" in settings.location().parts
+    assert settings.settings_path().name == "settings.toml"
+    assert "hgviz" in settings.settings_path().parts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hgviz import language, palettes
 from hgviz.figures.paper.axes import look
-from hgviz.palettes import PALETTES, SCALES, colours, place, readable, ticks
+from hgviz.palettes import PALETTES, SCALES, colours, contrasting_colour, palette_coordinates, ticks
 
 BOTH = pytest.mark.parametrize("dark", [False, True])
 UNSIGNED = [name for name, one in PALETTES.items() if not one.signed]
@@ -141,7 +141,10 @@ def test_a_signed_palette_is_steady_for_every_eye(name, blindness, dark):
 
 
 def test_the_signed_zero_sinks_into_the_pane():
-    assert palettes.paint(place([0.0], (-1, 1), signed=True), colours("blue-red")).min() > 0xF0
+    assert (
+        palettes.paint(palette_coordinates([0.0], (-1, 1), signed=True), colours("blue-red")).min()
+        > 0xF0
+    )
     assert colours("blue-red", dark=True)[128].max() < 0x24
 
 
@@ -185,7 +188,7 @@ def test_no_two_of_many_lines_look_alike_even_in_grey():
 
 @BOTH
 def test_lines_can_be_seen_on_their_ground(dark):
-    ground = palettes.NIGHT if dark else palettes.PAPER
+    ground = palettes.DARK_PAGE if dark else palettes.LIGHT_PAGE
     table = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
     for one in table:
         dim, bright = sorted(palettes.luminance([channels(one), channels(ground.paper)]) + 0.05)
@@ -206,7 +209,7 @@ scales = st.sampled_from(list(SCALES))
 def test_places_are_in_order_and_within_the_bar(data, high, scale):
     data = np.sort(np.array(data))
     for signed in (False, True):
-        found = place(data, (0, high), scale, signed)
+        found = palette_coordinates(data, (0, high), scale, signed)
         assert found.dtype == np.float32
         assert found.min() >= 0
         assert found.max() <= 1
@@ -215,29 +218,31 @@ def test_places_are_in_order_and_within_the_bar(data, high, scale):
 
 @given(values, st.floats(1e-6, 1e6), scales)
 def test_signed_places_are_symmetric_about_zero(value, high, scale):
-    plus, minus = place([value, -value], (-high, high), scale, signed=True)
+    plus, minus = palette_coordinates([value, -value], (-high, high), scale, signed=True)
     assert plus + minus == pytest.approx(1, abs=1e-6)
     assert np.sign(plus - 0.5) == np.sign(value) or abs(plus - 0.5) < 1e-6
 
 
 @given(st.floats(1e-30, 1e30), scales)
 def test_the_limits_are_the_ends_of_the_bar(high, scale):
-    assert place([0, high, np.inf], (0, high), scale).tolist() == [0, 1, 1]
-    assert place([-high, 0, high], (-high, high), scale, True).tolist() == [0, 0.5, 1]
+    assert palette_coordinates([0, high, np.inf], (0, high), scale).tolist() == [0, 1, 1]
+    assert palette_coordinates([-high, 0, high], (-high, high), scale, True).tolist() == [0, 0.5, 1]
 
 
 def test_scales_bend_as_they_say():
-    assert place([0.25], (0, 1), "linear")[0] == 0.25
-    assert place([0.25], (0, 1), "sqrt")[0] == 0.5
-    assert place([0.0, 1e-4, 1.0], (0, 1), "log").tolist() == pytest.approx([0, 0.075, 1], abs=1e-3)
+    assert palette_coordinates([0.25], (0, 1), "linear")[0] == 0.25
+    assert palette_coordinates([0.25], (0, 1), "sqrt")[0] == 0.5
+    assert palette_coordinates([0.0, 1e-4, 1.0], (0, 1), "log").tolist() == pytest.approx(
+        [0, 0.075, 1], abs=1e-3
+    )
     with pytest.raises(ValueError, match="cube"):
-        place([0.1], (0, 1), "cube")
+        palette_coordinates([0.1], (0, 1), "cube")
 
 
 def test_what_has_no_number_stays_apart_and_an_empty_range_is_one_colour():
-    assert np.isnan(place([np.nan], (0, 1))[0])
-    assert place([0.0, 3.0], (3, 3)).tolist() == [0, 0]
-    assert palettes.paint(place([np.nan], (0, 1)), colours("viridis")).shape == (1, 3)
+    assert np.isnan(palette_coordinates([np.nan], (0, 1))[0])
+    assert palette_coordinates([0.0, 3.0], (3, 3)).tolist() == [0, 0]
+    assert palettes.paint(palette_coordinates([np.nan], (0, 1)), colours("viridis")).shape == (1, 3)
     assert palettes.limits_of(0, 0, signed=False) == (0, 1)
     assert palettes.limits_of(-0.5, 0.2, signed=True) == (-0.5, 0.5)
 
@@ -248,8 +253,8 @@ def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed,
     found = ticks(limits, scale, signed, gap)
     assert (found[0], found[-1]) == limits
     assert 0 in found
-    assert np.diff(place(found, limits, scale, signed)).min() >= min(gap, 0.5) - 1e-6
-    assert len({language.short(tick, signed) for tick in found}) == len(found)
+    assert np.diff(palette_coordinates(found, limits, scale, signed)).min() >= min(gap, 0.5) - 1e-6
+    assert len({language.short_number(tick, signed) for tick in found}) == len(found)
 
 
 @pytest.mark.parametrize(
@@ -258,19 +263,19 @@ def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed,
      (0.0, True, "0"), (3.2e-5, False, "3.2e−5"), (1.0, False, "1")],
 )  # fmt: skip
 def test_weights_are_written_as_people_read_them(value, signed, text):
-    assert language.short(value, signed) == text
+    assert language.short_number(value, signed) == text
 
 
 @given(st.tuples(*[st.integers(0, 255)] * 3))
 def test_text_on_data_takes_the_better_contrast(rgb):
     light = palettes.luminance(rgb)
     on_black, on_white = (light + 0.05) / 0.05, 1.05 / (light + 0.05)
-    assert tuple(readable(rgb)) == ((0, 0, 0) if on_black > on_white else (255, 255, 255))
+    assert tuple(contrasting_colour(rgb)) == ((0, 0, 0) if on_black > on_white else (255, 255, 255))
     assert max(on_black, on_white) >= 4.5
 
 
 def test_data_get_a_palette_that_suits_their_sign():
-    assert palettes.suited("magma", False) == "magma"
-    assert palettes.suited("magma", True) == "blue-red"
-    assert palettes.suited("blue-red", False) == "viridis"
-    assert palettes.suited("no such palette", False) == "viridis"
+    assert palettes.matching_palette("magma", False) == "magma"
+    assert palettes.matching_palette("magma", True) == "blue-red"
+    assert palettes.matching_palette("blue-red", False) == "viridis"
+    assert palettes.matching_palette("no such palette", False) == "viridis"

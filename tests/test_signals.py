@@ -16,7 +16,7 @@ from hgviz.cli import terminal
 from hgviz.cli.terminal import Stopped
 from hgviz.core import progress
 from hgviz.files import resource
-from hgviz.jobs import stopped_by_signals
+from hgviz.jobs import interrupt_on_signals
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 
@@ -151,7 +151,7 @@ def test_the_window_closes_in_order_and_keeps_what_is_open(start, tmp_path, monk
 
 def test_signals_are_as_they_were_afterwards():
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    with pytest.raises(KeyboardInterrupt), stopped_by_signals():
+    with pytest.raises(KeyboardInterrupt), interrupt_on_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(1)
     assert before == {one: signal.getsignal(one) for one in before}
@@ -172,6 +172,6 @@ def test_a_stop_that_python_loses_stops_all_the_same():
             ended.append(number)
             progress(number, 3)
 
-    with stopped_by_signals() as came, pytest.raises(Stopped, match="Half of it is kept"):
+    with interrupt_on_signals() as came, pytest.raises(Stopped, match="Half of it is kept"):
         terminal.run(task, "Working", "Half of it is kept")
     assert ended == [0] and not came

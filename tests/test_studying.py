@@ -17,7 +17,7 @@ from hgviz.core import HeadId, HgvizError, listening
 from hgviz.models import open_model
 from hgviz.models.surgery import export, proof
 from hgviz.store import open_study
-from hgviz.study import UNASKED, UNKNOWN, Curve, Study
+from hgviz.study import NO_PREDICTION, UNKNOWN, PruningCurve, Study
 from hgviz.tasks import studying
 from tests.models.building import write_checkpoint
 from tests.progress import after, cancelled, steps_of
@@ -62,11 +62,11 @@ def test_places_of_examples_are_those_between_their_ends(examples, asked, seed):
 def test_what_was_not_asked_is_not_right():
     study = make_study(1, 20, done=0.5)
     assert not study.right[10:].any() and study.answered.tolist() == [True] * 10 + [False] * 10
-    assert (study.given[10:] == UNASKED).all()
+    assert (study.given[10:] == NO_PREDICTION).all()
 
 
 def test_a_curve_knows_what_is_off_at_each_step():
-    one: Curve = make_study().curves[0]
+    one: PruningCurve = make_study().curves[0]
     assert one.off(0) == frozenset()
     assert one.off(3) == {*one.order[:3]}
     with pytest.raises(AttributeError):
@@ -180,7 +180,7 @@ def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch
     )  # fmt: skip
     kept = open_study(out)
     assert 0 < kept.answered.sum() < len(kept.loss)
-    assert np.isnan(kept.loss[kept.given == UNASKED]).all()
+    assert np.isnan(kept.loss[kept.given == NO_PREDICTION]).all()
     tasks.study(trials, {"gradient"}, out)
     assert open_study(out).answered.all()
 

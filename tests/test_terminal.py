@@ -124,7 +124,7 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
     ],
 )
 def test_every_error_becomes_one_line(error, words):
-    line = str(errors.explained(error))
+    line = str(errors.to_hgviz_error(error))
     assert words in line and "\n" not in line
 
 

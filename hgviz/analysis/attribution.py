@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.scores import spearman
-from hgviz.core import Capture, HeadId, Integers, Off, Prompt
+from hgviz.core import Capture, HeadId, HeadSet, Integers, Prompt
 
 Doubles = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class Attribution:
     question: Question
     prompt: Prompt
     target: Prompt | None
-    off: Off
+    off: HeadSet
     value: float
     start: float
     tokens: Doubles

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.fusion import HELD, Fused, inverse
 from hgviz.analysis.operators import Array, Between, Groups, Halves, Segments, shifted, unshifted
-from hgviz.core import Capture, Recipe
+from hgviz.core import Capture, RolloutOptions
 
 # --- one level ------------------------------------------------------------------------------------
 
@@ -362,7 +362,7 @@ class Patched:
 class Net:
     """Which layers stand where: before, between and after the levels of a capture."""
 
-    def __init__(self, capture: Capture, recipe: Recipe) -> None:
+    def __init__(self, capture: Capture, recipe: RolloutOptions) -> None:
         spec, self.recipe = capture.spec, recipe
         self.official = spec.form not in ("windowed", "dynamic")
         self.spreads = spec.upsampling != "none"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hgviz.analysis import orders, scores
 from hgviz.analysis.paired import SHARES
 from hgviz.core import HeadId, Integers
-from hgviz.study import Curve, Study
+from hgviz.study import PruningCurve, Study
 
 RANDOM = 20  # orders, at least, before a band means anything
 POINT = 0.01  # what k* allows to be lost, a share of right answers
@@ -44,7 +44,7 @@ def curve(
     rows: NDArray[Any],
     method: str,
     seed: int = 0,
-) -> Curve:
+) -> PruningCurve:
     """The curve of what was answered, or as much of it as was measured so far.
 
     losses and given (points, P'): nats and what was given at the places of examples rows (n,),
@@ -61,7 +61,7 @@ def curve(
     ]
     low, high = np.array(ends, np.float32).T
     change_low, change_high = np.array(around, np.float32).T
-    return Curve(
+    return PruningCurve(
         method, tuple(order), np.array(removed, np.int64), (counts / total).astype(np.float32),
         low, high, losses.mean(1, dtype=float).astype(np.float32),
         ((won - lost) / total).astype(np.float32), change_low, change_high,
@@ -69,7 +69,7 @@ def curve(
     )  # fmt: skip
 
 
-def allowed(one: Curve, loss: float = POINT) -> tuple[int, int]:
+def allowed(one: PruningCurve, loss: float = POINT) -> tuple[int, int]:
     """k* and its lower bound: the most heads off at which, and at every smaller number, the score
     falls by at most `loss`; the bound asks that of the lower end of the change's interval.
 
@@ -84,7 +84,7 @@ def allowed(one: Curve, loss: float = POINT) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def area(one: Curve, losses: bool = False) -> float:
+def area(one: PruningCurve, losses: bool = False) -> float:
     """The mean score along a curve, by trapezoids: 1 where everything stays right to the end.
 
     losses: the mean loss instead, in nats. A curve of one point is that point.
@@ -108,7 +108,7 @@ class Band:
     orders: int
 
 
-def beside(study: Study, one: Curve) -> tuple[Curve, ...]:
+def beside(study: Study, one: PruningCurve) -> tuple[PruningCurve, ...]:
     """The random curves of a study that a curve is compared with: same rows, as many heads."""
     return tuple(
         other
@@ -119,7 +119,7 @@ def beside(study: Study, one: Curve) -> tuple[Curve, ...]:
     )
 
 
-def band(randoms: Sequence[Curve], losses: bool = False) -> Band:
+def band(randoms: Sequence[PruningCurve], losses: bool = False) -> Band:
     """The band of random curves, at the numbers of heads that all of them have."""
     if not randoms:
         nothing = np.zeros(0)
@@ -135,7 +135,7 @@ def band(randoms: Sequence[Curve], losses: bool = False) -> Band:
     return Band(common.astype(np.int64), low, middle, high, len(randoms))
 
 
-def outside(one: Curve, randoms: Band) -> NDArray[np.int8]:
+def outside(one: PruningCurve, randoms: Band) -> NDArray[np.int8]:
     """(points,) of the band: 1 where a curve is above it, -1 below, 0 inside or not measured."""
     found = np.zeros(len(randoms.removed), np.int8)
     both, mine, its = np.intersect1d(one.removed, randoms.removed, return_indices=True)
@@ -145,7 +145,7 @@ def outside(one: Curve, randoms: Band) -> NDArray[np.int8]:
     return found
 
 
-def lead(one: Curve, randoms: Band) -> float:
+def lead(one: PruningCurve, randoms: Band) -> float:
     """What a curve scores above the middle of random orders, in the mean over heads off.
 
     By trapezoids between the points that both have; negative for a curve that is below.
@@ -156,7 +156,7 @@ def lead(one: Curve, randoms: Band) -> float:
     return float(np.trapezoid(above, one.removed[mine])) / width if width else float(above[0])
 
 
-def chance(one: Curve, randoms: Sequence[Curve]) -> float:
+def chance(one: PruningCurve, randoms: Sequence[PruningCurve]) -> float:
     """How often a random order has at least the area of this one: (1 + such orders) / (1 + all).
 
     The p of a permutation test; 1 / 21 is the least that 20 orders can show. All areas are between
@@ -166,7 +166,7 @@ def chance(one: Curve, randoms: Sequence[Curve]) -> float:
     for other in randoms:
         common = np.intersect1d(common, other.removed)
 
-    def between(some: Curve) -> float:
+    def between(some: PruningCurve) -> float:
         values = some.values[np.searchsorted(some.removed, common)]
         return float(np.trapezoid(values.astype(float), common))
 
@@ -174,7 +174,7 @@ def chance(one: Curve, randoms: Sequence[Curve]) -> float:
     return (1 + sum(between(other) >= mine - ROUNDING for other in randoms)) / (1 + len(randoms))
 
 
-def saved(study: Study, one: Curve, key: str) -> Many:
+def saved(study: Study, one: PruningCurve, key: str) -> Many:
     """(len(one.order) + 1,): the share of what all heads can save, parameters or FLOPs, that so
     many heads of the order save. Errors: HgvizError as Study.costs."""
     costs = study.costs(key)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from hgviz.analysis import scores
 from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
 from hgviz.analysis.scores import Z95
-from hgviz.core import Integers, Off, Score
-from hgviz.examples import EACH, NOTHING, Example, Examples
+from hgviz.core import HeadSet, Integers, MetricEstimate
+from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
 
 SHOWN = 20  # examples that are listed
 _BEFORE = 60  # characters of what stands before a token
@@ -92,7 +92,7 @@ def disagreement(
     asked: tuple[Examples, Examples],
     answers: tuple[Answers, Answers],
     names: Names,
-    off: tuple[Off, Off] = (frozenset(), frozenset()),
+    off: tuple[HeadSet, HeadSet] = (frozenset(), frozenset()),
 ) -> Disagreement:
     """What two models made of the same data, each asked in its own way.
 
@@ -126,7 +126,7 @@ def disagreement(
 
 
 def states_apart(
-    asked: Examples, states: tuple[States, States], off: tuple[Off, Off]
+    asked: Examples, states: tuple[States, States], off: tuple[HeadSet, HeadSet]
 ) -> Disagreement:
     """How far what B makes of each example is from what A makes of it; states (examples, d) are
     of unit length. agreement: the share of which the nearest of A's is its own."""
@@ -145,7 +145,7 @@ def states_apart(
     )
     count = len(asked)
     sides = [
-        Evaluation(Score(COSINE_TO_A, *ends, count, count, gone), ends[0], cut=asked.cut)
+        Evaluation(MetricEstimate(COSINE_TO_A, *ends, count, count, gone), ends[0], cut=asked.cut)
         for ends, gone in zip(((0.0, 0.0, 0.0), (value, max(low, 0.0), high)), off, strict=True)
     ]
     texts = [row.text for row in asked.rows]
@@ -178,7 +178,7 @@ def _asks(examples: Examples) -> Iterator[tuple[int, int]]:
     answer, or the character that its word begins at."""
     for number, row in enumerate(examples.rows):
         if examples.asked == "tags":
-            for token in np.flatnonzero(row.wanted != NOTHING):
+            for token in np.flatnonzero(row.wanted != IGNORE_INDEX):
                 yield number, _begins(row, int(token))
         else:
             source = row.source if examples.asked == "ends" else number
@@ -199,9 +199,9 @@ def _as_asked(
     """Classes of B as A numbers them: those that are wanted at one place (pairs,) are the same,
     else those of one name."""
     number = {name: i for i, name in enumerate(labels[0])}
-    known = {i: number.get(name, NOTHING) for i, name in enumerate(labels[1])}
+    known = {i: number.get(name, IGNORE_INDEX) for i, name in enumerate(labels[1])}
     known |= dict(zip(other.tolist(), one.tolist(), strict=True))
-    return np.array([known.get(int(i), NOTHING) for i in given], np.int64)
+    return np.array([known.get(int(i), IGNORE_INDEX) for i in given], np.int64)
 
 
 def _bits(examples: Examples, nats: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -291,7 +291,7 @@ def _place(examples: Examples, place: int) -> tuple[int, int]:
 
 def _before(row: Example, within: int, asked: str) -> str:
     """What stands before the token that is wanted, or up to the word whose class is."""
-    token = int(np.flatnonzero(row.wanted != NOTHING)[within])
+    token = int(np.flatnonzero(row.wanted != IGNORE_INDEX)[within])
     if asked == "tags":
         end = row.text.find(" ", _begins(row, token))
         end = end if end >= 0 else len(row.text)

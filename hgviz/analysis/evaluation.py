@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis import scores
-from hgviz.core import NO_STREAMING, Floats, Integers, Off, Score, Streaming, progress
-from hgviz.examples import Batch, Examples, amount
+from hgviz.core import NO_STREAMING, Floats, HeadSet, Integers, MetricEstimate, Streaming, progress
+from hgviz.examples import Batch, Examples, describe_sample
 
 METRIC_OF = {
     "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
@@ -37,7 +37,7 @@ class Evaluation:
     the longest text, of so many tokens, the part that is kept then.
     """
 
-    score: Score
+    score: MetricEstimate
     loss: float
     f1: float | None = None
     mcc: float | None = None
@@ -53,7 +53,7 @@ class Evaluation:
     @property
     def on(self) -> str:
         """What a language model was scored on, to stand behind its score; else ""."""
-        return f", on {amount('next', self.windows, self.texts)}" if self.windows else ""
+        return f", on {describe_sample('next', self.windows, self.texts)}" if self.windows else ""
 
     def facts(self) -> dict[str, Any]:
         """As `hgviz evaluate --json` prints it."""
@@ -69,7 +69,7 @@ class Evaluation:
         if self.windows:
             found |= {"windows": self.windows, "texts": self.texts}
         if (few := self.streaming).heads:
-            found |= {**few.facts(), "longest": self.longest, "cached": self.cached}
+            found |= {**few.to_dict(), "longest": self.longest, "cached": self.cached}
         return found | ({"cut": self.cut} if self.cut else {})
 
 
@@ -95,7 +95,7 @@ class Answers:
         self.loss[at], self.given[at] = found
 
 
-def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Evaluation:
+def evaluate(answer: Answer, examples: Examples, off: HeadSet = frozenset()) -> Evaluation:
     """Accuracy of a classifier, of classes of tokens, of where answers begin and end, of images to
     a text, bits per byte of a language model, masked accuracy, and 1 - cosine of states to those of
     the whole model.
@@ -113,8 +113,8 @@ def evaluate(answer: Answer, examples: Examples, off: Off = frozenset()) -> Eval
 
 
 def scored(
-    examples: Examples, answers: Answers, looked_at: NDArray[np.bool_], off: Off = frozenset()
-) -> Score:
+    examples: Examples, answers: Answers, looked_at: NDArray[np.bool_], off: HeadSet = frozenset()
+) -> MetricEstimate:
     """The score of the examples looked at (examples,), with its interval of 95 %."""
     counts = np.diff(examples.places)
     places = np.repeat(looked_at, counts)
@@ -127,17 +127,19 @@ def scored(
         size = max(float(sizes.sum()), 1.0)
         low, high = scores.ratio_interval(list(sums / np.log(2)), list(sizes))
         value = scores.bits_per_byte(float(sums.sum()), 1) / size
-        return Score(metric, value, max(low, 0.0), high, seen, total, off)
+        return MetricEstimate(metric, value, max(low, 0.0), high, seen, total, off)
     if examples.asked == "states":
         (value,), (low,), (high,) = scores.ratios(
             answers.loss[places, None].astype(float), np.ones((seen, 1))
         )
-        return Score(metric, value, max(low, 0.0), high, seen, total, off)
+        return MetricEstimate(metric, value, max(low, 0.0), high, seen, total, off)
     right = int((answers.given[places] == examples.wanted[places]).sum())
-    return Score(metric, right / max(seen, 1), *scores.wilson(right, seen), seen, total, off)
+    return MetricEstimate(
+        metric, right / max(seen, 1), *scores.wilson(right, seen), seen, total, off
+    )
 
 
-def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> Evaluation:
+def evaluated(examples: Examples, answers: Answers, off: HeadSet = frozenset()) -> Evaluation:
     """What answers to all examples come to."""
     score = scored(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
@@ -155,7 +157,7 @@ def evaluated(examples: Examples, answers: Answers, off: Off = frozenset()) -> E
     return Evaluation(score, loss, f1, mcc, None, right, examples.cut)
 
 
-def told(score: Score) -> str:
+def told(score: MetricEstimate) -> str:
     """A score in words."""
     if score.metric == "bits_per_byte":
         part = f" of the first {score.seen:,} tokens" if score.seen < score.total else ""

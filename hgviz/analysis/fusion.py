@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hgviz.analysis.operators import Array
-from hgviz.core import Capture, Layer, Recipe, progress
+from hgviz.core import Capture, Layer, RolloutOptions, progress
 from hgviz.maps import Mixed, Tiled
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
@@ -25,10 +25,12 @@ class Fused:
     weights as they are.
     """
 
-    def __init__(self, capture: Capture, layer: Layer, recipe: Recipe | None = None) -> None:
+    def __init__(
+        self, capture: Capture, layer: Layer, recipe: RolloutOptions | None = None
+    ) -> None:
         found = capture.maps[layer.index]
         assert found is not None
-        self.map, self.recipe = found, recipe or Recipe()
+        self.map, self.recipe = found, recipe or RolloutOptions()
         on = [h for h in found.heads if (layer.index, h) not in capture.off]
         named = [h for h in on if (layer.index, h) in self.recipe.heads]
         self.heads = named or on

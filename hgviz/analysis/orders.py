@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HeadId, HeadWeights, Integers, Layer, ModelSpec, Off
+from hgviz.core import HeadCost, HeadId, HeadSet, Integers, Layer, ModelSpec
 
 Order = tuple[HeadId, ...]
 Needs = NDArray[np.float64]  # (H,): high where a head is needed
@@ -23,7 +23,7 @@ Needs = NDArray[np.float64]  # (H,): high where a head is needed
 
 def costs(
     spec: ModelSpec,
-    weights: Sequence[HeadWeights],
+    weights: Sequence[HeadCost],
     tokens: NDArray[Any],
     sources: NDArray[Any] | None = None,
 ) -> tuple[Needs, Needs]:
@@ -95,7 +95,7 @@ class Limits:
     heads: Order
     least: int = 0
     protected: Collection[HeadId] = frozenset()
-    off: Off = field(default_factory=frozenset)
+    off: HeadSet = field(default_factory=frozenset)
 
     def may_go(self, head: HeadId, gone: Collection[HeadId]) -> bool:
         """Whether a head may be switched off after those that are."""

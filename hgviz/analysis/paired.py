@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answer, Answers
 from hgviz.analysis.slices import Part, Slice, table
-from hgviz.core import Off, Score, progress
+from hgviz.core import HeadSet, MetricEstimate, progress
 from hgviz.examples import Batch, Examples
 
 SHARES = {
@@ -30,8 +30,8 @@ class Paired:
     early. parts: the same of slices, where there are any.
     """
 
-    score: Score
-    whole: Score
+    score: MetricEstimate
+    whole: MetricEstimate
     lost: int
     won: int
     low: float
@@ -61,7 +61,7 @@ def paired(
     whole: Answers,
     answers: Answers,
     places: NDArray[np.bool_],
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     slices: Sequence[Slice] = (),
 ) -> Paired:
     """The two sets of answers at some places (places,)."""
@@ -70,10 +70,10 @@ def paired(
     seen, lost, won = len(wanted), int((before & ~now).sum()), int((now & ~before).sum())
     metric = SHARES[examples.asked]
 
-    def share(right: NDArray[np.bool_], heads: Off) -> Score:
+    def share(right: NDArray[np.bool_], heads: HeadSet) -> MetricEstimate:
         count = int(right.sum())
         ends = scores.agresti_coull(count, seen)
-        return Score(metric, count / max(seen, 1), *ends, seen, total, heads)
+        return MetricEstimate(metric, count / max(seen, 1), *ends, seen, total, heads)
 
     loss, before_loss = (
         float(one.loss[places].mean(dtype=float)) if seen else 0.0 for one in (answers, whole)
@@ -90,7 +90,7 @@ def try_heads(
     blocks: Iterable[Sequence[Batch]],
     whole: Answer,
     without: Answer,
-    off: Off,
+    off: HeadSet,
     slices: Sequence[Slice] = (),
 ) -> tuple[Paired, Answers, Answers]:
     """Answer block after block; the progress carries the Paired so far.

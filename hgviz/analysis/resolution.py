@@ -10,7 +10,16 @@ import numpy as np
 from hgviz.analysis.composition import Crossing, Decoder, Funnel, Level, Net, Patched
 from hgviz.analysis.mixed import has_slots, of_tokens
 from hgviz.analysis.operators import pool, spread
-from hgviz.core import Capture, Floats, HgvizError, Interval, Recipe, Step, progress_as, readonly
+from hgviz.core import (
+    Capture,
+    Floats,
+    HgvizError,
+    Interval,
+    RolloutOptions,
+    Step,
+    progress_as,
+    readonly,
+)
 
 FULL_LIMIT = 8192  # rows
 
@@ -34,8 +43,8 @@ class Composed:
 class Rollout:
     """All maps of a capture multiplied once, to give any rows; see rollout."""
 
-    def __init__(self, capture: Capture, recipe: Recipe | None = None) -> None:
-        self.recipe = recipe or Recipe()
+    def __init__(self, capture: Capture, recipe: RolloutOptions | None = None) -> None:
+        self.recipe = recipe or RolloutOptions()
         capture = composable(capture, self.recipe)
         self.tokens = len(capture.main)
         self.before = 0 if capture.target is None else len(capture.prompt)
@@ -100,7 +109,9 @@ class Rollout:
         return Composed(readonly(found, np.float32), crossings, nothing, source)
 
 
-def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = None) -> Floats:
+def rollout(
+    capture: Capture, rows: Interval = None, recipe: RolloutOptions | None = None
+) -> Floats:
     """Where each output position's answer comes from: all maps multiplied, residuals included.
 
     float32 (rows, tokens); rows is half-open, None for all. Where a decoder looks at another
@@ -116,7 +127,7 @@ def rollout(capture: Capture, rows: Interval = None, recipe: Recipe | None = Non
     unknown tokens, levels of unknown form, rows outside the text, more than 8,192 rows at once,
     and heads that the capture does not have.
     """
-    composable(capture, recipe or Recipe())  # before any map is read
+    composable(capture, recipe or RolloutOptions())  # before any map is read
     bounds(rows, len(capture.main))
     return Rollout(capture, recipe).rows(rows)
 
@@ -145,7 +156,7 @@ def bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     return start, stop
 
 
-def composable(capture: Capture, recipe: Recipe) -> Capture:
+def composable(capture: Capture, recipe: RolloutOptions) -> Capture:
     """A capture as its maps can be made one: of tokens, where they are over slots.
 
     Errors: HgvizError where they cannot.

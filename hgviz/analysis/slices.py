@@ -17,8 +17,8 @@ from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import Importance
 from hgviz.core import HeadId, Integers, ModelSpec
-from hgviz.examples import EACH, NOTHING, Asked, Example, Examples
-from hgviz.study import UNASKED, Study
+from hgviz.examples import EACH, IGNORE_INDEX, Asked, Example, Examples
+from hgviz.study import NO_PREDICTION, Study
 
 By = Literal["all", "label", "length", "token", "context", "level"]
 Ends = tuple[float, float, float]  # a value and its interval of 95 %
@@ -74,7 +74,7 @@ def of_examples(examples: Examples, spec: ModelSpec) -> tuple[Slice, ...]:
     if examples.asked in EACH:
         found = list(slices(examples))
     else:
-        at = np.concatenate([np.flatnonzero(one.wanted != NOTHING) for one in examples.rows])
+        at = np.concatenate([np.flatnonzero(one.wanted != IGNORE_INDEX) for one in examples.rows])
         found = [*_tokens(examples), *_groups(at, spec)]
         if examples.asked == "next":
             found += _contexts(at)
@@ -108,7 +108,7 @@ def table(
     asking: Asking, whole: Answers, answers: Answers, which: Sequence[Slice]
 ) -> tuple[Part, ...]:
     """What heads off do to each slice, at the places that both have answered so far."""
-    seen = np.flatnonzero((whole.given != UNASKED) & (answers.given != UNASKED))
+    seen = np.flatnonzero((whole.given != NO_PREDICTION) & (answers.given != NO_PREDICTION))
     example = np.searchsorted(asking.places, seen, side="right")
     right = [one.given[seen] == asking.wanted[seen] for one in (whole, answers)]
     loss = [one.loss[seen].astype(float) for one in (whole, answers)]
@@ -204,7 +204,7 @@ def _tokens(examples: Examples) -> Iterator[Slice]:
 
 def _kinds(one: Example, asked: Asked) -> Integers:
     """(places,): the kind of the first sign of what is wanted, a space before it passed over."""
-    at = np.flatnonzero(one.wanted != NOTHING)
+    at = np.flatnonzero(one.wanted != IGNORE_INDEX)
     starts, ends = one.spans[at].T
     if asked == "next":  # the last token does not know where the one after it ends
         starts = np.append(starts[1:], ends[-1:])

@@ -14,7 +14,7 @@ from hgviz.core import (
     Layer,
     Level,
     Prompt,
-    Recipe,
+    RolloutOptions,
     progress,
     progress_within,
     readonly,
@@ -35,7 +35,7 @@ class Together:
     """
 
     capture: Capture
-    recipe: Recipe
+    recipe: RolloutOptions
     way: Composed
     of: Capture
 
@@ -106,8 +106,8 @@ def _percent(part: Floats) -> str:
 class Composer:
     """Composes all maps of one capture by one recipe, and goes on where it was stopped."""
 
-    def __init__(self, capture: Capture, recipe: Recipe | None = None) -> None:
-        self.capture, self.recipe = capture, recipe or Recipe()
+    def __init__(self, capture: Capture, recipe: RolloutOptions | None = None) -> None:
+        self.capture, self.recipe = capture, recipe or RolloutOptions()
         self._rollout: Rollout | None = None
         self._parts: list[Composed] = []
         self._whole: Together | None = None
@@ -155,12 +155,12 @@ class Composer:
             self._rollout = Rollout(self.capture, self.recipe)
 
 
-def together(capture: Capture, recipe: Recipe | None = None) -> Together:
+def together(capture: Capture, recipe: RolloutOptions | None = None) -> Together:
     """Compose all maps. Errors: as resolution.rollout; of more than 8,192 tokens there is none."""
     return Composer(capture, recipe).all()
 
 
-def as_capture(capture: Capture, weights: Floats, recipe: Recipe) -> Capture:
+def as_capture(capture: Capture, weights: Floats, recipe: RolloutOptions) -> Capture:
     """A capture with one map (rows, columns) that stands for all of one. Its text is the same."""
     spec, main = capture.spec, capture.main
     own = [one for one in spec.layers if capture.prompt_of(one.level) is main]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from hgviz.core import Off
+from hgviz.core import HeadSet
 
 if TYPE_CHECKING:
     from hgviz.analysis.evaluation import Answers
     from hgviz.analysis.paired import Paired
-    from hgviz.core import HeadWeights, Integers
+    from hgviz.core import HeadCost, Integers
     from hgviz.examples import Examples
 
 Which = Literal["lost", "won", "all"]
@@ -40,14 +40,14 @@ class Trial:
     weights: by layer, those of one head; None where they do not go by heads.
     """
 
-    off: Off
+    off: HeadSet
     examples: Examples
     points: tuple[Point, ...] = ()
     paired: Paired | None = None
     before: Answers | None = None
     now: Answers | None = None
     stopped: bool = False
-    weights: tuple[HeadWeights, ...] | None = None
+    weights: tuple[HeadCost, ...] | None = None
 
     @property
     def whole(self) -> bool:

@@ -29,7 +29,7 @@ from hgviz.cli import (
 )
 from hgviz.cli.options import Window
 from hgviz.cli.terminal import Stopped
-from hgviz.errors import HgvizWarning, explained
+from hgviz.errors import HgvizWarning, to_hgviz_error
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 VERBS = (
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
     except BaseException as error:  # a panic in a Rust library is no Exception
         if debug:
             traceback.print_exc()
-        terminal.complain(" ".join(explained(error).lines))
+        terminal.complain(" ".join(to_hgviz_error(error).lines))
         return INTERRUPTED if isinstance(error, Stopped) else 1
     if code == INTERRUPTED:
         terminal.complain("Stopped.")

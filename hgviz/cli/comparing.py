@@ -30,7 +30,7 @@ from hgviz.cli.options import (
     require_read,
     require_unread,
 )
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted, decimals
 
 if TYPE_CHECKING:
@@ -45,11 +45,12 @@ _TEXT = 60  # characters of an example on a terminal
 
 def compare(
     a: Annotated[
-        Path, typer.Argument(metavar="A", parser=bundled, help="A checkpoint or a capture (.h5).")
+        Path,
+        typer.Argument(metavar="A", parser=find_sample, help="A checkpoint or a capture (.h5)."),
     ],
     b: Annotated[
         Path,
-        typer.Argument(metavar="B", parser=bundled, help="Another; or A again, changed below."),
+        typer.Argument(metavar="B", parser=find_sample, help="Another; or A again, changed below."),
     ],
     text: Annotated[str | None, typer.Option(metavar="T", help="What both read.")] = None,
     text_file: Annotated[Path | None, typer.Option(metavar="F", help="Text in UTF-8.")] = None,
@@ -59,7 +60,7 @@ def compare(
         Path | None,
         typer.Option(
             metavar="D",
-            parser=bundled,
+            parser=find_sample,
             help="Compare answers, or hidden states: what evaluate takes for these models.",
         ),
     ] = None,

@@ -10,7 +10,7 @@ import typer
 
 from hgviz.cli import terminal
 from hgviz.cli.options import require_drawable
-from hgviz.files import bundled
+from hgviz.files import find_sample
 
 HEAD = "Which head, which token"
 COLOURS = "Colours and ranges"
@@ -26,7 +26,7 @@ def figure(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            parser=bundled,
+            parser=find_sample,
             help="Captures, or studies (.h5), or the folder of hgviz study run.",
         ),
     ],

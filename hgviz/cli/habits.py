@@ -21,7 +21,7 @@ from hgviz.cli.options import (
     ends_in,
     require_unread,
 )
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
 def heads(
     source: Annotated[
         Path,
-        typer.Argument(metavar="PATH", parser=bundled, help="A capture (.h5), or a checkpoint."),
+        typer.Argument(
+            metavar="PATH", parser=find_sample, help="A capture (.h5), or a checkpoint."
+        ),
     ],
     corpus: Annotated[
         Path | None,
         typer.Option(
             metavar="F.txt|.tsv|.csv|.jsonl",
-            parser=bundled,
+            parser=find_sample,
             help="Of a checkpoint: the texts, one a line, or rows with a column of texts.",
         ),
     ] = None,

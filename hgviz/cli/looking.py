@@ -24,8 +24,8 @@ from hgviz.cli.options import (
     ends_in,
     interval,
 )
-from hgviz.errors import no_attention
-from hgviz.files import bundled
+from hgviz.errors import no_attention_error
+from hgviz.files import find_sample
 
 if TYPE_CHECKING:
     from hgviz.core import Capture, Map
@@ -46,7 +46,9 @@ def demo(
 def info(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", parser=bundled, help="A checkpoint, a capture or a study."),
+        typer.Argument(
+            metavar="PATH", parser=find_sample, help="A checkpoint, a capture or a study."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -59,7 +61,7 @@ def info(
     else:
         terminal.show(facts)
         if facts["kind"] == "checkpoint" and not facts["layers"]:
-            terminal.say(" ".join(no_attention(facts["family"]).lines))
+            terminal.say(" ".join(no_attention_error(facts["family"]).lines))
 
 
 def map_(
@@ -101,7 +103,9 @@ def map_(
 def logits(
     source: Annotated[
         Path,
-        typer.Argument(metavar="PATH", parser=bundled, help="A capture (.h5), or a checkpoint."),
+        typer.Argument(
+            metavar="PATH", parser=find_sample, help="A capture (.h5), or a checkpoint."
+        ),
     ],
     out: Npy,
     text: Annotated[str | None, typer.Option(metavar="T", help="Of a checkpoint: a text.")] = None,

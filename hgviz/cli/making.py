@@ -32,7 +32,7 @@ from hgviz.cli.options import (
     reads_of,
     require_read,
 )
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def capture(
         Path | None,
         typer.Option(
             metavar="F.txt|.tsv|.csv|.jsonl",
-            parser=bundled,
+            parser=find_sample,
             help="Many texts into one file: a text a line, or rows with a column of texts.",
         ),
     ] = None,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hgviz.errors import HgvizError
-from hgviz.files import bundled
+from hgviz.files import find_sample
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture, Modality, ModelSpec, Recipe
+    from hgviz.core import Capture, Modality, ModelSpec, RolloutOptions
 
 
 OTHERS = {
@@ -87,7 +87,7 @@ Checkpoint = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        parser=bundled,
+        parser=find_sample,
         help="A checkpoint: a folder, a weights file, a name in Hugging Face's cache, or "
         "sample/hourglass, sample/softmax, sample/ymish, sample/six, which come with hgviz.",
     ),
@@ -130,7 +130,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         metavar="D",
-        parser=bundled,
+        parser=find_sample,
         help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts alone, or "
         "a text; sample/reviews.tsv comes with hgviz.",
     ),
@@ -198,7 +198,9 @@ BesideNumbers = Annotated[
     bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[Path, typer.Argument(metavar="CAPTURE", parser=bundled, help="A capture (.h5).")]
+Source = Annotated[
+    Path, typer.Argument(metavar="CAPTURE", parser=find_sample, help="A capture (.h5).")
+]
 ItemNumber = Annotated[
     int,
     typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
@@ -262,9 +264,9 @@ def require_read(spec: ModelSpec, image: Path | None, audio: Path | None) -> Non
 
 def recipe_of(
     capture: Capture, fuse: str, heads: str, residual: float, signed: bool, nothing: bool = False
-) -> Recipe:
+) -> RolloutOptions:
     """What the options ask for. Errors: HgvizError for what cannot be."""
-    from hgviz.core import Recipe, heads_named
+    from hgviz.core import RolloutOptions, parse_heads
 
-    named = tuple(sorted(heads_named(heads, capture.spec.layers)))
-    return Recipe(fuse, named, residual, nothing, signed)  # type: ignore[arg-type]
+    named = tuple(sorted(parse_heads(heads, capture.spec.layers)))
+    return RolloutOptions(fuse, named, residual, nothing, signed)  # type: ignore[arg-type]

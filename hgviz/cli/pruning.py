@@ -27,10 +27,10 @@ from hgviz.language import counted, number
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
-    from hgviz.core import Off as Heads
+    from hgviz.core import HeadSet as Heads
     from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
-    from hgviz.study import Curve, Study
+    from hgviz.study import PruningCurve, Study
 
 Method = Literal[
     "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley",
@@ -238,7 +238,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
     }
 
 
-def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
+def _curve_facts(study: Study, one: PruningCurve) -> dict[str, Any]:
     """As `hgviz curve --json` prints it."""
     from hgviz.analysis import curves
 
@@ -265,7 +265,7 @@ def _curve_facts(study: Study, one: Curve) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _verdict(facts: dict[str, Any], one: Curve, amount: str) -> str:
+def _verdict(facts: dict[str, Any], one: PruningCurve, amount: str) -> str:
     timed = "" if one.times is None else (
         " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
         "and of the whole model in turns with it; medians."

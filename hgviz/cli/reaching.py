@@ -20,7 +20,7 @@ from hgviz.cli.options import (
     ends_in,
     require_drawable,
 )
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ def reach(
     models: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MODEL...", parser=bundled, help="Checkpoints of any family, one or several."
+            metavar="MODEL...",
+            parser=find_sample,
+            help="Checkpoints of any family, one or several.",
         ),
     ],
     text: Annotated[str | None, typer.Option(metavar="T", help="The text itself.")] = None,

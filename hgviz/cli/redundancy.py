@@ -20,7 +20,7 @@ from hgviz.cli.options import (
     require_drawable,
     require_unread,
 )
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def redundancy(
         list[Path],
         typer.Argument(
             metavar="PATH...",
-            parser=bundled,
+            parser=find_sample,
             help="A checkpoint, whose weights are looked at, or captures (.h5), their maps.",
         ),
     ],

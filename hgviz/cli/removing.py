@@ -11,7 +11,7 @@ import typer
 
 from hgviz.cli import terminal
 from hgviz.cli.options import AsJson, Checkpoint, LabelColumn, Labels, Off, TextColumn
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def prune(
         Path | None,
         typer.Option(
             metavar="D",
-            parser=bundled,
+            parser=find_sample,
             help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
             "that come with hgviz.",
         ),

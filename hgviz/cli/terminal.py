@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from hgviz.errors import HgvizError
-from hgviz.files import replacing
+from hgviz.files import open_atomic
 from hgviz.jobs import signals_received
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def write_facts(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -
 def _replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write to that takes its place when all is written."""
     try:
-        with replacing(path) as file:
+        with open_atomic(path) as file:
             yield file
     except OSError as error:
         why = (error.strerror or str(error)).lower()

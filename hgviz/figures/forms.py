@@ -11,7 +11,7 @@ from math import isfinite
 from operator import index
 from typing import Any
 
-from hgviz.core import Capture, HeadId, HgvizError, heads_named
+from hgviz.core import Capture, HeadId, HgvizError, parse_heads
 from hgviz.figures.spec import Spec
 
 Value = str | int | float | bool | list[str]
@@ -115,8 +115,8 @@ def _heads(value: Any, _: Spec, captures: Sequence[Capture]) -> tuple[HeadId, ..
     layers = captures[0].spec.layers
     parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else None
     parts = [_name(one) for one in _several(value)] if parts is None else parts
-    heads_named(",".join(parts), layers)  # says what is not there, and what is named twice
-    return tuple(head for part in parts for head in sorted(heads_named(part, layers)))
+    parse_heads(",".join(parts), layers)  # says what is not there, and what is named twice
+    return tuple(head for part in parts for head in sorted(parse_heads(part, layers)))
 
 
 def _name(value: Any) -> str:
@@ -130,7 +130,7 @@ def _name(value: Any) -> str:
 def _beside(value: Any, _: Spec, captures: Sequence[Capture]) -> HeadId:
     """A head of B."""
     name = _name(value)
-    found = heads_named(name, captures[-1].spec.layers)
+    found = parse_heads(name, captures[-1].spec.layers)
     if len(found) != 1:
         raise HgvizError(f"{name!r} names {len(found)} heads: one is drawn beside A", "Name one")
     return next(iter(found))

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hgviz.core import FUSES, Capture, HgvizError
+from hgviz.core import HEAD_FUSIONS, Capture, HgvizError
 from hgviz.figures import kind_of
 from hgviz.figures.forms import (
     FLAG,
@@ -73,7 +73,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("special", "links.special", FLAG, "links"),
     Option("values", "links.values", FLAG, "links"),
     Option("across", "links.across", FLAG, "links"),
-    Option("fuse", "recipe.fuse", one_of(FUSES), "rollout"),
+    Option("fuse", "recipe.fuse", one_of(HEAD_FUSIONS), "rollout"),
     Option("residual", "recipe.residual", NUMBER, "rollout"),
     Option("nothing", "recipe.nothing", FLAG, "rollout"),
     Option("signed", "recipe.signed", FLAG, "rollout"),

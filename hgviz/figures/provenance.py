@@ -60,7 +60,7 @@ def _about(spec: Spec, capture: Capture) -> dict[str, str]:
         "checkpoint": capture.spec.digest,
         **{name: words for name, words in shown.items() if name in looked_at},
         "off": ", ".join(str(head) for head in sorted(capture.off)),
-        "streaming": capture.streaming.told,
+        "streaming": capture.streaming.describe(),
         "text": capture.prompt.digest,
         "target": capture.target.digest if capture.target is not None else "",
         "generated": capture.made.generated,

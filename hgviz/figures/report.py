@@ -17,7 +17,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.figures.spec import Spec
-from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, NIGHT, PAPER, Ink
+from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, DARK_PAGE, LIGHT_PAGE, PageColours
 
 WIDTH = 487.0  # of figures, in points
 
@@ -81,7 +81,7 @@ def write(report: Document, path: Path, command: str) -> Path:
 
 def _page(report: Document, record: dict[str, str]) -> bytes:
     """The file; record: what it says of where it comes from."""
-    pairs = (("light", PAPER, CATEGORICAL), ("dark", NIGHT, CATEGORICAL_DARK))
+    pairs = (("light", LIGHT_PAGE, CATEGORICAL), ("dark", DARK_PAGE, CATEGORICAL_DARK))
     inks = {name: _variables(ink, lines) for name, ink, lines in pairs}
     parts = [_block(block, number) for number, block in enumerate(report.blocks)]
     said = "".join(f'<meta name="hgviz:{escape(k)}" content="{escape(v)}">\n' for k, v in
@@ -99,11 +99,11 @@ def _page(report: Document, record: dict[str, str]) -> bytes:
     return page.encode()
 
 
-def _variables(ink: Ink, lines: tuple[str, ...]) -> str:
+def _variables(ink: PageColours, lines: tuple[str, ...]) -> str:
     return "".join(f"--{name}:{value};" for name, value in _colours(ink, lines).items())
 
 
-def _colours(ink: Ink, lines: tuple[str, ...]) -> dict[str, str]:
+def _colours(ink: PageColours, lines: tuple[str, ...]) -> dict[str, str]:
     """All that follows the page, by the names of its variables; of lines the last is plain ink."""
     names = (one.name for one in fields(ink) if one.name != "silhouette")
     found = {name.replace("_", "-"): getattr(ink, name) for name in names}
@@ -160,7 +160,7 @@ def _svg(picture: Picture, number: int) -> str:
     text = re.sub(r'\bid="', f'id="{mark}', text)
     text = re.sub(r'href="#', f'href="#{mark}', text)
     text = text.replace("url(#", f"url(#{mark}")
-    for name, colour in _colours(PAPER, CATEGORICAL).items():
+    for name, colour in _colours(LIGHT_PAGE, CATEGORICAL).items():
         text = re.sub(re.escape(colour), f"var(--{name})", text, flags=re.IGNORECASE)
     text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(picture.caption)}" ', 1)
     return text.strip()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
+from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.maps.links import Linking
 
 POINTS = 72.0  # per inch
@@ -57,7 +57,7 @@ class Spec:
     title: str | None = None
     heads: tuple[HeadId, ...] = ()
     links: Linking = field(default_factory=Linking)
-    recipe: Recipe = field(default_factory=Recipe)
+    recipe: RolloutOptions = field(default_factory=RolloutOptions)
     methods: tuple[str, ...] = ()
     axis: str = "heads"
     metrics: tuple[str, ...] = ()

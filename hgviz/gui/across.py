@@ -24,7 +24,17 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 from hgviz import palettes
 from hgviz.analysis.resolution import Composed
 from hgviz.analysis.together import Composer, Together, reach, ways
-from hgviz.core import FUSES, Capture, Floats, Fuse, HeadId, Off, Recipe, Selection, progress
+from hgviz.core import (
+    HEAD_FUSIONS,
+    Capture,
+    Floats,
+    HeadFusion,
+    HeadId,
+    HeadSet,
+    RolloutOptions,
+    Selection,
+    progress,
+)
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui import heatmap as sayings
@@ -62,7 +72,7 @@ class Across:
     """
 
     of: Capture
-    recipe: Recipe
+    recipe: RolloutOptions
     query: int | None
     row: Composed | None = None
     opened: OpenedMap | None = None
@@ -76,10 +86,10 @@ class ComposedCache:
     def __init__(self, tiles: Tiles) -> None:
         self.opener = SingleOpener(tiles)
         self._capture: Capture | None = None
-        self._composers: dict[Recipe, Composer] = {}
+        self._composers: dict[RolloutOptions, Composer] = {}
         self._opened: tuple[Together, OpenedMap] | None = None
 
-    def across(self, capture: Capture, query: int | None, recipe: Recipe) -> Across:
+    def across(self, capture: Capture, query: int | None, recipe: RolloutOptions) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
         if self._capture is None or capture.maps is not self._capture.maps:
             self._capture = capture
@@ -508,14 +518,14 @@ class RecipeBar(QWidget):
         self.signed.toggled.connect(self._chosen)
         row.addWidget(self.signed)
 
-    def recipe(self, head: HeadId, off: Off) -> Recipe:
+    def recipe(self, head: HeadId, off: HeadSet) -> RolloutOptions:
         """What is chosen; head: the selected one, off: those that are switched off."""
         chosen = self.fuse.currentData()
         heads = (head,) if chosen == "one" and head not in off else ()
         if self.signed.isChecked():
-            return Recipe(heads=heads, signed=True)
-        fuse: Fuse = chosen if chosen in FUSES else "mean"
-        return Recipe(fuse, heads, self.residual.currentData())
+            return RolloutOptions(heads=heads, signed=True)
+        fuse: HeadFusion = chosen if chosen in HEAD_FUSIONS else "mean"
+        return RolloutOptions(fuse, heads, self.residual.currentData())
 
     def _chosen(self, _: object) -> None:
         plain = not self.signed.isChecked()
@@ -651,7 +661,7 @@ class AcrossView(MapsView):
 
     # --- what is asked for ------------------------------------------------------------------------
 
-    def _recipe(self, session: Session) -> Recipe:
+    def _recipe(self, session: Session) -> RolloutOptions:
         off = session.capture.off if session.capture is not None else frozenset()
         return self.choices.recipe(session.selection.head_id, off)
 

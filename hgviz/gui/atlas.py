@@ -212,17 +212,17 @@ def compose(
     bright = max((thumbs[head].focus for head in found), default=1.0)
     for head, (x, y, width, height) in spots.items():
         one = thumbs[head]
-        table = palettes.colours(palettes.suited(palette, one.signed), dark)
+        table = palettes.colours(palettes.matching_palette(palette, one.signed), dark)
         spot = image[y : y + height, x : x + width]
         if shares is not None:
             if head in shares:
                 evenly = np.full((1, 1), shares[head] ** (1 / EXPONENT), np.float32)
-                unsigned = palettes.colours(palettes.suited(palette, False), dark)
+                unsigned = palettes.colours(palettes.matching_palette(palette, False), dark)
                 spot[:] = coloured(evenly, False, unsigned)
         elif flat and one.kind != "only":
             share = np.full((1, 1), one.focus / max(1.0, bright), np.float32)
             spot[:] = coloured(
-                share, False, palettes.colours(palettes.suited(palette, False), dark)
+                share, False, palettes.colours(palettes.matching_palette(palette, False), dark)
             )
         elif one.kind != "only":
             spot[:] = painted(one, height, width, most[head], table)

@@ -350,7 +350,7 @@ class Commands(ExportCommands):
         finder.open()
 
     def _run_found(self, name: str) -> None:
-        self._keep(used=settings.newest(settings.load().used, name))
+        self._keep(used=settings.add_recent(settings.load().used, name))
         self.run(name)
 
     def _go_to(self, head: HeadId) -> None:

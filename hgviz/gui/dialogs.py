@@ -42,7 +42,7 @@ from shiboken6 import isValid
 
 import hgviz
 from hgviz import settings
-from hgviz.activations import ACTIVATIONS, SIX
+from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
@@ -631,9 +631,9 @@ class ExchangeDialog(Overlay):
                 self.names.addItem(words, f"topk:{LARGEST}")
             else:
                 self.names.addItem(tr(row.label), row.name)
-        if heads and heads % len(SIX) == 0:
-            words = tr("Six, over the heads: {names}", names=", ".join(SIX))
-            self.names.addItem(words, ",".join(SIX))
+        if heads and heads % len(SIX_ACTIVATIONS) == 0:
+            words = tr("Six, over the heads: {names}", names=", ".join(SIX_ACTIVATIONS))
+            self.names.addItem(words, ",".join(SIX_ACTIVATIONS))
         self.names.setCurrentIndex(max(0, self.names.findData(now)))
         self.body.addWidget(self.names)
         open_ = Button(tr("Open"), "open", kind="filled")

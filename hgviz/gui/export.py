@@ -46,7 +46,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import BAR_AFTER, Busy, Notice, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
-from hgviz.palettes import PALETTES, suited
+from hgviz.palettes import PALETTES, matching_palette
 from hgviz.tasks.attributing import Method
 from hgviz.tasks.charting import activations_of
 
@@ -696,7 +696,10 @@ def wrong_width(width: str) -> str:
 
 def colours(display: Display, signed: bool) -> str:
     """Viridis, square root, up to 0.8; signed: whether weights may be below zero."""
-    parts = [tr(PALETTES[suited(display.palette, signed)].label), tr(SCALES[display.scale])]
+    parts = [
+        tr(PALETTES[matching_palette(display.palette, signed)].label),
+        tr(SCALES[display.scale]),
+    ]
     if display.limits is not None:
         parts.append(tr("up to {n:g}", n=display.limits[1]))
     return ", ".join(parts)

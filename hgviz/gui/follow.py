@@ -699,7 +699,7 @@ class CellPainter:
         grounds = self._grounds(strip, weights, seen, signed)
         gap = 1.0 if strip.cells and strip.cells[0][2] - strip.cells[0][1] > 12 else 0.0
         spans = self.story.capture.spans[strip.level]
-        inks = palettes.readable(grounds)
+        inks = palettes.contrasting_colour(grounds)
         font = self._letter_font(strip)
         metrics = QFontMetricsF(font)
         faded: dict[int, tuple[QPen, QPen]] = {}
@@ -724,9 +724,13 @@ class CellPainter:
                 shown_here[number] = weights[position]
         display = self.story.display
         most = float(np.abs(weights).max(initial=0)) if weights is not None else 1.0
-        table = palettes.colours(palettes.suited(display.palette, signed), self.theme.dark)
+        table = palettes.colours(
+            palettes.matching_palette(display.palette, signed), self.theme.dark
+        )
         limits = palettes.limits_of(-most if signed else 0.0, most, signed)
-        return palettes.paint(palettes.place(shown_here, limits, display.scale, signed), table)
+        return palettes.paint(
+            palettes.palette_coordinates(shown_here, limits, display.scale, signed), table
+        )
 
     def _letter_font(self, strip: StageStrip) -> QFont:
         font = theme.mono()
@@ -999,7 +1003,7 @@ class FollowPainter(CellPainter):
     def _thumb(self, look: StageRow, box: QRectF) -> None:
         assert look.small is not None
         size = round(SMALL * self.painter.device().devicePixelRatioF())
-        name = palettes.suited(self.story.display.palette, look.small.signed)
+        name = palettes.matching_palette(self.story.display.palette, look.small.signed)
         table = palettes.colours(name, self.theme.dark)
         pixels = np.ascontiguousarray(
             atlas.painted(look.small, size, size, atlas.largest(look.small), table)

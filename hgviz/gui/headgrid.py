@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from hgviz import palettes
 from hgviz.analysis.attribution import Attribution
 from hgviz.analysis.importance import METHODS, Method, importance
-from hgviz.core import HeadId, Integers, ModelSpec, Off, progress
+from hgviz.core import HeadId, HeadSet, Integers, ModelSpec, progress
 from hgviz.examples import EACH
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb
@@ -89,7 +89,7 @@ class HourglassScene:
     only: frozenset[int] = frozenset()
     ghost: bool = False
     says: str = ""
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
 
     @property
     def noun(self) -> str:
@@ -745,7 +745,9 @@ def text_colour(ground: QColor) -> QColor:
     return QColor(
         *(
             int(one)
-            for one in palettes.readable(np.array([ground.red(), ground.green(), ground.blue()]))
+            for one in palettes.contrasting_colour(
+                np.array([ground.red(), ground.green(), ground.blue()])
+            )
         )
     )
 
@@ -845,7 +847,7 @@ class HeadWall(QWidget):
         super().__init__()
         self.wall: Wall | None = None
         self.spec: ModelSpec | None = None
-        self.off: Off = frozenset()
+        self.off: HeadSet = frozenset()
         self.shades = Shades()
         self.at = HeadId(0, 0)
         self.room = 0  # px of height that there are without scrolling
@@ -864,7 +866,7 @@ class HeadWall(QWidget):
             self.spec = spec
             self._lay()
 
-    def show_off(self, off: Off) -> None:
+    def show_off(self, off: HeadSet) -> None:
         """The heads that are off, at once."""
         if off != self.off:
             changed, self.off = off ^ self.off, off
@@ -1333,7 +1335,7 @@ class ConductanceWall(QWidget):
         found, now = self.found, theme.current()
         if found is None or self.spec is None:
             return
-        table = palettes.colours(palettes.suited("", True), now.dark)
+        table = palettes.colours(palettes.matching_palette("", True), now.dark)
         most = max((abs(one) for one in found.heads.values()), default=0.0) or 1.0
         cells = self.cells()
         right = max((box.right() for _, box in cells), default=0.0)
@@ -1342,7 +1344,9 @@ class ConductanceWall(QWidget):
             seen: set[int] = set()
             for head, box in cells:
                 value = found.heads.get(head, 0.0)
-                placed = palettes.place(np.array([value]), (-most, most), "sqrt", signed=True)
+                placed = palettes.palette_coordinates(
+                    np.array([value]), (-most, most), "sqrt", signed=True
+                )
                 painter.fillRect(box, QColor(*palettes.paint(placed, table)[0].tolist()))
                 if head.layer not in seen:
                     seen.add(head.layer)

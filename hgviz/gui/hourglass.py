@@ -177,7 +177,7 @@ class Ramp(QWidget):
         if self.shades is None:
             return
         now = theme.current()
-        table = palettes.colours(palettes.suited(self._palette, False), now.dark)
+        table = palettes.colours(palettes.matching_palette(self._palette, False), now.dark)
         row = np.ascontiguousarray(table[None])
         low, high = self._ends()
         side = Qt.AlignmentFlag.AlignVCenter

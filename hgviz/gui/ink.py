@@ -66,15 +66,15 @@ class MapScene:
 
     def table(self, dark: bool) -> palettes.Colours:
         """(256, 3): the colours in use."""
-        name = palettes.suited(self.display.palette, self.signed)
+        name = palettes.matching_palette(self.display.palette, self.signed)
         return palettes.colours(name, dark)
 
     def painted(self, values: Floats, dark: bool) -> Pixels:
         """The pixels of weights that are all there."""
-        placed = palettes.place(values, self.limits, self.display.scale, self.signed)
+        placed = palettes.palette_coordinates(values, self.limits, self.display.scale, self.signed)
         placed *= 255
         placed += 0.5
-        name = palettes.suited(self.display.palette, self.signed)
+        name = palettes.matching_palette(self.display.palette, self.signed)
         return np.take(_inks(name, dark), placed.astype(np.uint8))
 
 
@@ -318,7 +318,9 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str) -> 
     metrics = QFontMetricsF(font)
     gap = max(0.08, 1.2 * metrics.height() / max(1.0, rect.height()))
     values = palettes.ticks(scene.limits, scene.display.scale, scene.signed, gap)
-    placed = palettes.place(np.array(values), scene.limits, scene.display.scale, scene.signed)
+    placed = palettes.palette_coordinates(
+        np.array(values), scene.limits, scene.display.scale, scene.signed
+    )
     painter.setFont(font)
     for value, part in zip(values, placed, strict=True):
         y = rect.bottom() - float(part) * rect.height()
@@ -330,7 +332,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str) -> 
         painter.drawText(
             QRectF(rect.right() + TICK + 3, top, 60, metrics.height()),
             theme.TO_LEFT,
-            language.short(value, scene.signed),
+            language.short_number(value, scene.signed),
         )
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
@@ -353,11 +355,13 @@ def flat_bar(painter: QPainter, rect: QRectF, scene: MapScene) -> None:
     values = palettes.ticks(
         scene.limits, scene.display.scale, scene.signed, max(0.08, wide / max(1.0, rect.width()))
     )
-    placed = palettes.place(np.array(values), scene.limits, scene.display.scale, scene.signed)
+    placed = palettes.palette_coordinates(
+        np.array(values), scene.limits, scene.display.scale, scene.signed
+    )
     written: list[tuple[float, float, str]] = []  # from, to, what is written there
     for at in _ends_first(len(values)):
         x = rect.left() + float(placed[at]) * rect.width()
-        text = language.short(values[at], scene.signed)
+        text = language.short_number(values[at], scene.signed)
         room = metrics.horizontalAdvance(text)
         left = min(max(x - room / 2, rect.left()), max(rect.left(), rect.right() - room))
         if all(left > end + APART or left + room < start - APART for start, end, _ in written):
@@ -418,7 +422,7 @@ def mass_gutter(
 
 def sides() -> tuple[QColor, QColor]:
     """The colours of what is taken away and of what is added."""
-    table = palettes.colours(palettes.suited("", True), theme.current().dark)
+    table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
     negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
     return negative, positive
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from hgviz.core import Step
 from hgviz.gui.language import tr
-from hgviz.jobs import Job, Runner
+from hgviz.jobs import Job, Lane
 from hgviz.session import Session, Work
 
 # --- bridge ---------------------------------------------------------------------------------------
@@ -52,12 +52,12 @@ class Lanes:
     """
 
     bridge: Bridge = field(default_factory=Bridge)
-    engine: Runner = field(default_factory=lambda: Runner("engine"))
-    files: Runner = field(default_factory=lambda: Runner("files"))
-    map: Runner = field(default_factory=lambda: Runner("map"))
-    facts: Runner = field(default_factory=lambda: Runner("facts"))
-    watch: Runner = field(default_factory=lambda: Runner("watch"))
-    recovery: Runner = field(default_factory=lambda: Runner("recovery"))
+    engine: Lane = field(default_factory=lambda: Lane("engine"))
+    files: Lane = field(default_factory=lambda: Lane("files"))
+    map: Lane = field(default_factory=lambda: Lane("map"))
+    facts: Lane = field(default_factory=lambda: Lane("facts"))
+    watch: Lane = field(default_factory=lambda: Lane("watch"))
+    recovery: Lane = field(default_factory=lambda: Lane("recovery"))
 
     def close(self) -> None:
         """Cancel everything but files that somebody asked for, and wait for the threads to end."""
@@ -98,7 +98,7 @@ class Jobs:
 
     def start(
         self,
-        lane: Runner,
+        lane: Lane,
         key: str,
         title: str,
         work: Callable[[], Any],

@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import Capture, HeadId, HgvizError, Selection, heads_named, progress
+from hgviz.core import Capture, HeadId, HgvizError, Selection, parse_heads, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
@@ -173,7 +173,7 @@ class Bar(Flow):
     def _heads(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
         kind = self.heads.currentData()
         if kind == NAMED and self.named.text().strip():
-            return tuple(sorted(heads_named(self.named.text(), capture.spec.layers)))
+            return tuple(sorted(parse_heads(self.named.text(), capture.spec.layers)))
         if kind in (HERE, NAMED):
             return (chosen.head_id,)
         layers = alike(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)

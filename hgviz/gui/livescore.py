@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from hgviz import language
 from hgviz.analysis.orders import costs, saved
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadWeights, ModelSpec, Off
+from hgviz.core import HeadCost, HeadSet, ModelSpec
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
@@ -267,8 +267,8 @@ def chart_of(trial: Trial | None, title: str) -> Chart:
 
 def difference(value: float, low: float, high: float) -> str:
     """+0.05 points, −0.10 to +0.21."""
-    ends = {"low": language.points(low), "high": language.points(high)}
-    return tr("{value} points, {low} to {high}", value=language.points(value), **ends)
+    ends = {"low": language.percentage_points(low), "high": language.percentage_points(high)}
+    return tr("{value} points, {low} to {high}", value=language.percentage_points(value), **ends)
 
 
 def share_words(value: float, low: float, high: float) -> str:
@@ -305,7 +305,7 @@ def sample_words(trial: Trial | None) -> tuple[str, str]:
     return said, tr("drawn with seed {seed}", seed=SEED)
 
 
-def saved_words(spec: ModelSpec | None, off: Off, weights: Sequence[HeadWeights] | None) -> str:
+def saved_words(spec: ModelSpec | None, off: HeadSet, weights: Sequence[HeadCost] | None) -> str:
     """295 k parameters (4.7 %) that are removed with the heads."""
     if spec is None or not off or weights is None:
         return tr("nothing") if weights is not None or not off else "–"

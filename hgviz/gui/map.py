@@ -462,8 +462,8 @@ class ImageCanvas(QWidget):
         picture = shown.signal.picture
         assert picture is not None
         grid = shown.row[shown.added :].reshape(shown.size)
-        placed = palettes.place(grid, shown.limits, scale, shown.signed)
-        rgb = np.ascontiguousarray(palettes.laid(picture, palettes.paint(placed, table)))
+        placed = palettes.palette_coordinates(grid, shown.limits, scale, shown.signed)
+        rgb = np.ascontiguousarray(palettes.overlay(picture, palettes.paint(placed, table)))
         height, width = rgb.shape[:2]
         self._pixels = QImage(rgb.data, width, height, 3 * width, QImage.Format.Format_RGB888)
         self._pixels = self._pixels.copy()  # which owns its bytes
@@ -533,7 +533,9 @@ class ImageCanvas(QWidget):
         painter.setPen(now.secondary)
         for value, y in zip(shown.limits[::-1], (bar.top(), bar.bottom()), strict=True):
             place = QRectF(bar.right() + 6, y - 10, NUMBERS - 6, 20)
-            painter.drawText(place, theme.TO_LEFT, language.short(float(value), shown.signed))
+            painter.drawText(
+                place, theme.TO_LEFT, language.short_number(float(value), shown.signed)
+            )
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Say which patch is under the pointer."""
@@ -625,7 +627,7 @@ class ImageView(View):
         off = head in result.capture.off
         self.head.title.setText(tr("Head {head}", head=head))
         self.head.note.say(tr("switched off") if off else tr("from {query}", query=query))
-        name = palettes.suited(session.display.palette, result.signed)
+        name = palettes.matching_palette(session.display.palette, result.signed)
         table = palettes.colours(name, theme.current().dark)
         key = self._key()
         self.canvas.show_overlay(result, table, session.display.scale, key)

@@ -227,8 +227,8 @@ def number(value: float) -> str:
 
 def image_of(values: NDArray[np.float64], limit: float) -> QImage:
     """One pixel for every number of (rows, d)."""
-    table = palettes.colours(palettes.suited("", True), theme.current().dark)
-    placed = palettes.place(values, (-limit, limit), "sqrt", signed=True)
+    table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
+    placed = palettes.palette_coordinates(values, (-limit, limit), "sqrt", signed=True)
     pixels = np.ascontiguousarray(palettes.paint(placed, table))
     rows, wide = values.shape
     return QImage(pixels.data, wide, rows, 3 * wide, QImage.Format.Format_RGB888).copy()

@@ -361,7 +361,7 @@ class DisplayPanel(View):
     def draw(self, result: Display) -> None:
         """Show it without saying that anything changed."""
         self._swatches()
-        name = palettes.suited(result.palette, False)
+        name = palettes.matching_palette(result.palette, False)
         self.palettes.setCurrentIndex(self.palettes.findData(name))
         self.scale.choose(result.scale)
         self.shared.blockSignals(True)
@@ -1260,7 +1260,9 @@ def _worth(
         small = None
         if known is not None:
             thumb = atlas.thumb(capture, known, layer, one.head.head)
-            table = palettes.colours(palettes.suited(palette, thumb.signed), theme.current().dark)
+            table = palettes.colours(
+                palettes.matching_palette(palette, thumb.signed), theme.current().dark
+            )
             small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
         out.append(NotableHead(one, sentences.ends(capture.spec, one.head.layer), small))
     return tuple(out)

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadId, ModelSpec, Off
+from hgviz.core import HeadId, HeadSet, ModelSpec
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
 from hgviz.gui.changes import ChangedView, SlicesView
@@ -63,7 +63,7 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
-from hgviz.study import Curve, Mask, Study
+from hgviz.study import Mask, PruningCurve, Study
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
@@ -122,7 +122,7 @@ class MaskList(QWidget):
     def show_masks(
         self,
         masks: tuple[Mask, ...],
-        off: Off,
+        off: HeadSet,
         trial: Trial | None,
         spec: ModelSpec | None,
     ) -> None:
@@ -264,7 +264,10 @@ class ScoresView(View):
         controls.addWidget(self.measure)
         self._measuring = False
         self.wall = HeadWall()
-        self._left: tuple[Off, str] = (frozenset(), "")  # off in a new model, and what to say of it
+        self._left: tuple[HeadSet, str] = (
+            frozenset(),
+            "",
+        )  # off in a new model, and what to say of it
         self.wall.switched.connect(self.switched)
         self.wall.chosen.connect(self._choose)
         self.wall.pointed.connect(self._point)
@@ -436,7 +439,7 @@ class ScoresView(View):
         self.asked.emit(self.sender().property("action"))
 
 
-def left_words(before: Off, session: Session) -> str:
+def left_words(before: HeadSet, session: Session) -> str:
     """This is another model: all its heads are on · Ctrl+Z switches off what was off before: 6."""
     if not before or before == session.off:
         return ""
@@ -481,7 +484,7 @@ class CurveLine:
     """A curve with its band. x (points,), its own and the band's: what is saved at each point, or
     milliseconds there, which random orders lack."""
 
-    curve: Curve
+    curve: PruningCurve
     band: curves.Band
     x: np.ndarray
     band_x: np.ndarray
@@ -501,7 +504,7 @@ class CurveLine:
         return low - room, high + room
 
 
-def curve_of(session: Session) -> Curve | None:
+def curve_of(session: Session) -> PruningCurve | None:
     """The newest curve of the chosen score, of those along which most heads go."""
     mine = [
         one
@@ -532,12 +535,12 @@ def line_of(session: Session, axis: str) -> CurveLine | None:
     )
 
 
-def stop_of(line: CurveLine, off: Off) -> int | None:
+def stop_of(line: CurveLine, off: HeadSet) -> int | None:
     """How many heads a mask switches off along the order; None where it is another one."""
     return len(off) if line.curve.off(len(off)) == off else None
 
 
-def chart_of(line: CurveLine, axis: str, off: Off) -> Chart:
+def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
     """The curve over what is saved, its band and floor; the slider is at the mask."""
     one, band = line.curve, line.band
     whole = float(one.values[0])
@@ -605,7 +608,7 @@ def mark_words(line: CurveLine, at: int | None) -> str:
     return f"{mark} · {point_words(line, nearest)}".replace("\n", " · ")
 
 
-def _each(study: Study, one: Curve, axis: str) -> np.ndarray:
+def _each(study: Study, one: PruningCurve, axis: str) -> np.ndarray:
     if axis == "heads":
         return np.arange(len(one.order) + 1)
     if axis == "time" and one.times is not None:

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Step
+from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, Step
 from hgviz.gui import theme
 from hgviz.gui.dialogs import Overlay, ask_for
 from hgviz.gui.jobs import GOING, Jobs, Lanes
@@ -55,7 +55,7 @@ class Removal:
 
     checkpoint: str
     spec: ModelSpec
-    off: Off
+    off: HeadSet
     data: str = ""
     form: Form = "smaller"
     compensate: Compensation = "none"

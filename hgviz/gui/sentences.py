@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.tally import METRICS
-from hgviz.core import Capture, HeadId, Integers, Layer, Level, ModelSpec, Off, Prompt
+from hgviz.core import Capture, HeadId, HeadSet, Integers, Layer, Level, ModelSpec, Prompt
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def _sign(char: str) -> str:
     return SPACE if char.isspace() and char not in LINE_ENDS else "\ufffd"
 
 
-def named(off: Off, layers: Iterable[Layer]) -> str:
+def named(off: HeadSet, layers: Iterable[Layer]) -> str:
     """Heads as `--off` takes them, a whole layer in one: "3.5,4.*"."""
     words: list[str] = []
     for layer in layers:

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
-from hgviz.core import Display, HeadId, HgvizError, Off, Score, Selection, progress
+from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
@@ -255,7 +255,7 @@ class Recent:
             return
         path = os.path.abspath(path) if os.path.lexists(path) else path
         self.session.put(gone=self.session.gone - {path})
-        self._put(settings.newest(self.session.recent, path))
+        self._put(settings.add_recent(self.session.recent, path))
 
     def remove(self, path: str) -> None:
         """Forget one of them."""
@@ -670,9 +670,9 @@ class SessionRestorer:
         if score is None:
             return Mask(one.name, off)
         numbers = score.value, score.low, score.high, score.seen, score.total
-        return Mask(one.name, off, Score(score.metric, *numbers, off), score.change)
+        return Mask(one.name, off, MetricEstimate(score.metric, *numbers, off), score.change)
 
-    def _off(self, names: tuple[str, ...]) -> Off:
+    def _off(self, names: tuple[str, ...]) -> HeadSet:
         """These heads, as far as the model has them."""
         there = set(self.session.spec.heads) if self.session.spec is not None else set()
         return frozenset(one for one in _heads(names) if one in there)
@@ -680,7 +680,7 @@ class SessionRestorer:
 
 def last() -> Path:
     """Where what was open last is kept."""
-    return settings.location().with_name(LAST)
+    return settings.settings_path().with_name(LAST)
 
 
 def _set_aside_path() -> Path:

@@ -20,18 +20,18 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import settings, tasks
-from hgviz.activations import ACTIVATIONS, SIX
+from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
 from hgviz.analysis.pairing import counterpart
 from hgviz.analysis.texts import texts_of
 from hgviz.core import (
     NO_STREAMING,
     Capture,
     HeadId,
+    HeadSet,
     HgvizError,
     ModelSpec,
-    Off,
     Step,
-    heads_named,
+    parse_heads,
     progress,
     progress_as,
 )
@@ -147,7 +147,7 @@ def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> SideNames:
     return SideNames(*names, said, phrases)
 
 
-def _switched(a: Off, b: Off) -> str:
+def _switched(a: HeadSet, b: HeadSet) -> str:
     less, more = b - a, a - b
     if less and more:
         return tr("One model, other heads switched off on either side.")
@@ -157,7 +157,7 @@ def _switched(a: Off, b: Off) -> str:
     return tr("One model, {heads} switched off in {side}.", heads=listed(heads), side=side)
 
 
-def without(off: Off) -> str:
+def without(off: HeadSet) -> str:
     """whole; without 12.5; without 3 heads."""
     if not off:
         return tr("whole")
@@ -166,7 +166,7 @@ def without(off: Off) -> str:
     return tr("without {count} heads", count=len(off))
 
 
-def _lacking(off: Off) -> str:
+def _lacking(off: HeadSet) -> str:
     """with all heads; without head 12.5; without 14 heads."""
     return tr("without {heads}", heads=listed(off)) if off else tr("with all heads")
 
@@ -191,7 +191,11 @@ def spoken(activation: str) -> str:
     """An activation, as models.replacement reads it, in words: top-k of 8, ymish, six of them."""
     names = activation.split(",")
     if len(names) > 1:
-        return tr("six activations") if {*names} == {*SIX} else counted(len(names), "activation")
+        return (
+            tr("six activations")
+            if {*names} == {*SIX_ACTIVATIONS}
+            else counted(len(names), "activation")
+        )
     name, _, rest = activation.partition(":")
     row = ACTIVATIONS.get(name)
     said = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
@@ -476,8 +480,12 @@ def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
         elif own != {row.name}:
             yield row.name, tr(row.label)
     heads = {1 + max(layer.heads) for layer in spec.layers if layer.heads}
-    if heads and all(count % len(SIX) == 0 for count in heads) and own != {*SIX}:
-        yield ",".join(SIX), tr("Six, over the heads")
+    if (
+        heads
+        and all(count % len(SIX_ACTIVATIONS) == 0 for count in heads)
+        and own != {*SIX_ACTIVATIONS}
+    ):
+        yield ",".join(SIX_ACTIVATIONS), tr("Six, over the heads")
 
 
 def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
@@ -492,13 +500,13 @@ def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
             yield head, tr("Level {level}, head {head}", level=level.label, head=head)
 
 
-def switched(session: Session) -> Iterator[tuple[Off, str]]:
+def switched(session: Session) -> Iterator[tuple[HeadSet, str]]:
     """The heads that B could be without, and how that is called."""
     capture = session.capture
     if capture is None:
         return
     head = session.selection.head_id
-    offered: dict[Off, str] = {}
+    offered: dict[HeadSet, str] = {}
     few = capture.streaming.heads
     if capture.off or few:
         offered[frozenset()] = tr("The whole model")
@@ -960,7 +968,7 @@ class CompareDialog(Overlay):
             return Other("text", text=first, second=second), None
         if kind == "off":
             layers = self._capture.spec.layers
-            off = heads_named(self.heads.text(), layers)
+            off = parse_heads(self.heads.text(), layers)
             return Other("off", off=off), None
         at, head = self.layer.currentData(), self.number.currentData()
         return Other("head"), None if head is None else HeadId(at, head)

@@ -18,10 +18,10 @@ from hgviz.core import (
     NO_STREAMING,
     Capture,
     HeadId,
+    HeadSet,
     HgvizError,
     Modality,
     ModelSpec,
-    Off,
     Prompt,
     Selection,
     Step,
@@ -286,7 +286,7 @@ class CaptureRequest:
     text: str = ""
     second: str = ""
     ids: str = ""
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
     streaming: Streaming = NO_STREAMING
     device: str = "auto"
     activation: str = ""

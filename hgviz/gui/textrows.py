@@ -34,8 +34,8 @@ from hgviz.core import (
     Display,
     Floats,
     HeadId,
+    HeadSet,
     Integers,
-    Off,
     Prompt,
     Selection,
     Side,
@@ -284,7 +284,7 @@ class StripOptions:
     opened: Mapping[int, HeadId]
     tokens: Mapping[int, int | None]
     display: Display
-    off: Off
+    off: HeadSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,7 +524,9 @@ def null_box(top: int, height: int) -> QRectF:
 def _null(painter: QPainter, box: QRectF, rgb: Floats | None) -> None:
     now = theme.current()
     painter.fillRect(box, now.hover if rgb is None else QColor(*rgb[0].tolist()))
-    painter.setPen(now.text if rgb is None else QColor(*palettes.readable(rgb)[0].tolist()))
+    painter.setPen(
+        now.text if rgb is None else QColor(*palettes.contrasting_colour(rgb)[0].tolist())
+    )
     painter.setFont(theme.font(0.85))
     painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "∅")
 
@@ -568,8 +570,8 @@ def pixels(line: StripRow, display: Display, count: int, dark: bool) -> NDArray[
     if line.signed:
         low = np.minimum.reduceat(line.weights, starts)
         values = np.where(values >= -low, values, low)
-    table = palettes.colours(palettes.suited(display.palette, line.signed), dark)
-    placed = palettes.place(values, line.limits, display.scale, line.signed)
+    table = palettes.colours(palettes.matching_palette(display.palette, line.signed), dark)
+    placed = palettes.palette_coordinates(values, line.limits, display.scale, line.signed)
     out = np.full((len(starts), 4), 255, np.uint8)
     out[:, :3] = palettes.paint(placed, table)
     if line.seen is not None:
@@ -726,7 +728,7 @@ class Strip(RulerWidget):
         start, end = self.ruler.shown()
         cells = np.flatnonzero((line.spans[:, 1] > start) & (line.spans[:, 0] < end))
         rgb = self._colours(line, cells)
-        inks = palettes.readable(rgb) if rgb is not None else None
+        inks = palettes.contrasting_colour(rgb) if rgb is not None else None
         of = np.full(len(self.ruler.edges), -1)
         now, ratio = theme.current(), self.devicePixelRatioF()
         within = None if line.seen is None else line.seen[cells]
@@ -869,9 +871,11 @@ class Strip(RulerWidget):
         if line.weights is None or line.off:
             return None
         table = palettes.colours(
-            palettes.suited(self.display.palette, line.signed), theme.current().dark
+            palettes.matching_palette(self.display.palette, line.signed), theme.current().dark
         )
-        placed = palettes.place(line.weights[cells], line.limits, self.display.scale, line.signed)
+        placed = palettes.palette_coordinates(
+            line.weights[cells], line.limits, self.display.scale, line.signed
+        )
         return palettes.paint(placed, table)
 
     # --- pointer ----------------------------------------------------------------------------------
@@ -1264,7 +1268,7 @@ class TextRows(RulerWidget):
             painter.drawText(span.adjusted(10, 0, 0, 0), theme.TO_LEFT, row.told)
             return
         colours = self._colours(row, first, last)
-        inks = palettes.readable(colours) if colours is not None else None
+        inks = palettes.contrasting_colour(colours) if colours is not None else None
         plain = ink.faint(now.pane, 0.85)
         for at in range(first, last):
             box = self._box(at, at + 1, band)
@@ -1359,10 +1363,12 @@ class TextRows(RulerWidget):
         """uint8 (cells, 3) of cells first..last-1; None where there is nothing to colour."""
         if row.weights is None:
             return None
-        palette = palettes.suited(self.display.palette, row.signed)
+        palette = palettes.matching_palette(self.display.palette, row.signed)
         table = palettes.colours(palette, theme.current().dark)
         weights = row.weights[first:last]
-        placed = palettes.place(weights, self._limits(row), self.display.scale, row.signed)
+        placed = palettes.palette_coordinates(
+            weights, self._limits(row), self.display.scale, row.signed
+        )
         return palettes.paint(placed, table)
 
     def _box(self, first: int, last: int, band: QRectF) -> QRectF:

@@ -21,12 +21,12 @@ from hgviz.analysis.trial import Point, Trial
 from hgviz.core import (
     Cancelled,
     Capture,
+    HeadSet,
     HgvizError,
     Listener,
     ModelSpec,
-    Off,
     Step,
-    cancellation,
+    cancel_condition,
     cancelled_if,
     current_listener,
     listening,
@@ -78,7 +78,7 @@ class NewestFirst:
 
     def run(self, listener: Listener) -> None:
         """Do what is urgent now, until there is nothing; newer work cancels what runs."""
-        outer = cancellation()
+        outer = cancel_condition()
         while self._waiting:
             work = self._waiting.popleft()
             newer = cancelled_if(lambda: bool(self._waiting) or outer())
@@ -129,7 +129,7 @@ def ready(model: Model, examples: Examples) -> Trials:
     return trials
 
 
-def trying(trials: Trials, off: Off) -> Trial:
+def trying(trials: Trials, off: HeadSet) -> Trial:
     """What the model scores without these heads; the progress carries the Trial so far."""
     trial = Trial(off, trials.examples, weights=trials.weights)
     parts = slices.of_examples(trials.examples, trials.model.spec)
@@ -255,7 +255,7 @@ class TrialRunner:
         self.trials: Trials | None = None
         self.urgent = NewestFirst()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
-        self._known: dict[Off, Trial] = {}
+        self._known: dict[HeadSet, Trial] = {}
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
@@ -263,7 +263,7 @@ class TrialRunner:
 
     # --- what is off ------------------------------------------------------------------------------
 
-    def switch(self, off: Off, along: bool = False) -> None:
+    def switch(self, off: HeadSet, along: bool = False) -> None:
         """Have exactly these heads off. along: undone together with the change before."""
         if off != self.session.off:
             undo.do(self.session, _switching(self.session.off, off), along, off=off)
@@ -585,7 +585,7 @@ class TrialRunner:
         self.session.changed.disconnect(self._heard)
 
 
-def _switching(old: Off, new: Off) -> str:
+def _switching(old: HeadSet, new: HeadSet) -> str:
     """What is done to heads, in words."""
     turned = old ^ new
     count, one = len(turned), next(iter(turned))

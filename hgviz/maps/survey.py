@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Cancelled, Floats, Reduce, cancellation
+from hgviz.core import Cancelled, Floats, Reduce, cancel_condition
 from hgviz.maps.pyramid import (
     Codes,
     Pyramid,
@@ -181,7 +181,7 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     """Calls with 0 .. count - 1, in threads where there are cores for them."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    is_cancelled = cancellation()
+    is_cancelled = cancel_condition()
 
     def one(i: int) -> None:
         if is_cancelled():

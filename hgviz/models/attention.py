@@ -17,7 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from hgviz.activations import ACTIVATIONS, SUM_EPSILON
 from hgviz.core import raise_if_cancelled
 from hgviz.maps.rule import Rule
-from hgviz.models.factors import RowSums, factors
+from hgviz.models.factors import RowLogSums, factors
 from hgviz.models.positions import Bias, distance_features, rotate
 from hgviz.models.weighing import (
     Alike,
@@ -46,7 +46,7 @@ def attend(
     *,
     keep: Tensor | None = None,
     relative: Bias | None = None,
-    row_sums: RowSums | None = None,
+    row_sums: RowLogSums | None = None,
 ) -> Tensor:
     """Context (B, H, Q, D) of q (B, H, Q, D) over k, v (B, G, K, D), G groups of heads or all H.
 
@@ -85,7 +85,7 @@ def _attend(
     rule: Rule,
     keep: Tensor | None,
     relative: Bias | None,
-    row_sums: RowSums | None = None,
+    row_sums: RowLogSums | None = None,
 ) -> Tensor:
     parts = []
     for one in alike(q, k, rule, relative):

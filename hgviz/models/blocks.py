@@ -71,14 +71,14 @@ class Tokens:
     cache: Cache | None = None
 
 
-def repeated(x: Tensor, times: int) -> Tensor:
-    """(B, ...) -> (times * B, ...), one copy of all texts after the other."""
+def repeat_batch(x: Tensor, times: int) -> Tensor:
+    """The batch repeated, one copy of all texts after the other: (B, ...) -> (times * B, ...)."""
     return x.expand(times, *x.shape).flatten(0, 1)
 
 
-def by_pieces(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor:
-    """What a part that reads every token by itself makes of x (..., n, d) and of places (n,); of a
-    long text piece after piece, between which whoever waits can stop it."""
+def apply_in_chunks(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor:
+    """Apply a token-wise function to x (..., n, d) and positions (n,), without gradients in chunks
+    between which the work can be cancelled."""
     if torch.is_grad_enabled() or x.shape[-2] <= PIECE:
         return part(x, *places)
     parts = []
@@ -89,8 +89,8 @@ def by_pieces(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor
     return torch.cat(parts, dim=-2)
 
 
-class Relative(nn.Module):
-    """The biases u and v of relative attention, shared by every layer."""
+class RelativeBiases(nn.Module):
+    """The biases u and v of relative attention (Dai et al. 2019), shared by all layers."""
 
     def __init__(self, heads: int, d_head: int) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class Attention(nn.Module):
         x: Tensor,
         context: Tensor,
         keep: Tensor | None,
-        rel: Relative | None,
+        rel: RelativeBiases | None,
         run: Run,
         slots: Projection | Mixtures | None = None,
     ) -> Tensor:
@@ -159,21 +159,21 @@ class Attention(nn.Module):
         if isinstance(slots, Projection):
             context, keep = slots(context, keep), None
         q, k = self._side("q", x), self._side("k", context)
-        v = self._split(by_pieces(self.v, context))
+        v = self._split(apply_in_chunks(self.v, context))
         if isinstance(slots, Mixtures):
             (k, v), keep = slots(k, v, keep), None
         out = run.attend(
             self.layer.index, q, k, v, self.rule, heads=self.layer.heads, keep=keep,
             relative=self._distances(rel), output=self.o, mixture=mixture,
         )  # fmt: skip
-        return by_pieces(self.o, out.transpose(1, 2).flatten(2))
+        return apply_in_chunks(self.o, out.transpose(1, 2).flatten(2))
 
     def _side(self, name: Side, x: Tensor) -> Tensor:
         """Queries or keys (B, H, n, D) of tokens (B, n, d)."""
-        own = self._split(by_pieces(getattr(self, name), x)) if self.meets else None
+        own = self._split(apply_in_chunks(getattr(self, name), x)) if self.meets else None
         if self.rotary and own is not None:
             at = (0, self.rule.stride_q) if name == "q" else (-self.shift, self.rule.stride_k)
-            own = by_pieces(rotate, own, self._tokens(own, *at))
+            own = apply_in_chunks(rotate, own, self._tokens(own, *at))
         if self.synthesis is not None:
             return self.synthesis.side(name, x, own)
         if own is None:  # positions alone are weighed
@@ -187,12 +187,12 @@ class Attention(nn.Module):
         """The token each row stands for."""
         return (torch.arange(x.shape[-2], device=x.device) + first) * stride
 
-    def _distances(self, rel: Relative | None) -> Bias | None:
+    def _distances(self, rel: RelativeBiases | None) -> Bias | None:
         if self.places is not None:
             return self.places(self.rule.scale)
         return self._bias(rel) if self.relative and rel is not None else None
 
-    def _bias(self, rel: Relative) -> Sinusoids:
+    def _bias(self, rel: RelativeBiases) -> Sinusoids:
         heads = (len(self.layer.heads), self.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
         content: Tensor = rel.content_bias
@@ -220,7 +220,7 @@ class FeedForward(nn.ModuleDict):
     def forward(self, x: Tensor, hidden: Tensor | None = None) -> Tensor:
         """(B, n, d) -> (B, n, d); hidden (B, n, d_ff): the first product, where it is known"""
         if hidden is None:
-            return by_pieces(lambda part: self._fed(self["in"](part)), x)
+            return apply_in_chunks(lambda part: self._fed(self["in"](part)), x)
         return self._fed(hidden)
 
     def _fed(self, hidden: Tensor) -> Tensor:
@@ -286,6 +286,6 @@ class Network(nn.Module):
         return logits, logits.new_zeros(())
 
 
-def tokens_from(tokens: Tokens | Tensor) -> Tokens:
-    """The same, where ids (B, n) alone were given as Tokens."""
+def as_tokens(tokens: Tokens | Tensor) -> Tokens:
+    """The same Tokens, or ids (B, n) wrapped in Tokens."""
     return Tokens(tokens) if isinstance(tokens, Tensor) else tokens

@@ -32,9 +32,9 @@ from hgviz.models.weighing import (
     weigh,
 )
 
-NARROW = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
+MIN_GAP = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
-RowSums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
+RowLogSums = dict[tuple[int, ...], Tensor]  # by the places of heads alike: log-sum-exp (B, h, Q)
 
 
 @torch.no_grad()
@@ -44,7 +44,7 @@ def factors(
     rule: Rule,
     keep: Tensor | None,
     relative: Bias | None,
-    row_sums: RowSums | None = None,
+    row_sums: RowLogSums | None = None,
 ) -> Factors:
     """What a capture keeps of one layer of one text; q (1, H, Q, D), k (1, G, K, D) of G groups of
     heads or all H, kept once where all heads are of a kind.
@@ -58,7 +58,7 @@ def factors(
         relative = None if relative is None else relative.each(Tensor.cpu)
     q, k = q.detach(), k.detach()
     kinds = tuple(alike(q, k, rule, relative))
-    found = statistics(kinds, q, rule, keep, row_sums)
+    found = row_statistics(kinds, q, rule, keep, row_sums)
     rows = proof_rows(q.shape[-2], k.shape[-2])
     at = torch.as_tensor(rows, device=q.device)
     queries, keys = map(to_numpy, operands(kinds, q, k, rule))
@@ -111,15 +111,15 @@ def value_norms(v: Tensor, out: Tensor) -> Tensor:
     return torch.cat(found).float()
 
 
-def statistics(
+def row_statistics(
     kinds: tuple[Alike, ...],
     q: Tensor,
     rule: Rule,
     keep: Tensor | None,
-    row_sums: RowSums | None = None,
-) -> Rows:
-    """The row statistics of all kinds of heads of one layer of one text, q (1, H, Q, D)."""
-    found = Rows.of(q, rule)
+    row_sums: RowLogSums | None = None,
+) -> RowStatistics:
+    """The row statistics of all heads of one layer of one text, q (1, H, Q, D)."""
+    found = RowStatistics.of(q, rule)
     for one in kinds:
         if row_sums and one.places in row_sums:
             found.stat[list(one.places)] = row_sums[one.places][0].to(found.stat)
@@ -129,7 +129,7 @@ def statistics(
 
 
 @dataclass(slots=True)
-class Rows:
+class RowStatistics:
     """The row statistics of all heads, float32 (H, Q); see Factors."""
 
     stat: Tensor
@@ -138,7 +138,7 @@ class Rows:
     kept: list[Tensor]
 
     @classmethod
-    def of(cls, q: Tensor, rule: Rule) -> Rows:
+    def of(cls, q: Tensor, rule: Rule) -> RowStatistics:
         zeros = torch.zeros(q.shape[1:3], device=q.device)
         places = range(len(rule.activations))
         both = any(
@@ -152,7 +152,7 @@ class Rows:
         )  # fmt: skip
 
 
-def _fill(found: Rows, one: Alike, keep: Tensor | None) -> None:
+def _fill(found: RowStatistics, one: Alike, keep: Tensor | None) -> None:
     """The statistics of some heads, by blocks of rows."""
     act, top_k = ACTIVATIONS[one.activation], one.rule.top_k_of(0)
     places = torch.tensor(one.places, device=one.q.device)
@@ -194,13 +194,13 @@ def _threshold(sizes: Tensor, seen: Tensor, chosen: Tensor) -> tuple[Tensor, Ten
     first = sizes.masked_fill(chosen | ~seen, -torch.inf).amax(-1)
     whole = torch.where(seen, sizes.abs(), 0.0).amax(-1)
     dropped = ~first.isneginf()
-    narrow = dropped & (last - first < NARROW * whole)
+    narrow = dropped & (last - first < MIN_GAP * whole)
     middle = torch.where(dropped, first + (last - first) / 2, -torch.inf)
     return narrow, torch.where(narrow, torch.inf, middle).float()
 
 
 def _proof(
-    found: Rows, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
+    found: RowStatistics, kinds: tuple[Alike, ...], rule: Rule, keep: Tensor | None, rows: Tensor
 ) -> Tensor:
     """Rows of the maps in float64 (H, rows, K), with the keys that the model chose."""
     parts: dict[int, Tensor] = {}
@@ -216,7 +216,7 @@ def _proof(
             weights = weigh(scores, seen, one.activation, None, all_keys, one.sinks)
             parts[one.places[0]] = weights[0].float()
     proof = torch.cat([parts[place] for place in sorted(parts)])
-    return filled(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
+    return fill_empty_rows(proof, rule, keep, rows) if rule.empty_rows == "uniform" else proof
 
 
 def _singly(kind: Alike) -> Iterator[Alike]:
@@ -230,7 +230,7 @@ def _singly(kind: Alike) -> Iterator[Alike]:
         yield Alike((place,), kind.rule.only((at,)), terms, q, k)
 
 
-def _chosen(found: Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
+def _chosen(found: RowStatistics, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
     """bool (1, h, rows, K): above the threshold, or on the list of a row with a narrow gap."""
     assert found.threshold is not None
     places = torch.tensor(one.places, device=rows.device)
@@ -242,7 +242,7 @@ def _chosen(found: Rows, one: Alike, scores: Tensor, rows: Tensor) -> Tensor:
     return chosen
 
 
-def filled(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
+def fill_empty_rows(proof: Tensor, rule: Rule, keep: Tensor | None, rows: Tensor) -> Tensor:
     """Rows without keys as the packages compute them that mask by a large negative number."""
     columns = torch.arange(proof.shape[-1], device=proof.device)
     empty = ~visible(rule, rows, columns, keep)[0].any(-1, keepdim=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hgviz.core import HgvizError, Off, Prompt, readonly
+from hgviz.core import HeadSet, HgvizError, Prompt, readonly
 from hgviz.errors import require
 from hgviz.models.blocks import Cache, Tokens
 from hgviz.models.config import TransformerConfig, TransformersConfig
@@ -36,7 +36,7 @@ class Writing:
         model: Model,
         prompt: Prompt,
         target: Prompt | None = None,
-        off: Off = frozenset(),
+        off: HeadSet = frozenset(),
     ) -> None:
         require_writer(model)
         self.model, self.prompt, self.target, self.off = model, prompt, target, off

@@ -35,7 +35,7 @@ from torch.overrides import TorchFunctionMode
 from hgviz.core import Floats, HgvizError, Modality
 from hgviz.maps.rule import Rule
 from hgviz.models import differential, longformer
-from hgviz.models.blocks import Network, Tokens, tokens_from
+from hgviz.models.blocks import Network, Tokens, as_tokens
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
@@ -47,7 +47,7 @@ from hgviz.models.formats.readers import (
     plain,
 )
 from hgviz.models.masks import Mask, MaskRule, mask, seen
-from hgviz.models.measures.variants import Projected
+from hgviz.models.measures.variants import ExternalLayer
 from hgviz.models.patches import Cut, cut_of, tell_patches
 from hgviz.models.positions import Biases
 from hgviz.models.run import Run, WeightedCall
@@ -446,7 +446,7 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
         real = call.part(*length)
         weights = weights if real is call else dense(real)
     seen = WeightedCall(index, weights, signed, signed and call.rule.causal, real.v, out)
-    return run.weighted(seen, context, running.heads(index))
+    return run.apply_weighted(seen, context, running.heads(index))
 
 
 def dense(call: Call) -> Tensor:
@@ -523,7 +523,7 @@ class Softmaxes(TorchFunctionMode):
         if run.streaming.places(index, range(weights.shape[1])):
             raise unstreamed(index, "its model weighs by code of its own, which is only looked at")
         call = WeightedCall(index, weights, causal=causal)
-        weights = run.weighted(call, weights, running.heads(index))
+        weights = run.apply_weighted(call, weights, running.heads(index))
         running.on_layer(index)
         return weights
 
@@ -660,12 +660,12 @@ class Transformers(Network):
         main = str(self.net.main_input_name)
         return main if main in MODALITIES else next(one for one in MODALITIES if one in self.takes)
 
-    def projected(self) -> list[Projected]:
+    def projected(self) -> list[ExternalLayer]:
         """The layers whose heads go through a product that is known."""
         found = []
         for layer, out in zip(self.config.layers, self.projections, strict=True):
             if out is not None and layer.heads:
-                found.append(Projected(layer, out, out.in_features // len(layer.heads)))
+                found.append(ExternalLayer(layer, out, out.in_features // len(layer.heads)))
         return found
 
     @cached_property
@@ -747,7 +747,7 @@ class Transformers(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        return self._logits(tokens_from(tokens), Running(self, run or Run()))
+        return self._logits(as_tokens(tokens), Running(self, run or Run()))
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
         running.kept = self.config.kept
@@ -955,7 +955,7 @@ def _block(
     if running.count > first:  # which layers a block has is known once it has run
         if isinstance(output, Tensor):
             network.spans[block, first] = running.count - 1, running.calls
-        run.finished_block(running.count - 1, given[0] if given else None, output)
+        run.notify_block(running.count - 1, given[0] if given else None, output)
     return output
 
 

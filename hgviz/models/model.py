@@ -16,15 +16,15 @@ from torch import Tensor
 from hgviz.core import (
     NO_STREAMING,
     HeadId,
+    HeadSet,
     HgvizError,
     Integers,
     Modality,
     ModelSpec,
-    Off,
     Prompt,
     Streaming,
     readonly,
-    slots,
+    slot_prompt,
 )
 from hgviz.errors import HgvizWarning, choose
 from hgviz.models.blocks import Network, Tokens
@@ -298,7 +298,7 @@ class Model:
         if found.ndim != 2:
             raise HgvizError(f"one text is captured at a time: states have {found.ndim} axes")
         mask = None if attention_mask is None else mask_of(attention_mask, found.shape[:1])
-        blank = slots(len(found))
+        blank = slot_prompt(len(found))
         pieces = tuple(f"state {i}" for i in range(len(found)))
         kept = None if mask is None else readonly(mask)
         return replace(blank, pieces=pieces, attention_mask=kept, states=readonly(found))
@@ -453,7 +453,7 @@ class Model:
     def _segments(self) -> int:
         return getattr(self.config, "segments", 0)
 
-    def _off(self, off: Collection[HeadId]) -> Off:
+    def _off(self, off: Collection[HeadId]) -> HeadSet:
         chosen = frozenset(HeadId(*one) for one in off)
         if unknown := sorted(chosen.difference(self.spec.heads)):
             raise HgvizError(

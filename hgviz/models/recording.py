@@ -17,7 +17,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps.rule import Rule
 from hgviz.models.devices import free_memory
-from hgviz.models.factors import factors, filled, to_numpy, value_norms
+from hgviz.models.factors import factors, fill_empty_rows, to_numpy, value_norms
 from hgviz.models.positions import Bias
 from hgviz.models.run import AttentionCall, Observer, WeightedCall
 from hgviz.models.weighing import Alike, alike, in_order, per_head, scored
@@ -26,7 +26,7 @@ CELLS = 1 << 20  # of all heads, weighed at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class DenseWeights:
     """The maps of one layer: values (heads, queries, keys) in the dtype of the model, bfloat16 as
     its bits; causal: row i has none right of column i; value_norms and mixture as in Factors.
     """
@@ -41,12 +41,12 @@ class Weights:
 class CaptureRecorder(Observer):
     """Hands over what a capture keeps of each layer while the pass goes on.
 
-    keep(layer, found) is called with Factors, or with Weights where `dense` asks for them or no
+    on_layer(layer, found) is called with Factors, or with Weights where `dense` asks for them or no
     rule gives the weights of a layer.
     """
 
-    def __init__(self, keep: Callable[[int, Any], None], dense: bool = False) -> None:
-        self._keep, self._dense = keep, dense
+    def __init__(self, on_layer: Callable[[int, Any], None], dense: bool = False) -> None:
+        self._on_layer, self._dense = on_layer, dense
         self.needs_row_sums = not dense
 
     def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
@@ -62,14 +62,14 @@ class CaptureRecorder(Observer):
             found = factors(real.q, real.k, real.rule, real.keep, real.relative, real.row_sums)
         mixture = None if call.mixture is None else to_numpy(call.mixture.detach().float())
         norms = _value_norms(real.v, call.output)
-        self._keep(call.layer, replace(found, value_norms=norms, mixture=mixture))
+        self._on_layer(call.layer, replace(found, value_norms=norms, mixture=mixture))
         return replacement if real is call else None
 
     def weighted(self, call: WeightedCall, context: Tensor) -> None:
         """Keep the weights."""
-        found = Weights(to_numpy(call.weights[0]), call.signed, call.causal)
+        found = DenseWeights(to_numpy(call.weights[0]), call.signed, call.causal)
         norms = None if call.v is None else _value_norms(call.v, call.output)
-        self._keep(call.layer, replace(found, value_norms=norms))
+        self._on_layer(call.layer, replace(found, value_norms=norms))
 
 
 def _value_norms(v: Tensor, output: nn.Linear | None) -> Any:
@@ -78,7 +78,7 @@ def _value_norms(v: Tensor, output: nn.Linear | None) -> Any:
 
 def attend_by_maps(
     q: Tensor, k: Tensor, v: Tensor, rule: Rule, keep: Tensor | None, relative: Bias | None
-) -> tuple[Tensor, Weights]:
+) -> tuple[Tensor, DenseWeights]:
     """Context (1, H, Q, D) of q (1, H, Q, D) over k, v (1, H, K, D), and the weights that gave it.
 
     Errors: HgvizError where the maps would not fit the memory.
@@ -97,14 +97,14 @@ def attend_by_maps(
     for rows in torch.arange(shape[2], device=q.device).split(step) if kinds else ():
         found = in_order(rule, [_weights(one, rows, keep) for one in kinds])
         if uniform:
-            found = filled(found[0], rule, keep, rows)[None]
+            found = fill_empty_rows(found[0], rule, keep, rows)[None]
         found = found.to(q.dtype)
         parts.append(found @ v)
         maps[:, :, int(rows[0]) : int(rows[-1]) + 1] = found.detach()
     square = rule.stride_q == rule.stride_k and shape[2] == shape[3]
     signed = any(ACTIVATIONS[name].signed for name in rule.activations)
     context = torch.cat(parts, dim=2) if parts else torch.zeros_like(q)
-    return context, Weights(to_numpy(maps[0]), signed, rule.causal and square and not uniform)
+    return context, DenseWeights(to_numpy(maps[0]), signed, rule.causal and square and not uniform)
 
 
 def _weights(one: Alike, rows: Tensor, keep: Tensor | None) -> Tensor:

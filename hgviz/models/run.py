@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import NO_STREAMING, Off, Streaming
+from hgviz.core import NO_STREAMING, HeadSet, Streaming
 from hgviz.maps.rule import Rule
 from hgviz.models.attention import attend
-from hgviz.models.factors import RowSums
+from hgviz.models.factors import RowLogSums
 from hgviz.models.positions import Bias
 
 EMBEDDING = -1  # the index of the block that embeds tokens
@@ -44,7 +44,7 @@ class AttentionCall:
     rule: Rule
     keep: Tensor | None = None
     relative: Bias | None = None
-    row_sums: RowSums | None = None
+    row_sums: RowLogSums | None = None
     output: nn.Linear | None = None
     mixture: Tensor | None = None
     length: tuple[int, int] | None = None
@@ -109,7 +109,7 @@ class Run:
     errors of the model.
     """
 
-    off: Off = frozenset()
+    off: HeadSet = frozenset()
     gates: Mapping[int, Tensor] = field(default_factory=dict)
     streaming: Streaming = NO_STREAMING
     observers: Sequence[Observer] = ()
@@ -138,9 +138,9 @@ class Run:
         """
         numbers = range(q.shape[1]) if heads is None else heads
         streaming = self.streaming.places(layer, numbers)
-        if streaming and not rule.windowed and sum(self.streaming.near) < k.shape[2]:
-            rule = rule.streamed(streaming, self.streaming.near)
-        row_sums: RowSums | None = None
+        if streaming and not rule.windowed and sum(self.streaming.window) < k.shape[2]:
+            rule = rule.streamed(streaming, self.streaming.window)
+        row_sums: RowLogSums | None = None
         if any(observer.needs_row_sums for observer in self.observers):
             row_sums = {}
         context = attend(q, k, v, rule, keep=keep, relative=relative, row_sums=row_sums)
@@ -151,10 +151,11 @@ class Run:
             context = self._observed(observer.attended, call, context)
         return self._gated(layer, numbers, context)
 
-    def weighted(
+    def apply_weighted(
         self, call: WeightedCall, context: Tensor, heads: Sequence[int] | None = None
     ) -> Tensor:
-        """The context, or weights, of a layer that attends by code of its own, as it goes on."""
+        """The context, or weights, of a layer that computes its own attention, after observers,
+        with heads off and gates applied."""
         for observer in self.observers:
             context = self._observed(observer.weighted, call, context)
         numbers = range(context.shape[1]) if heads is None else heads
@@ -166,11 +167,11 @@ class Run:
         if index in self.reused:
             return self.reused[index]
         output = function(x)
-        self.finished_block(index, x, output)
+        self.notify_block(index, x, output)
         return output
 
-    def finished_block(self, index: int, x: Any, output: Any) -> None:
-        """Tell the observers of a block that was computed."""
+    def notify_block(self, index: int, x: Any, output: Any) -> None:
+        """Call `finished_block` of every observer."""
         for observer in self.observers:
             observer.finished_block(index, x, output)
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, HgvizError, Prompt, Signal, unread
+from hgviz.core import Floats, HgvizError, Prompt, Signal, textless_prompt
 from hgviz.models.formats.cache import called
 from hgviz.models.formats.readers import (
     IMAGES,
@@ -330,8 +330,8 @@ def pictured(signal: Signal, positions: int) -> Prompt:
         step = signal.seconds / positions
         digits = max(0, ceil(-log10(step))) if step else 0
         names = (f"{at * step:.{digits}f}s" if step else str(at) for at in range(positions))
-        return replace(unread(tuple(names)), signal=signal)
+        return replace(textless_prompt(tuple(names)), signal=signal)
     added = positions - rows * columns
     pieces = [f"special {at}" if at else "[CLS]" for at in range(added)]
     pieces += [f"{row},{column}" for row in range(rows) for column in range(columns)]
-    return replace(unread(tuple(pieces)), signal=signal)
+    return replace(textless_prompt(tuple(pieces)), signal=signal)

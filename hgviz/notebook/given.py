@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
-from hgviz.core import Capture, HeadId, HgvizError, heads_named
+from hgviz.core import Capture, HeadId, HgvizError, parse_heads
 from hgviz.errors import choose
-from hgviz.files import bundled
+from hgviz.files import find_sample
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -47,7 +47,7 @@ def captured(
             return given
         from hgviz.store import open_capture
 
-        return open_capture(bundled(given), item)
+        return open_capture(find_sample(given), item)
     _require_model(given)  # before a text is missed
     if text is None:
         raise HgvizError(
@@ -99,7 +99,7 @@ def is_capture(given: Any) -> bool:
     """Whether it is a capture, or the path of one."""
     if isinstance(given, Capture):
         return True
-    if not isinstance(given, str | os.PathLike) or not os.path.lexists(bundled(given)):
+    if not isinstance(given, str | os.PathLike) or not os.path.lexists(find_sample(given)):
         return False
     return tasks.kind_of(os.fspath(given)) == "capture"
 
@@ -144,7 +144,7 @@ def chosen_of(capture: Capture, layer: int | None, head: Head | None) -> dict[st
 def head_of(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
     """The head that is meant: a number in a layer, "12.5" or (12, 5); 0.0 where none is."""
     if isinstance(head, str) and "." in head:
-        found = heads_named(head, capture.spec.layers)
+        found = parse_heads(head, capture.spec.layers)
         if len(found) != 1:
             raise HgvizError(f"{head!r} names {len(found)} heads: one is drawn", "Name one")
         return next(iter(found))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import HgvizError
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def measured(
     asked = {"--text": text, "--target": target, "--tokens": tokens,
              "--lengths": None if lengths is None else ",".join(map(str, lengths))}  # fmt: skip
     words = [str(part) for pair in asked.items() if pair[1] is not None for part in pair]
-    paths = [str(bundled(one)) if isinstance(one, str | os.PathLike) else "" for one in models]
+    paths = [str(find_sample(one)) if isinstance(one, str | os.PathLike) else "" for one in models]
     spec = Spec("reach", width=width, title=title)
     panel = tasks.reach_panel(spec, found, seconds, words, paths)
     return panel, tasks.reach_facts(opened, found, seconds)
@@ -59,5 +59,5 @@ def measured(
 def _opened(given: Model | Path_, dtype: str) -> Model:
     """The model that is given, or lies at a path, there in a precision."""
     if isinstance(given, str | os.PathLike):
-        return tasks.load(bundled(given), "cpu", dtype)
+        return tasks.load(find_sample(given), "cpu", dtype)
     return given

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz import tasks
 from hgviz.core import Capture, HgvizError
-from hgviz.files import bundled
+from hgviz.files import find_sample
 from hgviz.notebook.given import captured, is_capture
 from hgviz.tasks.opening import Path_
 
@@ -36,7 +36,7 @@ def repeated(
     if isinstance(one, Capture) or captures:
         found = tasks.redundancy_of_captures(captures)
     else:
-        found = tasks.redundancy(bundled(one) if isinstance(one, str) else one)
+        found = tasks.redundancy(find_sample(one) if isinstance(one, str) else one)
     sources = [os.fspath(each) if isinstance(each, str | os.PathLike)
                else getattr(each, "path", "") for each in many]  # fmt: skip
     panel = tasks.redundancy_panel(Spec("redundancy", width=width, title=title), found, sources)

@@ -17,8 +17,8 @@ from hgviz.core import (
     Capture,
     Display,
     HeadId,
+    HeadSet,
     ModelSpec,
-    Off,
     Prompt,
     Selection,
     Side,
@@ -126,7 +126,7 @@ class Session:
         self.habits: Habits | None = None
         self.shade = ""
         self.display = Display()
-        self.off: Off = frozenset()
+        self.off: HeadSet = frozenset()
         self.mode: Mode = "inspect"
         self.look = "map"
         self.text = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hgviz.core import Off
+from hgviz.core import HeadSet
 
 Kind = Literal["activation", "model", "text", "off", "head"]
 
@@ -26,4 +26,4 @@ class Other:
     path: str = ""
     text: str = ""
     second: str = ""
-    off: Off = frozenset()
+    off: HeadSet = frozenset()

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from hgviz.errors import HgvizError
-from hgviz.files import write_whole
+from hgviz.files import write_atomic
 
 SUFFIX = ".hgviz"
 FORMAT: Final = "hgviz session"
@@ -193,7 +193,7 @@ def write(saved: Saved, path: str | Path) -> str:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.format(msgspec.json.encode(saved), indent=1) + b"\n"
-    write_whole(path, content, lasting=False)
+    write_atomic(path, content, lasting=False)
     return str(path)
 
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hgviz.core import (
     NO_STREAMING,
+    HeadSet,
     Integers,
     Layer,
     ModelSpec,
-    Off,
     Prompt,
     Provenance,
     Streaming,
@@ -39,7 +39,7 @@ def mark(file: h5py.File) -> None:
 def write_root(
     file: h5py.File,
     spec: ModelSpec,
-    off: Off,
+    off: HeadSet,
     made: Provenance,
     streaming: Streaming = NO_STREAMING,
 ) -> None:

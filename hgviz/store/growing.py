@@ -11,8 +11,8 @@ from typing import Any
 
 import h5py
 
-from hgviz.core import NO_STREAMING, HgvizError, ModelSpec, Off, Provenance, Streaming
-from hgviz.files import TEMPORARY, write_whole
+from hgviz.core import NO_STREAMING, HeadSet, HgvizError, ModelSpec, Provenance, Streaming
+from hgviz.files import TEMPORARY, write_atomic
 from hgviz.store import schema
 from hgviz.store.files import whole_hdf5
 from hgviz.store.guard import open_file, reading
@@ -32,7 +32,7 @@ def part_of(path: Path) -> Path:
 
 
 def identity_of(
-    spec: ModelSpec, off: Off, made: Provenance, streaming: Streaming = NO_STREAMING, **of: Any
+    spec: ModelSpec, off: HeadSet, made: Provenance, streaming: Streaming = NO_STREAMING, **of: Any
 ) -> Identity:
     """What two captures must have in common to be one; the names are shown to people."""
     return {
@@ -40,7 +40,7 @@ def identity_of(
         VERSION: list(schema.VERSION),
         "model": hashlib.sha256(json.dumps(_told(spec), sort_keys=True).encode()).hexdigest(),
         "set of heads switched off": sorted(map(str, off)),
-        STREAMING: streaming.facts(),
+        STREAMING: streaming.to_dict(),
         "masking": made.masking,
         "number format": made.dtype,
         "kind of maps": "weights" if made.dense else "factors",
@@ -100,7 +100,7 @@ def begin(
     try:
         with whole_hdf5(part / schema.ROOT) as file:
             write_root(file)
-        write_whole(part / schema.MANIFEST, json.dumps(identity, indent=2))
+        write_atomic(part / schema.MANIFEST, json.dumps(identity, indent=2))
     except BaseException:
         remove(part)  # there is nothing in it to go on with
         raise

@@ -14,12 +14,12 @@ from hgviz.core import (
     NO_STREAMING,
     Goal,
     HeadId,
+    HeadSet,
     Integers,
     Layer,
     Level,
     Modality,
     ModelSpec,
-    Off,
     Prompt,
     Provenance,
     Role,
@@ -165,7 +165,7 @@ def _check_layer(row: dict[str, Any], levels: int) -> None:
     require(good, f"{name} has other activations than this hgviz knows")
 
 
-def read_off(file: h5py.File) -> Off:
+def read_off(file: h5py.File) -> HeadSet:
     """The heads switched off."""
     return _heads(parsed(file, "off"), "heads switched off")
 
@@ -186,7 +186,7 @@ def read_streaming(file: h5py.File, spec: ModelSpec) -> Streaming:
     return Streaming(heads, sink, recent)
 
 
-def _heads(rows: Any, what: str) -> Off:
+def _heads(rows: Any, what: str) -> HeadSet:
     good = isinstance(rows, list) and all(
         isinstance(row, list) and len(row) == 2 and all(type(one) is int for one in row)
         for row in rows

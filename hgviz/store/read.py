@@ -85,7 +85,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "target_tokens": None if capture.target is None else len(capture.target),
         "complete": capture.complete and not os.path.isdir(capture.path),
         "off": sorted(map(str, capture.off)),
-        **capture.streaming.facts(),
+        **capture.streaming.to_dict(),
         "boundaries": _boundaries(capture),
         "masking": capture.made.masking,
         "empty_rows": "uniform" if uniform else "zeros",

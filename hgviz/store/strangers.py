@@ -14,7 +14,7 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.errors import unusable
+from hgviz.errors import file_error
 
 MOST = 1e18
 Kind = TypeVar("Kind")
@@ -49,7 +49,7 @@ def read_plain(path: Path, most: int) -> bytes:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise damaged(path, "it is a link") from None
-        raise unusable(f"cannot read {path}", error) from error
+        raise file_error(f"cannot read {path}", error) from error
     if len(content) > most:
         raise damaged(path, f"it is larger than {most >> 20:,} MB")
     return content

@@ -60,7 +60,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, Score
+from hgviz.core import HeadId, HeadSet, HgvizError, MetricEstimate, ModelSpec
 from hgviz.examples import Asked
 from hgviz.files import TEMPORARY
 from hgviz.store.datasets import store, store_attributes, store_json, store_text
@@ -80,7 +80,7 @@ from hgviz.store.guard import (
 )
 from hgviz.store.header import plain, read_made, read_off, read_spec, require, spec_row
 from hgviz.store.schema import Row
-from hgviz.study import UNASKED, UNKNOWN, Curve, Learned, Mask, Study
+from hgviz.study import NO_PREDICTION, UNKNOWN, LearnedImportance, Mask, PruningCurve, Study
 
 FORMAT = "hgviz-study"
 VERSION = (1, 4)
@@ -137,7 +137,7 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
         store_json(file, "off", sorted(study.off))
         store_json(file, "made", asdict(study.made))
         values = {name: getattr(study, name) for name in ARRAYS}
-        answered = np.where(np.isfinite(study.loss), study.given, UNASKED)
+        answered = np.where(np.isfinite(study.loss), study.given, NO_PREDICTION)
         _store(file, ARRAYS, values | {"heads": _pairs(study.heads), "given": answered})
         for number, one in enumerate(study.learned):
             group = file.create_group(f"learned/{number:03}")
@@ -283,11 +283,11 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
     # those of states are numbers of examples, of which these may be some
     limits = {"classes": labels, "tags": labels, "ends": ends, "states": None}
     limit = limits.get(about["asked"], spec.vocabulary)
-    known = bool((wanted >= 0).all() and (given >= UNASKED).all())
+    known = bool((wanted >= 0).all() and (given >= NO_PREDICTION).all())
     if limit is not None:
         known = known and bool((wanted < limit).all() and (given < limit).all())
     require(known, "it has other answers than its model knows")
-    agree = np.isnan(loss) == (given == UNASKED)
+    agree = np.isnan(loss) == (given == NO_PREDICTION)
     require(bool(agree.all()), "its losses and answers disagree")
     for name in MEASURED:
         if found[name] is not None:
@@ -312,14 +312,14 @@ def _parts(file: h5py.File, name: str) -> list[h5py.Group]:
     return [subgroup(group, f"{number:03}") for number in range(len(group))]
 
 
-def _read_learned(group: h5py.Group, sizes: dict[str, int]) -> Learned:
+def _read_learned(group: h5py.Group, sizes: dict[str, int]) -> LearnedImportance:
     runs = _arrays(group, LEARNED, {"heads": sizes["heads"]})["runs"]
     require(bool(np.isfinite(runs).all()), "what was learnt is not finite")
     note = "".join(one if one.isprintable() else " " for one in text(group, "note")[:MOST_NOTE])
-    return Learned(plain(attribute(group, "method", "")), runs, note)
+    return LearnedImportance(plain(attribute(group, "method", "")), runs, note)
 
 
-def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> Curve:
+def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> PruningCurve:
     found = _arrays(group, CURVE, {"two": 2})
     order, removed, rows = _heads(found.pop("order"), heads), found["removed"], found["rows"]
     good = len(removed) > 0 and bool((np.diff(removed) > 0).all())
@@ -335,7 +335,7 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
         require(bool((np.isfinite(times) & (times > 0)).all()), "times of a curve are none")
     words = {name: plain(attribute(group, name, "")) for name in _WORDS}
     seed = attribute(group, "seed", 0)
-    return Curve(order=order, seed=seed, **words, **found)
+    return PruningCurve(order=order, seed=seed, **words, **found)
 
 
 def _read_masks(file: h5py.File, heads: tuple[HeadId, ...]) -> tuple[Mask, ...]:
@@ -372,7 +372,7 @@ def _mask(row: Any, change: tuple[float, float, float] | None, heads: tuple[Head
     return Mask(plain(name), off, found, change if found is not None else None)
 
 
-def _score(row: Any, off: Off) -> Score:
+def _score(row: Any, off: HeadSet) -> MetricEstimate:
     good = isinstance(row, list) and len(row) == 6 and isinstance(row[0], str)
     for one, kinds in zip(row[1:] if good else (), _SCORE, strict=False):
         good = good and type(one) in kinds
@@ -381,7 +381,7 @@ def _score(row: Any, off: Off) -> Score:
     metric, value, low, high, seen, total = row
     require(0 <= seen <= total, "the score of a mask is none")
     low, high = -np.inf if low is None else float(low), np.inf if high is None else float(high)
-    return Score(plain(metric), float(value), low, high, seen, total, off)
+    return MetricEstimate(plain(metric), float(value), low, high, seen, total, off)
 
 
 def _heads(pairs: NDArray[Any], known: Iterable[HeadId]) -> tuple[HeadId, ...]:

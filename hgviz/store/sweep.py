@@ -29,8 +29,8 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.errors import unusable
-from hgviz.files import write_whole
+from hgviz.errors import file_error
+from hgviz.files import write_atomic
 from hgviz.store.files import writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
 from hgviz.study import (
@@ -45,7 +45,7 @@ from hgviz.study import (
     Standing,
     StudyFile,
     Sweep,
-    name_of_source,
+    source_name,
 )
 
 FORMAT, VERSION = "hgviz-sweep", (1, 0)
@@ -108,8 +108,8 @@ class SweepFolder:
         with writing(self.path):
             for prefix in {one.key[:2] for one in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
-            write_whole(self.path / FILE, content)
-            write_whole(self.path / PLAN, plan)
+            write_atomic(self.path / FILE, content)
+            write_atomic(self.path / PLAN, plan)
 
     def cells(self) -> tuple[Cell, ...]:
         """The cells of the plan. Errors: HgvizError where there is none, or a damaged one."""
@@ -185,14 +185,14 @@ class SweepFolder:
         """The result of a cell. Errors: HgvizError where it cannot be written."""
         content = json.dumps({"found": found, "made": made}, sort_keys=True)
         with writing(self.result_at(key), "what is done is kept"):
-            write_whole(self.result_at(key), content)
+            write_atomic(self.result_at(key), content)
         (self.model_at(key) / SNAPSHOT).unlink(missing_ok=True)
 
     def fail(self, key: str, line: str, details: str = "") -> None:
         """Keep why a cell failed, as one line and in detail. Raises HgvizError for a full disk."""
         told = {"line": line, "details": details, "host": socket.gethostname()}
         with writing(self.result_at(key), "what is done is kept"):
-            write_whole(self.result_at(key, ".failed.json"), json.dumps(told))
+            write_atomic(self.result_at(key, ".failed.json"), json.dumps(told))
 
     def forgive(self) -> int:
         """Forget which cells failed, so that they are computed again; return how many did."""
@@ -324,7 +324,7 @@ def read_study_file(path: str | Path) -> StudyFile:
             raise HgvizError(f"{path} is no study file: it is longer than 1 MB", "Choose another")
         asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
     except OSError as error:
-        raise unusable(f"cannot read {path}", error) from error
+        raise file_error(f"cannot read {path}", error) from error
     except msgspec.ValidationError as error:
         why, do = _why(str(error))
         raise HgvizError(f"{path} is not a study file: {why}", do) from error
@@ -371,7 +371,7 @@ def _check(asked: StudyFile) -> None:
         (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
         (not all(names), "every one of [[models]] needs a name"),
         (len(set(names)) < len(names), "two of [[models]] have one name"),
-        (len({name_of_source(one) for one in asked.data}) < len(asked.data),
+        (len({source_name(one) for one in asked.data}) < len(asked.data),
          "two of [[data]] have one name"),
         ("curve" in asked.asks and not asked.methods, "curves need methods, such as michel"),
         (len(set(asked.methods)) < len(asked.methods), "a method stands twice"),

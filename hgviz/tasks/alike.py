@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hgviz.analysis.texts import texts_of
-from hgviz.core import NO_STREAMING, Capture, HgvizError, Off, Prompt, Streaming, progress
+from hgviz.core import NO_STREAMING, Capture, HeadSet, HgvizError, Prompt, Streaming, progress
 from hgviz.tasks.capturing import capture
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def capture_alike(
-    model: Model, like: Capture, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
+    model: Model, like: Capture, off: HeadSet = frozenset(), streaming: Streaming = NO_STREAMING
 ) -> Capture:
     """Run a model on the text of a capture, in memory; the progress carries the Capture so far.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, text_of_piece
+from hgviz.core import Capture, HgvizError, token_text
 from hgviz.language import decimals
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def asked_words(
 def said_by(model: Model, number: int) -> str:
     """What a token of a model reads, by its id; its name where it is a special token."""
     named = model.tokenizer.decode(np.array([number], np.int64))
-    return named.label(0) if named.spans[0, 0] >= 0 else text_of_piece(named.pieces[0])
+    return named.label(0) if named.spans[0, 0] >= 0 else token_text(named.pieces[0])
 
 
 def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from hgviz import __version__
 from hgviz.core import (
     NO_STREAMING,
     Capture,
+    HeadSet,
     HgvizError,
     Map,
-    Off,
     Prompt,
     Provenance,
     Step,
@@ -25,7 +25,7 @@ from hgviz.core import (
     progress,
     progress_as,
 )
-from hgviz.language import duration, size
+from hgviz.language import duration, format_size
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def capture(
     model: Model,
     prompt: Prompt,
     out: Path_ | None = None,
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     force: bool = False,
     target: Prompt | None = None,
     made: Provenance | None = None,
@@ -196,7 +196,7 @@ class Estimate:
     @property
     def size(self) -> str:
         """What is kept."""
-        return size(self.kept)
+        return format_size(self.kept)
 
 
 def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
@@ -236,7 +236,7 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
         fitting = most // 1000 * 1000
         raise HgvizError(
             f"a text of about {tokens:,} tokens does not fit this machine's memory: "
-            f"its capture takes about {size(made.memory)}, and {size(free)} are free",
+            f"its capture takes about {format_size(made.memory)}, and {format_size(free)} are free",
             f"Take a shorter text: up to about {fitting:,} tokens fit",
         )
     return made

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, progress
-from hgviz.errors import explained
-from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Cell, Curve, Study
+from hgviz.errors import to_hgviz_error
+from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
 
 if TYPE_CHECKING:
     from hgviz.models.measures.trials import Trials
@@ -61,7 +61,7 @@ def _computed(path: str, measure: Measure, cell: Cell) -> Outcome:
             raise HgvizError("the disk is full: "
 f"what is done is kept in {folder.path}",
 "Free some space, then run the same command") from error  # fmt: skip
-        line, details = explained(error).lines, traceback.format_exception(error)
+        line, details = to_hgviz_error(error).lines, traceback.format_exception(error)
         folder.fail(cell.key, " ".join(line), "".join(details))
         return "failed"
     return "done"
@@ -302,7 +302,7 @@ def united(studies: Sequence[Study]) -> Study:
     loss, given = first.loss.copy(), first.given.copy()
     arrays: dict[str, Any] = {}
     for one in studies:
-        new = (given == UNASKED) & one.answered
+        new = (given == NO_PREDICTION) & one.answered
         loss[new], given[new] = one.loss[new], one.given[new]
         for name in ARRAYS:
             if (values := getattr(one, name)) is not None:
@@ -345,7 +345,7 @@ def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
     return old
 
 
-def _curve_key(one: Curve) -> tuple[Any, ...]:
+def _curve_key(one: PruningCurve) -> tuple[Any, ...]:
     return one.method, one.seed, one.order
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, Off, progress
+from hgviz.core import Capture, HeadSet, HgvizError, progress
 from hgviz.errors import require
 from hgviz.examples import Examples
 from hgviz.tasks.attributing import said_by
@@ -47,7 +47,7 @@ def compare_answers(
     data: Path_,
     text_column: str = "",
     label_column: str = "",
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     limit: int | None = None,
     labels: tuple[Names, Names] = (None, None),
 ) -> Disagreement:

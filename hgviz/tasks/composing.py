@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, Floats, Recipe, progress
+from hgviz.core import Capture, Floats, RolloutOptions, progress
 
 if TYPE_CHECKING:
     from hgviz.analysis.together import Together
 
 
 def rollout(
-    capture: Capture, rows: tuple[int, int] | None = None, recipe: Recipe | None = None
+    capture: Capture, rows: tuple[int, int] | None = None, recipe: RolloutOptions | None = None
 ) -> Floats:
     """All maps composed into one token-to-token map, models.md A.8."""
     from hgviz.analysis import resolution
@@ -37,14 +37,14 @@ def tokens_or_slots(capture: Capture) -> Capture:
     return of_slots(capture) if is_of_tokens(capture) else of_tokens(capture)
 
 
-def together(capture: Capture, recipe: Recipe | None = None) -> Together:
+def together(capture: Capture, recipe: RolloutOptions | None = None) -> Together:
     """All maps composed, as a capture of one head, and what takes the long way."""
     from hgviz.analysis import together as composing
 
     return composing.together(capture, recipe)
 
 
-def told(capture: Capture, recipe: Recipe, row: int | None = None) -> Capture:
+def told(capture: Capture, recipe: RolloutOptions, row: int | None = None) -> Capture:
     """All maps composed, as a capture that says which way a row took, None for all rows."""
     from hgviz.analysis.together import Composer
 

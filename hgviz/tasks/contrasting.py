@@ -13,16 +13,16 @@ import numpy as np
 from hgviz.core import (
     Capture,
     HeadId,
+    HeadSet,
     HgvizError,
     ModelSpec,
-    Off,
     Prompt,
     Selection,
     progress,
     progress_within,
 )
 from hgviz.errors import require
-from hgviz.examples import WINDOW, Asked, amount
+from hgviz.examples import WINDOW, Asked, describe_sample
 from hgviz.tasks.capturing import capture
 from hgviz.tasks.comparing import Names, compare, compare_answers, in_both
 from hgviz.tasks.opening import Path_, prompt_from, require_attention
@@ -53,7 +53,7 @@ class Laboratory:
     """
 
     models: tuple[ModelSpec, ModelSpec]
-    off: Off
+    off: HeadSet
     data: str
     answers: Disagreement
     a: Bench
@@ -72,7 +72,7 @@ class Laboratory:
     @property
     def amount(self) -> str:
         """What their answers are to, in words."""
-        return amount(self.asked, self.examples, self.answers.a.texts)
+        return describe_sample(self.asked, self.examples, self.answers.a.texts)
 
     @property
     def noun(self) -> str:
@@ -123,7 +123,7 @@ def laboratory(
     text: str = "",
     text_column: str = "",
     label_column: str = "",
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     limit: int | None = None,
     texts: int | None = None,
     labels: tuple[Names, Names] = (None, None),
@@ -267,7 +267,7 @@ class _Passed:
         return Slopes(heads, rows, none, weights, none, none, seen)
 
 
-def _passed(model: Model, examples: Examples, number: int, off: Off) -> Gradients | _Passed:
+def _passed(model: Model, examples: Examples, number: int, off: HeadSet) -> Gradients | _Passed:
     """What one text gives of every layer of a model."""
     from hgviz.models.measures.gradients import of_example
 
@@ -316,7 +316,7 @@ def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Exa
 
 
 def _heads(
-    models: tuple[Model, Model], some: Sequence[Examples], off: Off
+    models: tuple[Model, Model], some: Sequence[Examples], off: HeadSet
 ) -> tuple[Bench, Bench, Many | None]:
     """What the heads of both do with each text, and how far they are apart."""
     from hgviz.analysis.bench import Beside, Gathering
@@ -334,7 +334,7 @@ def _heads(
 
 
 def heads_on(
-    models: Sequence[Model], some: Sequence[Examples], number: int, off: Off
+    models: Sequence[Model], some: Sequence[Examples], number: int, off: HeadSet
 ) -> tuple[Text, Text, Many | None]:
     """What the heads of both do with one text and, where both cut it alike, how far apart they are
     (heads of A, heads of B). off: heads that are off in B."""
@@ -366,7 +366,7 @@ def _fitting(models: tuple[Model, Model], text: str) -> str:
 
 
 def _captures(
-    models: tuple[Model, Model], given: tuple[Prompt, Prompt], off: Off
+    models: tuple[Model, Model], given: tuple[Prompt, Prompt], off: HeadSet
 ) -> tuple[Capture, Capture]:
     found = []
     for model, prompt, gone in zip(models, given, (frozenset[HeadId](), off), strict=True):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hgviz.core import NO_STREAMING, Capture, HgvizError, Item, Off, Streaming, progress
+from hgviz.core import NO_STREAMING, Capture, HeadSet, HgvizError, Item, Streaming, progress
 from hgviz.tasks.capturing import provenance, run
 from hgviz.tasks.opening import Path_, require_attention, require_causal
 
@@ -24,7 +24,7 @@ def capture_corpus(
     model: Model,
     corpus: Path_,
     out: Path_,
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     force: bool = False,
     dense: bool = False,
     streaming: Streaming = NO_STREAMING,

@@ -145,7 +145,7 @@ def _about(capture: Capture, chosen: Selection, query: int, row: int) -> dict[st
         "head": str(chosen.head),
         "query": f"{query} (row {row})",
         "off": ", ".join(str(head) for head in sorted(capture.off)),
-        "streaming": capture.streaming.told,
+        "streaming": capture.streaming.describe(),
         "text": capture.prompt.digest,
         "target": capture.target.digest if capture.target is not None else "",
         "generated": capture.made.generated,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from hgviz.core import Capture, HeadId, HgvizError, Off, Prompt, progress, progress_within
+from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Prompt, progress, progress_within
 from hgviz.tasks.opening import require_attention
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def explain(
     prompt: Prompt,
     question: Question,
     target: Prompt | None = None,
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     layers: bool = False,
 ) -> Attribution:
     """Integrated gradients of tokens, conductance of heads, slopes for single heads; layers: their

@@ -8,7 +8,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import Capture, HgvizError, Off, Prompt, Step, progress, progress_as
+from hgviz.core import Capture, HeadSet, HgvizError, Prompt, Step, progress, progress_as
 from hgviz.tasks.capturing import capture, provenance
 from hgviz.tasks.opening import Path_, require_attention
 
@@ -24,7 +24,7 @@ def generate(
     prompt: Prompt,
     count: int,
     out: Path_ | None = None,
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     force: bool = False,
     target: Prompt | None = None,
     seed: int | None = None,

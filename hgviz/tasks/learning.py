@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hgviz.core import ModelSpec
-from hgviz.study import Learned, Study
+from hgviz.study import LearnedImportance, Study
 from hgviz.tasks.opening import Path_
 
 
-def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[Learned, ...]:
+def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[LearnedImportance, ...]:
     """What trainings gave the heads of a model, a run each.
 
     gates: folders that hgviz train wrote, or their gates.json. Errors: HgvizError for files that
@@ -23,7 +23,7 @@ def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[Learned, ...]:
     return read_learned(gates, spec)[0]
 
 
-def with_learned(study: Study, found: Sequence[Learned]) -> Study:
+def with_learned(study: Study, found: Sequence[LearnedImportance]) -> Study:
     """The study with what was learned, in the place of what it had of the same methods."""
     new = {one.method for one in found}
     kept = tuple(one for one in study.learned if one.method not in new)

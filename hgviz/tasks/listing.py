@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.language import number, shortened
+from hgviz.language import number, one_line
 from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def one_text(found: Laboratory) -> list[Block]:
 
     blocks: list[Block] = [
         Heading(f"One {found.noun}, head by head"),
-        Words(f"“{shortened(found.text)}”"),
+        Words(f"“{one_line(found.text)}”"),
     ]
     if found.comparison is None:
         shared = "share no token of it" if found.noun == "text" else "do not cut it alike"
@@ -93,7 +93,7 @@ def differing(found: Laboratory) -> list[Block]:
     if not examples:
         return [head, Words("Nowhere: both give the same answer everywhere.")]
     rows = tuple(
-        (shortened(one.text), one.wanted, one.a, one.b, f"{one.loss_a:.3f}", f"{one.loss_b:.3f}")
+        (one_line(one.text), one.wanted, one.a, one.b, f"{one.loss_a:.3f}", f"{one.loss_b:.3f}")
         for one in examples[:SHOWN]
     )
     listed = f"{min(SHOWN, len(examples)):,} of {len(examples):,} are listed" if len(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hgviz.core import Capture, HgvizError, Off, Prompt, progress
+from hgviz.core import Capture, HeadSet, HgvizError, Prompt, progress
 from hgviz.tasks.capturing import capture as capture_text
 from hgviz.tasks.opening import Path_
 
@@ -42,7 +42,7 @@ def habits(capture: Capture, alone: bool = False) -> Habits:
     return analysis.measure(opened, numbers, _lexicon(capture))
 
 
-def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Habits:
+def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> Habits:
     """The same of a model on every text of a file; nothing is written.
 
     The model reads a text again for the second pass where 256 MB do not hold what it attended with.
@@ -65,7 +65,7 @@ def habits_of_model(model: Model, corpus: Path_, off: Off = frozenset()) -> Habi
 
 
 def habits_of_text(
-    model: Model, prompt: Prompt, target: Prompt | None = None, off: Off = frozenset()
+    model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
 ) -> Habits:
     """The same of a model on one text."""
     captured = capture_text(model, prompt, off=off, target=target)
@@ -90,7 +90,7 @@ class _Kept:
         return found
 
 
-def _captured(model: Model, read: Corpus, off: Off, number: int) -> Capture:
+def _captured(model: Model, read: Corpus, off: HeadSet, number: int) -> Capture:
     prompt, target = read.prompts(model, number)
     return capture_text(model, prompt, off=off, target=target)
 

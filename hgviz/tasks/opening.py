@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz.core import (
+    HeadSet,
     HgvizError,
     Modality,
     ModelSpec,
-    Off,
     Prompt,
     Streaming,
-    heads_named,
+    parse_heads,
     progress,
 )
-from hgviz.errors import no_attention
+from hgviz.errors import no_attention_error
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -258,18 +258,18 @@ def prompt_from(
     )
 
 
-def heads_from(text: str, spec: ModelSpec) -> Off:
+def heads_from(text: str, spec: ModelSpec) -> HeadSet:
     """The heads named by "3.5,4.*,5.g1"; the empty string names none.
 
     Raises HgvizError for a name that is no head of this model.
     """
-    return heads_named(text, spec.layers)
+    return parse_heads(text, spec.layers)
 
 
 def require_attention(spec: ModelSpec) -> None:
     """Errors: HgvizError for a model none of whose layers attends, such as an LSTM."""
     if not spec.layers:
-        raise no_attention(spec.family)
+        raise no_attention_error(spec.family)
 
 
 def require_causal(spec: ModelSpec, streaming: Streaming) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hgviz.core import HgvizError, progress
-from hgviz.errors import choose, require, unusable
-from hgviz.files import bundled
-from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, name_of_source
+from hgviz.errors import choose, file_error, require
+from hgviz.files import find_sample
+from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, source_name
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class _Planning:
                 sides = []
                 for activation in self.asked.activations:
                     place = {
-                        "data": name_of_source(source), "model": str(model["name"]),
+                        "data": source_name(source), "model": str(model["name"]),
                         "activation": _called(activation), "seed": str(seed),
                     }  # fmt: skip
                     one = _Model(place, *self._model(model, source, activation, seed, place))
@@ -222,7 +222,7 @@ class _Planning:
     def _path(self, name: str) -> str:
         """A file beside the study file, or a sample that hgviz brings."""
         beside = self.here / name
-        return str((beside if beside.exists() else self.here / bundled(name)).resolve())
+        return str((beside if beside.exists() else self.here / find_sample(name)).resolve())
 
     def _digest(self, path: str) -> str:
         if path not in self._digests:
@@ -260,7 +260,7 @@ def digest_of_file(path: Path_) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise unusable(f"cannot read {path}", error) from error
+        raise file_error(f"cannot read {path}", error) from error
 
 
 def digest_of_model(found: Checkpoint) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import HeadId, HgvizError, Integers, Off, progress, progress_within
+from hgviz.core import HeadId, HeadSet, HgvizError, Integers, progress, progress_within
 from hgviz.errors import require
-from hgviz.study import SCORE, Curve, Study
+from hgviz.study import SCORE, PruningCurve, Study
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
@@ -33,7 +33,7 @@ def trials_of(
     data: Path_,
     text_column: str = "",
     label_column: str = "",
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     limit: int | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Trials:
@@ -53,7 +53,7 @@ def trials_of(
 
 
 def try_heads(
-    trials: Trials, off: Off, slices: Sequence[Slice] = ()
+    trials: Trials, off: HeadSet, slices: Sequence[Slice] = ()
 ) -> tuple[Paired, Answers, Answers]:
     """What the model scores with heads off, beside the whole model; see analysis.paired."""
     from hgviz.analysis import paired
@@ -114,7 +114,7 @@ def random_curves(
     return _along(trials, study, lines, least, most or curves.MOST)
 
 
-def curve_times(trials: Trials, study: Study, one: Curve) -> Study:
+def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     """The study with the times of one of its curves, see Curve.times; one that has them is left.
 
     At each point a model is built that really lacks the heads, and takes turns with the whole one
@@ -233,7 +233,7 @@ class _Answers:
 
     def __init__(self, trials: Trials) -> None:
         self.trials = trials
-        self._kept: dict[Off, tuple[Any, Any]] = {}
+        self._kept: dict[HeadSet, tuple[Any, Any]] = {}
 
     def without(self, order: Sequence[HeadId], count: int, note: str) -> tuple[Any, Any]:
         """Losses and answers (places,) without the first heads of an order."""
@@ -253,16 +253,16 @@ class _Answers:
         return losses, given
 
 
-def _is(one: Curve, line: Along, rows: Integers, removed: Integers) -> bool:
+def _is(one: PruningCurve, line: Along, rows: Integers, removed: Integers) -> bool:
     """Whether a curve is along this line, on these rows and at these points."""
     same = (one.method, one.order) == (line[0], line[-1])
     return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
 
 
-def _with(study: Study, one: Curve) -> Study:
+def _with(study: Study, one: PruningCurve) -> Study:
     """The study with a curve in place of an earlier one of the same kind and seed."""
 
-    def kind(curve: Curve) -> Any:
+    def kind(curve: PruningCurve) -> Any:
         return curve.method, curve.seed, len(curve.order)
 
     others = (other for other in study.curves if kind(other) != kind(one))

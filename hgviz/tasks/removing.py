@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from hgviz.core import HeadId, HgvizError, ModelSpec, Off, progress
+from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, progress
 from hgviz.files import resource
 from hgviz.study import SCORE
 from hgviz.tasks.opening import Path_, heads_from
@@ -30,7 +30,7 @@ BEST = ("loo", SCORE, "shapley")  # the loss itself, and what foretells it best
 
 def prune(
     path: Path_,
-    off: Off | str,
+    off: HeadSet | str,
     out: Path_,
     form: Form = "smaller",
     compensate: Compensation = "none",
@@ -68,7 +68,7 @@ def prune(
             )  # fmt: skip
 
 
-def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> Off:
+def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> HeadSet:
     """The heads that a study finds least needed, all but N or P % of them.
 
     method: one of analysis.importance; left out, the first that the study has measured of those
@@ -142,7 +142,7 @@ def proof_texts(
             prompts = [model.tokenizer.encode(one) for one in rows]
         except HgvizError:  # a model whose tokens no text has
             return _drawn(spec)
-        found = examples.labelled(prompts, [0] * len(rows), (), spec.max_positions)
+        found = examples.classification_examples(prompts, [0] * len(rows), (), spec.max_positions)
         return _read(found, spec, "the sample's reviews")
     return _drawn(spec)
 
@@ -184,7 +184,7 @@ def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
 
 
 def _compensated(
-    found: Checkpoint, model: Model, off: Off, texts: Sequence[Any], how: Compensation
+    found: Checkpoint, model: Model, off: HeadSet, texts: Sequence[Any], how: Compensation
 ) -> Checkpoint:
     from hgviz.models.surgery import compensation, proof, removal
 
@@ -205,7 +205,7 @@ def _proved(
     found: Checkpoint,
     changed: Checkpoint,
     model: Model,
-    off: Off,
+    off: HeadSet,
     read: Read,
     weights: Path,
     about: dict[str, Any],

@@ -12,7 +12,7 @@ from hgviz.core import HgvizError
 
 if TYPE_CHECKING:
     from hgviz.figures.content.charts import Band, Chart, Curves, Line, Scores
-    from hgviz.study import Curve, Study
+    from hgviz.study import PruningCurve, Study
 
 TITLES = {
     "heads": "Heads switched off",
@@ -133,10 +133,10 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     )  # fmt: skip
 
 
-def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]:
+def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, PruningCurve]:
     """The newest curve of each method, by what it is called; over time and where none is named,
     of those that were timed, if any was."""
-    found: dict[str, Curve] = {}
+    found: dict[str, PruningCurve] = {}
     timed = tuple(one for one in study.curves if one.times is not None)
     for one in timed if axis == "time" and timed and not methods else study.curves:
         if one.method != "random" and (not methods or one.method in methods):
@@ -153,13 +153,13 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Curve]
     return found
 
 
-def _randoms(study: Study, found: dict[str, Curve]) -> tuple[Curve, ...]:
+def _randoms(study: Study, found: dict[str, PruningCurve]) -> tuple[PruningCurve, ...]:
     from hgviz.analysis import curves as analysed
 
     return analysed.beside(study, max(found.values(), key=lambda one: len(one.order)))
 
 
-def _line(study: Study, one: Curve, axis: str, label: str, several: bool) -> Line:
+def _line(study: Study, one: PruningCurve, axis: str, label: str, several: bool) -> Line:
     from hgviz.analysis import curves as analysed
     from hgviz.figures.content.charts import Line
 
@@ -170,7 +170,7 @@ def _line(study: Study, one: Curve, axis: str, label: str, several: bool) -> Lin
     return Line(label, _x(study, one, axis), y, low, high, mark, marked)
 
 
-def _values(study: Study, one: Curve, several: bool) -> tuple[Any, Any, Any]:
+def _values(study: Study, one: PruningCurve, several: bool) -> tuple[Any, Any, Any]:
     """y with its interval: percent right, or points lost; bits of a language model have none."""
     if bits := _bits(study):
         rows = study.places_of(one.rows)
@@ -191,7 +191,7 @@ def _bits(study: Study) -> bool:
     return study.asked != "classes" and study.sizes is not None and bool(study.sizes.sum())
 
 
-def _x(study: Study, one: Curve, axis: str) -> Any:
+def _x(study: Study, one: PruningCurve, axis: str) -> Any:
     from hgviz.analysis import curves as analysed
 
     if axis == "heads":
@@ -207,7 +207,7 @@ def _x(study: Study, one: Curve, axis: str) -> Any:
 
 
 def _band(
-    studies: Sequence[Study], mine: Sequence[dict[str, Curve]], axis: str, several: bool
+    studies: Sequence[Study], mine: Sequence[dict[str, PruningCurve]], axis: str, several: bool
 ) -> Band | None:
     """Quantiles of all random orders, at the numbers of heads that all of them have.
 

@@ -8,7 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hgviz.core import NO_STREAMING, HeadId, HgvizError, Integers, Off, Prompt, Streaming, progress
+from hgviz.core import (
+    NO_STREAMING,
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Integers,
+    Prompt,
+    Streaming,
+    progress,
+)
 from hgviz.errors import LISTED, HgvizWarning, require
 from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_, require_causal
@@ -35,7 +44,7 @@ def evaluate(
     data: Path_,
     text_column: str = "",
     label_column: str = "",
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
     labels: Mapping[str, str] | None = None,
     streaming: Streaming = NO_STREAMING,
 ) -> Evaluation:
@@ -70,23 +79,23 @@ def evaluate(
     return replace(found, streaming=streaming, longest=len(longest), cached=kept)
 
 
-def _cached(model: Model, ids: Integers, off: Off, streaming: Streaming) -> float:
+def _cached(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> float:
     """Of the keys (and values) that a text leaves in the caches of all layers, the part that is
     needed; those that heads share as long as one of them needs them."""
-    from hgviz.models.recording import CaptureRecorder, Weights
+    from hgviz.models.recording import CaptureRecorder, DenseWeights
 
     needed, every = 0, 0
 
     def count(index: int, found: Any) -> None:
         nonlocal needed, every
         layer, band = model.spec.layers[index], None
-        if isinstance(found, Weights):
+        if isinstance(found, DenseWeights):
             groups, _, keys = found.values.shape
         else:
             k, band = found.k, found.rule.band
             groups, keys = (k.stored if isinstance(k, Grouped) else k).shape[:2]
         most = keys if band is None else min(keys, band[0] + 1)
-        few, shared = min(most, sum(streaming.near)), len(layer.heads) // groups
+        few, shared = min(most, sum(streaming.window)), len(layer.heads) // groups
         streams = streaming.places(layer.index, layer.heads)
         each = [0 if HeadId(layer.index, head) in off else few if at in streams else most
                 for at, head in enumerate(layer.heads)]  # fmt: skip
@@ -152,12 +161,14 @@ def _read(
         targets = [model.encode_target(one.target or "") for one in pairs]
         firsts = _all([one.text for one in pairs], encode)
         if spec.goal == "states":
-            return examples.moved(targets, limit, firsts)
-        return examples.written(firsts, targets, limit)
+            return examples.state_examples(targets, limit, firsts)
+        return examples.seq2seq_examples(firsts, targets, limit)
     if spec.goal == "classes":
         rows = read_rows(data, text_column, label_column)
         wanted = rows.numbers(spec.labels, labels)
-        scored = examples.labelled(_all(rows.texts, encode), wanted, spec.labels, limit)
+        scored = examples.classification_examples(
+            _all(rows.texts, encode), wanted, spec.labels, limit
+        )
         ids = rows.class_ids(spec.labels, labels).items()
         said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
         scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
@@ -165,25 +176,25 @@ def _read(
     if spec.goal == "tags":
         tagged = labelled.read_tagged(data, text_column, label_column)
         prompts, marked = labelled.tags_of(tagged, spec.labels, encode, labels)
-        return examples.tagged(prompts, marked, spec.labels, limit)
+        return examples.tagging_examples(prompts, marked, spec.labels, limit)
     if spec.goal == "ends":
         questions = labelled.read_questions(data)
-        asked = examples.answering(*labelled.ends_of(questions, model.encode), limit)
+        asked = examples.question_examples(*labelled.ends_of(questions, model.encode), limit)
         return repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
     if spec.goal == "states":
         found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
-        return examples.moved(_all(found, encode), limit)
+        return examples.state_examples(_all(found, encode), limit)
     found = read_texts(data, text_column) if is_table(data) else (texts.read_text(data),)
     prompts = [encode(one) for one in found]
     if spec.goal == "next":
-        return examples.following(prompts, limit)
+        return examples.next_token_examples(prompts, limit)
     named = model.tokenizer.encode(
         "[MASK]"
     )  # what stands for a hidden token, by the tokenizer's own name
     masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
              if piece in ("[MASK]", "<mask>")]  # fmt: skip
     require(masks, "the tokenizer has no [MASK]", "Use the model's own tokenizer")
-    return examples.masked(prompts, masks[0], limit)
+    return examples.masked_token_examples(prompts, masks[0], limit)
 
 
 def _all(names: Sequence[str], read: Callable[[str], Prompt]) -> list[Prompt]:

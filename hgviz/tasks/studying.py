@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HgvizError, Off, Step, current_listener, listening, progress
+from hgviz.core import HeadSet, HgvizError, Step, current_listener, listening, progress
 from hgviz.errors import require
-from hgviz.study import ARRAYS, UNASKED, UNKNOWN, Study
+from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Study
 from hgviz.tasks.capturing import provenance
 from hgviz.tasks.opening import Path_, require_attention
 
@@ -139,7 +139,7 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
         wanted=examples.wanted,
         lengths=lengths,
         loss=np.full(len(examples.wanted), np.nan, np.float32),
-        given=np.full(len(examples.wanted), UNASKED, np.int64),
+        given=np.full(len(examples.wanted), NO_PREDICTION, np.int64),
         data=data,
         data_digest=examples.digest,
         labels=examples.labels,
@@ -235,7 +235,7 @@ class Growing:
 
     def _answer(self) -> Iterator[float]:
         def lacks(batch: Batch) -> bool:
-            return bool((self.given[self.examples.where(batch)] == UNASKED).any())
+            return bool((self.given[self.examples.where(batch)] == NO_PREDICTION).any())
 
         for start, share, batch in self._batches(lacks):
             at = self.examples.where(batch)
@@ -301,7 +301,7 @@ class Growing:
                 before = now
                 yield (number + step / len(order)) / self._permutations
 
-    def _mean_loss(self, off: Off) -> float:
+    def _mean_loss(self, off: HeadSet) -> float:
         batches = (batch for block in self.trials.blocks for batch in block)
         total = sum(float(self.trials.without(one, off)[0].sum(dtype=float)) for one in batches)
         return total / len(self.examples.wanted)

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hgviz.language import listed, number, p_value, percent, points, signed
+from hgviz.language import join_words, number, p_value, percent, percentage_points, signed_number
 from hgviz.tasks.charting import (
     activation_chart,
     distances_chart,
@@ -81,20 +81,20 @@ def _verdict(found: Laboratory) -> str:
         )
     value, low, high = one.difference
     if one.a.score.metric == "bits_per_byte":
-        ends = f"({signed(low)} to {signed(high)})" if math.isfinite(low) else ""
+        ends = f"({signed_number(low)} to {signed_number(high)})" if math.isfinite(low) else ""
         apart = low > 0 or high < 0
         which = (
             f"{'A' if value > 0 else 'B'} is better" if apart else "Neither is shown to be better"
         )
-        return f"{which}: B less A is {signed(value)} bits per byte {ends}."
-    ends = f"({points(low)} to {points(high)})"
+        return f"{which}: B less A is {signed_number(value)} bits per byte {ends}."
+    ends = f"({percentage_points(low)} to {percentage_points(high)})"
     apart = low > 0 or high < 0
     which = f"{'B' if value > 0 else 'A'} answers better" if apart else (
         "Neither is shown to answer better")  # fmt: skip
     return (
         f"{which}: {percent(one.a.score.value)} of A's answers are right and "
-        f"{percent(one.b.score.value)} of B's; B less A is {points(value)} points {ends}, "
-        f"McNemar's p {p_value(one.p)}."
+        f"{percent(one.b.score.value)} of B's; B less A is {percentage_points(value)} points "
+        f"{ends}, McNemar's p {p_value(one.p)}."
     )
 
 
@@ -209,8 +209,10 @@ def _activations(found: Laboratory) -> list[Block]:
     signed = [ACTIVATIONS[name].label for name in names if ACTIVATIONS[name].signed]
     said = "What a head weighs with is its scores, passed through its activation. "
     if signed:
-        said += (f"{listed(signed)} may weigh below zero: such a head can take away what another "
-                 "adds, and its rows need not sum to 1. ")  # fmt: skip
+        said += (
+            f"{join_words(signed)} may weigh below zero: such a head can take away what another "
+            "adds, and its rows need not sum to 1. "
+        )
     if "softmax" in names:
         said += ("softmax is flat where one key has all the weight or none: there its derivative, "
                  "and with it what can be learnt, goes to zero. ")  # fmt: skip
@@ -272,7 +274,7 @@ def _heads(found: Laboratory) -> list[Block]:
     rows = tuple(
         (
             f"{MEASURES[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
-            signed(one.difference[0]), interval(one), p_value(one.p), judged(one),
+            signed_number(one.difference[0]), interval(one), p_value(one.p), judged(one),
         )
         for one in found.changes
     )  # fmt: skip

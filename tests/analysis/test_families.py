@@ -7,7 +7,7 @@ import pytest
 
 from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
 from hgviz.analysis.reading import Reading
-from hgviz.core import HeadId, Layer, Level, Selection, slots
+from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
 
 SOURCE = (
@@ -117,7 +117,7 @@ def test_a_key_that_all_rows_rest_on_is_named_by_its_word():
 def test_states_of_an_encoder_are_called_states_and_have_no_words():
     n, m = len(TARGET), 9
     weights = np.stack([mixed(lambda i: [0], n, m)] * 2)
-    states = replace(slots(m), pieces=tuple(f"state {i}" for i in range(m)),
+    states = replace(slot_prompt(m), pieces=tuple(f"state {i}" for i in range(m)),
                      states=np.zeros((m, 4), np.float32))  # fmt: skip
     capture = translated(states, text(TARGET), {"decoder.0.cross": weights}, encoder=0)
     found = measured(capture, 1)
@@ -234,7 +234,7 @@ def test_confidence_is_told_with_and_without_special_tokens():
         (tagged("[CLS]", "이", "##다", "[SEP]"), "token"),
         (tagged("a", "##b"), "token"),
         (replace(letters("ab"), spans=np.full((2, 2), -1)), "token"),
-        (slots(3), "slot"),
+        (slot_prompt(3), "slot"),
     ],
 )
 def test_no_word_piece_is_called_a_letter(prompt, unit):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, HgvizError, Layer, Recipe
+from hgviz.core import Capture, HeadId, HgvizError, Layer, RolloutOptions
 from hgviz.maps import DenseMap
 from hgviz.models.config.huggingface import Pooling, TransformersConfig
 from tests.making import byte_prompt
@@ -118,7 +118,7 @@ def test_the_ways_into_each_level_are_told():
     outer, inner = found.crossings
     np.testing.assert_allclose(outer.through, inner.through, atol=1e-6)
     assert 0 < outer.through.min() < outer.through.max() < 1
-    with_none = Rollout(capture, Recipe(nothing=True)).rows()
+    with_none = Rollout(capture, RolloutOptions(nothing=True)).rows()
     np.testing.assert_allclose(with_none.sum(1), 1, atol=1e-6)
 
 

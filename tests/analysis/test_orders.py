@@ -12,8 +12,8 @@ from scipy import stats
 
 from hgviz.analysis import curves, orders, scores
 from hgviz.analysis.importance import METHODS, changes, importance
-from hgviz.core import HeadId, HeadWeights, HgvizError, Layer, Level, ModelSpec
-from hgviz.study import UNKNOWN, Curve, Learned
+from hgviz.core import HeadCost, HeadId, HgvizError, Layer, Level, ModelSpec
+from hgviz.study import UNKNOWN, LearnedImportance, PruningCurve
 from tests.studying import make_study
 
 HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
@@ -42,7 +42,7 @@ D, D_H = 24, 6
 def weights_of(spec, keeps_one=False, groups=True):
     """Of heads of four products of equal size, in matrices."""
     side = (2 * D * D_H, 4 * D * D_H)
-    one = HeadWeights(side, side if groups else (0, 0), 2 * D_H, keeps_one)
+    one = HeadCost(side, side if groups else (0, 0), 2 * D_H, keeps_one)
     return [one] * len(spec.layers)
 
 
@@ -319,7 +319,7 @@ def test_gates_held_both_ways_are_facilitating_and_held_in_neither_interfering()
     study = make_study(1, 5)
     on, off = np.ones((2, 18), np.float32), np.zeros((2, 18), np.float32)
     on[:, 0], off[:, 1] = 0, 1
-    learned = (Learned("causal-on", on), Learned("causal-off", off))
+    learned = (LearnedImportance("causal-on", on), LearnedImportance("causal-off", off))
     found = importance(replace(study, learned=learned), "causal")
     assert found.score.tolist() == [-1, 1, *[0] * 16]
 
@@ -348,7 +348,7 @@ def curve_of(values, changes=None, low=None, removed=None, losses=None):
     low = changes - 0.02 if low is None else np.array(low, np.float32)
     removed = np.arange(len(values)) if removed is None else np.array(removed)
     losses = 1 - values if losses is None else np.array(losses, np.float32)
-    return Curve(
+    return PruningCurve(
         "signed", TWELVE, removed, values, values - 0.1, values + 0.1, losses,
         changes, low, changes + 0.02, np.arange(9),
     )  # fmt: skip

@@ -19,7 +19,7 @@ from hgviz.analysis.paired import paired, try_heads
 from hgviz.analysis.slices import Slice, levels, of_examples, slices, table
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import HeadId, Prompt
-from hgviz.examples import following, labelled
+from hgviz.examples import classification_examples, next_token_examples
 from tests.gui.kinds import bert, classifier, gpt2, translator
 from tests.making import byte_prompt, make_capture, make_spec
 from tests.progress import steps_of
@@ -31,7 +31,9 @@ OFF = frozenset({HeadId(0, 1)})
 def texts(count):
     nowhere = np.array([[0, 1]])
     prompts = [Prompt("a", np.array([number]), ("a",), nowhere) for number in range(count)]
-    return labelled(prompts, [number % 2 for number in range(count)], ("no", "yes"), None)
+    return classification_examples(
+        prompts, [number % 2 for number in range(count)], ("no", "yes"), None
+    )
 
 
 def answering(given, losses=0.5):
@@ -120,7 +122,7 @@ def classes(wanted, labels=LABELS):
     prompts = [
         Prompt(f"text {i}", np.array([i]), ("a",), np.array([[0, 1]])) for i in range(len(wanted))
     ]
-    return examples.labelled(prompts, wanted, labels, None)
+    return examples.classification_examples(prompts, wanted, labels, None)
 
 
 def answers(given, loss=None):
@@ -204,7 +206,7 @@ def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
 
 def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
     random = np.random.default_rng(0)
-    asked = examples.following([byte_prompt("to be or not to be " * 20)], None, 50)
+    asked = examples.next_token_examples([byte_prompt("to be or not to be " * 20)], None, 50)
     places = len(asked.wanted)
     losses = random.random((2, places))
     given = random.integers(0, 256, (2, places))
@@ -227,7 +229,9 @@ def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
 
 def test_answers_to_other_tokens_are_not_paired():
     text = "to be or not to be " * 20
-    one, other = (examples.following([byte_prompt(text)], None, size) for size in (50, 60))
+    one, other = (
+        examples.next_token_examples([byte_prompt(text)], None, size) for size in (50, 60)
+    )
     count = len(one.wanted)
     sides = answers(one.wanted), answers(other.wanted)
     found = disagreement((one, other), sides, chr)
@@ -238,7 +242,7 @@ def test_answers_to_other_tokens_are_not_paired():
 
 
 def test_one_window_has_no_interval_and_the_facts_are_json():
-    asked = examples.following([byte_prompt("to be or not")])
+    asked = examples.next_token_examples([byte_prompt("to be or not")])
     count = len(asked.wanted)
     found = disagreement((asked, asked), (answers(asked.wanted), answers([0] * count)), chr)
     facts = json.loads(json.dumps(found.facts(), allow_nan=False))
@@ -328,7 +332,7 @@ def text_of(words, asked="next", length=8):
     ids = np.frombuffer(words.encode(), np.uint8).astype(np.int64)
     at = np.arange(len(ids))
     prompt = Prompt(words, ids, tuple(words), np.stack([at, at + 1], 1))
-    return following([prompt], None, length)
+    return next_token_examples([prompt], None, length)
 
 
 def test_tokens_are_told_apart_by_what_they_are():
@@ -346,7 +350,9 @@ def test_tokens_are_told_apart_by_what_they_are():
 def test_a_word_piece_that_begins_with_a_space_is_what_comes_after_it():
     words = "so 12 up"
     spans = np.array([[0, 2], [2, 5], [5, 8]])
-    examples = following([Prompt(words, np.array([7, 8, 9]), ("so", " 12", " up"), spans)], None)
+    examples = next_token_examples(
+        [Prompt(words, np.array([7, 8, 9]), ("so", " 12", " up"), spans)], None
+    )
     names = {one.name for one in of_examples(examples, make_spec((1,), 2)) if one.by == "token"}
     assert names == {"digits", "spaces"}  # where the last one ends is not known
 

@@ -7,20 +7,20 @@ import pytest
 
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.analysis.together import reach
-from hgviz.core import HeadId, HgvizError, Recipe
+from hgviz.core import HeadId, HgvizError, RolloutOptions
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.analysis.test_resolution import FORMS, TEXT, pool_matrix, rn, shift_matrix, spread_matrix
 
 RECIPES = [
-    Recipe(residual=0.3),
-    Recipe(residual=0.0),
-    Recipe(residual=1.0),
-    Recipe(fuse="max"),
-    Recipe(fuse="min", residual=0.8),
-    Recipe(heads=(HeadId(0, 1), HeadId(2, 0))),
-    Recipe(nothing=True),
-    Recipe(nothing=True, residual=0.25, fuse="max"),
-    Recipe(signed=True),
+    RolloutOptions(residual=0.3),
+    RolloutOptions(residual=0.0),
+    RolloutOptions(residual=1.0),
+    RolloutOptions(fuse="max"),
+    RolloutOptions(fuse="min", residual=0.8),
+    RolloutOptions(heads=(HeadId(0, 1), HeadId(2, 0))),
+    RolloutOptions(nothing=True),
+    RolloutOptions(nothing=True, residual=0.25, fuse="max"),
+    RolloutOptions(signed=True),
 ]
 
 
@@ -108,14 +108,18 @@ def test_a_signed_product_of_one_level_is_the_product_of_map_and_identity():
     for one in maps:
         wanted = (one.astype(np.float32).mean(0, dtype=np.float64) + np.eye(8)) @ wanted
     capture = plant(letters(TEXT[:8]), maps, signed=True)
-    found = rollout(capture, recipe=Recipe(signed=True))
+    found = rollout(capture, recipe=RolloutOptions(signed=True))
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
     assert (found < 0).any() and not np.triu(found, 1).any()
 
 
 def test_a_decoder_is_composed_by_the_same_choices():
     capture = translated(letters(TEXT[:6]), letters(TEXT[:4]), signed=True)
-    for recipe in (Recipe(residual=0.2), Recipe(fuse="max"), Recipe(signed=True)):
+    for recipe in (
+        RolloutOptions(residual=0.2),
+        RolloutOptions(fuse="max"),
+        RolloutOptions(signed=True),
+    ):
         a, b = recipe.keep, recipe.look
         source, target = np.eye(6, 10), np.eye(4, 10, k=6)
         for layer in capture.spec.layers:
@@ -134,7 +138,11 @@ def test_a_decoder_is_composed_by_the_same_choices():
 # --- what goes the long way -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("recipe", [Recipe(), Recipe(residual=0.3), Recipe(nothing=True)], ids=str)
+@pytest.mark.parametrize(
+    "recipe",
+    [RolloutOptions(), RolloutOptions(residual=0.3), RolloutOptions(nothing=True)],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", FORMS, ids=str)
 def test_what_goes_into_a_level_comes_back_from_it(kind, recipe):
     capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
@@ -156,19 +164,23 @@ def test_shares_of_two_levels_are_those_of_the_sums():
         )
         (found,) = Rollout(capture).composed().crossings
         np.testing.assert_allclose(found.copied, through)
-        (found,) = Rollout(capture, Recipe(residual=0.9)).composed().crossings
+        (found,) = Rollout(capture, RolloutOptions(residual=0.9)).composed().crossings
         np.testing.assert_allclose(found.through, 0.1)
 
 
 def test_what_stays_at_a_level_is_what_the_map_has_without_the_levels_below():
     # nothing goes the long way: the residual alone is left
     capture = hourglass(letters(TEXT[:12]), (1, 3))
-    found = Rollout(capture, Recipe(residual=1.0)).composed()
+    found = Rollout(capture, RolloutOptions(residual=1.0)).composed()
     np.testing.assert_array_equal(found.weights, np.eye(12, dtype=np.float32))
     assert not found.crossings[0].through.any()
 
 
-@pytest.mark.parametrize("recipe", [Recipe(), Recipe(residual=0.3), Recipe(nothing=True)], ids=str)
+@pytest.mark.parametrize(
+    "recipe",
+    [RolloutOptions(), RolloutOptions(residual=0.3), RolloutOptions(nothing=True)],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", FORMS[::3], ids=str)
 def test_a_row_is_the_sum_of_what_went_no_further_than_each_level(kind, recipe):
     capture = hourglass(letters(TEXT[:23]), (1, 2, 6), **kind)
@@ -203,20 +215,20 @@ def test_what_stays_is_the_map_without_what_comes_from_below():
 def test_choices_that_cannot_be_are_said_in_a_line():
     for wrong in ({"residual": 1.5}, {"residual": float("nan")}, {"fuse": "median"}):
         with pytest.raises(HgvizError):
-            Recipe(**wrong)
+            RolloutOptions(**wrong)
     for wrong in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True}):
         with pytest.raises(HgvizError, match="does not go with"):
-            Recipe(signed=True, **wrong)
+            RolloutOptions(signed=True, **wrong)
     capture = hourglass(letters(TEXT[:12]), (1, 2))
     with pytest.raises(HgvizError, match=r"head 9\.0 cannot be counted"):
-        rollout(capture, recipe=Recipe(heads=(HeadId(9, 0),)))
+        rollout(capture, recipe=RolloutOptions(heads=(HeadId(9, 0),)))
     with pytest.raises(HgvizError, match="switched off"):
         off = replace(capture, off=frozenset({HeadId(0, 1)}))
-        rollout(off, recipe=Recipe(heads=(HeadId(0, 1),)))
+        rollout(off, recipe=RolloutOptions(heads=(HeadId(0, 1),)))
 
 
 def test_a_recipe_says_what_it_is():
-    assert Recipe().label == "mean of the heads, half residual"
-    one = Recipe(fuse="max", residual=0.3, nothing=True, heads=(HeadId(1, 2),))
+    assert RolloutOptions().label == "mean of the heads, half residual"
+    one = RolloutOptions(fuse="max", residual=0.3, nothing=True, heads=(HeadId(1, 2),))
     assert "largest" in one.label and "30 %" in one.label and "1.2" in one.label
-    assert Recipe(signed=True).label == "signed product, mean of the heads"
+    assert RolloutOptions(signed=True).label == "signed product, mean of the heads"

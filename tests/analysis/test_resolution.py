@@ -12,7 +12,7 @@ from hgviz import tasks
 from hgviz.analysis import composition, fusion, resolution
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.resolution import Rollout, pool, rollout, spread
-from hgviz.core import HeadId, HgvizError, Recipe
+from hgviz.core import HeadId, HgvizError, RolloutOptions
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.models import open_model
 from tests.analysis.planting import Planted, hourglass, letters, plant, translated
@@ -377,7 +377,7 @@ def test_heads_that_are_off_have_no_part_and_a_recipe_chooses_the_rest(made):
     assert np.abs(rollout(made("two parts")) - rollout(capture)).max() > 1e-3
     assert scaled_error(rollout(capture), composed(capture)) < 1e-6
     capture = made("two parts")
-    found = rollout(capture, recipe=Recipe(residual=0.25))
+    found = rollout(capture, recipe=RolloutOptions(residual=0.25))
     assert scaled_error(found, composed(capture, 0.25)) < 1e-6
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
-from hgviz.core import Capture, HeadId, Recipe, readonly
+from hgviz.core import Capture, HeadId, RolloutOptions, readonly
 from hgviz.maps import DenseMap
 from hgviz.models.formats.own import parse_config
 from tests.making import byte_prompt
@@ -106,7 +106,7 @@ def test_heads_that_are_off_and_tokens_that_are_masked_have_no_part():
 @pytest.mark.parametrize("name", ENDS)
 def test_what_comes_from_the_null_group_comes_from_nothing(name):
     capture = make(name)
-    found = Rollout(capture, Recipe(nothing=True)).rows()
+    found = Rollout(capture, RolloutOptions(nothing=True)).rows()
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-6)
     if name != "every token":  # which then has a segment of its own from the first on
         assert found[0, -1] > 0.1 or 0 in ENDS[name]

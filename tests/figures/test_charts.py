@@ -18,7 +18,7 @@ from hgviz.figures.paper.axes import Axes, numbered
 from hgviz.figures.paper.labels import wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
-from hgviz.study import Curve
+from hgviz.study import PruningCurve
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.flaws import flaws, texts
 from tests.figures.texts import MAKERS, capture_of
@@ -36,7 +36,7 @@ def curve(study, method, seed=0):
     values = values.astype(np.float32)
     change = values - values[0]
     rows = np.arange(0, len(study), 2)
-    return Curve(
+    return PruningCurve(
         method, heads, removed, values, values - 0.05, values + 0.05, 1 - values, change,
         change - 0.06, change + 0.06, rows, seed,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from PIL import Image
 
 from hgviz import cli, tasks
 from hgviz.cli import drawing
-from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
+from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec
 from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
@@ -62,7 +62,7 @@ EVERYTHING = {
     "heads": (HeadId(4, 2), HeadId(0, 1), HeadId(8, 0)),
     "links": Linking((HeadId(5, 1), HeadId(3, 0)), (9, 2, 3), "mean", 7, 0.1 + 0.2, 1e-7, True,
                      False, False, True),
-    "recipe": Recipe("max", (HeadId(3, 1), HeadId(0, 2)), 1 / 3, True),
+    "recipe": RolloutOptions("max", (HeadId(3, 1), HeadId(0, 2)), 1 / 3, True),
     "methods": ("signed",),
     "axis": "flops",
     "metrics": ("entropy", "distance"),
@@ -72,7 +72,7 @@ CASES = {
     "usual": {},
     "everything": EVERYTHING,
     "no title": {"title": "", "selection": Selection(0, 2, 0), "links": Linking(least=0.01),
-                 "recipe": Recipe(signed=True), "display": Display(limits=(-1.0, 1.0))},
+                 "recipe": RolloutOptions(signed=True), "display": Display(limits=(-1.0, 1.0))},
     "as the window": {"selection": Selection(7, 2, 5), "heads": (HeadId(0, 1), HeadId(3, 2)),
                       "links": Linking((HeadId(0, 0), HeadId(1, 1)), queries=(5,)),
                       "display": Display(scale="linear")},
@@ -177,8 +177,8 @@ links = some.builds(
     some.floats(0, 1e6), some.booleans(), some.booleans(), some.booleans(), some.booleans(),
 )  # fmt: skip
 fuses = some.sampled_from(["mean", "max", "min"])
-signed = some.builds(Recipe, heads=several, signed=some.just(True))
-recipes = some.builds(Recipe, fuses, several, shares, some.booleans()) | signed
+signed = some.builds(RolloutOptions, heads=several, signed=some.just(True))
+recipes = some.builds(RolloutOptions, fuses, several, shares, some.booleans()) | signed
 specs = some.builds(
     Spec, some.sampled_from(list(FIGURES)),
     some.builds(Selection, some.integers(0, 8), some.integers(0, 2), tokens, tokens,

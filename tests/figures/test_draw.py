@@ -25,7 +25,7 @@ from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
-from hgviz.palettes import colours, paint, place
+from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks import drawing
 from tests.figures import every
 from tests.figures.texts import HOSTILE, KINDS, SEA, Dense, draw, plain, ragged
@@ -138,7 +138,7 @@ def raster(spec, capture, number=0):
 def test_the_map_shows_every_weight_in_its_colour():
     shown, _ = raster(Spec("map", Selection(12, 2)), CAPTURE)
     weights = CAPTURE.maps[12].read(2)
-    expected = paint(place(weights, (0, weights.max())), colours("viridis"))
+    expected = paint(palette_coordinates(weights, (0, weights.max())), colours("viridis"))
     seen = seen_cells(CAPTURE, 12)
     np.testing.assert_array_equal(shown[seen], expected[seen])
     assert (shown[~seen] == (0xF0, 0xF2, 0xF4)).all()
@@ -150,7 +150,9 @@ def test_signed_weights_are_symmetric_about_zero():
     reach = np.abs(weights).max()
     shown, _ = raster(Spec("map", Selection(12, 2)), capture)
     seen = seen_cells(capture, 12)
-    expected = paint(place(weights, (-reach, reach), signed=True), colours("blue-red"))
+    expected = paint(
+        palette_coordinates(weights, (-reach, reach), signed=True), colours("blue-red")
+    )
     np.testing.assert_array_equal(shown[seen], expected[seen])
 
 
@@ -161,7 +163,7 @@ def test_a_wall_shares_one_maximum_or_gives_each_head_its_own():
     own, _ = raster(Spec("wall", display=Display(shared=False)), capture)
     shared, _ = raster(Spec("wall", display=Display(shared=True)), capture)
     top = max(one.weights.max() for one in capture.maps)
-    expected = paint(place(faint.weights[0], (0, top)), colours("viridis"))
+    expected = paint(palette_coordinates(faint.weights[0], (0, top)), colours("viridis"))
     np.testing.assert_array_equal(shared, expected)
     assert own.astype(int).sum() > shared.astype(int).sum()
 
@@ -211,7 +213,7 @@ def test_levels_show_the_weights_of_each_stage_over_its_tokens():
         capture.maps[n].read(h, rows=(r := capture.row(n, query), r + 1)).max()
         for n, h in heads.items()
     )
-    for colour in paint(place(stage[: query + 1], (0, top)), colours("viridis")):
+    for colour in paint(palette_coordinates(stage[: query + 1], (0, top)), colours("viridis")):
         assert tuple(map(float, colour)) in painted
 
 

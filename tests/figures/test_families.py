@@ -8,13 +8,13 @@ import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Recipe, Selection
+from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.figures import Spec, composed
 from hgviz.figures.kinds import sums
 from hgviz.figures.kinds.image import overlays
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
-from hgviz.palettes import LUMA, OPACITY, colours, paint, place
+from hgviz.palettes import LUMA, OPACITY, colours, paint, palette_coordinates
 from hgviz.store import open_capture, write_capture
 from tests.analysis.planting import hourglass, letters, translated
 from tests.figures.flaws import overlaps, texts
@@ -58,7 +58,7 @@ def test_a_map_between_two_texts_has_the_source_across_and_the_target_down():
     weights = PAIR.maps[CROSS].weights[1]
     assert shown.shape == (5, 4, 3)
     np.testing.assert_array_equal(
-        shown, paint(place(weights, (0, weights.max())), colours("viridis"))
+        shown, paint(palette_coordinates(weights, (0, weights.max())), colours("viridis"))
     )
 
 
@@ -169,7 +169,7 @@ def test_heads_of_one_layer_are_coloured_each_as_suits_it(head, palette, more):
     weights = capture.maps[0].weights[head]
     reach = np.abs(weights).max()
     limits = (-reach, reach) if head else (0, weights.max())
-    expected = paint(place(weights, limits, signed=head > 0), colours(palette))
+    expected = paint(palette_coordinates(weights, limits, signed=head > 0), colours(palette))
     np.testing.assert_array_equal(np.asarray(page.axes.images[0].get_array()), expected)
     assert ("Row sum" in words(page)) == (head > 0)
     assert not more or more in words(page)
@@ -185,7 +185,7 @@ def test_a_signed_wall_shares_one_range_about_zero_or_says_what_the_colours_mean
     page = page_of("wall", capture, display=Display(shared=True))
     top = max(np.abs(one.weights).max() for one in capture.maps)
     first = capture.maps[0].weights[0]
-    expected = paint(place(first, (-top, top), signed=True), colours("blue-red"))
+    expected = paint(palette_coordinates(first, (-top, top), signed=True), colours("blue-red"))
     np.testing.assert_array_equal(np.asarray(page.axes.images[0].get_array()), expected)
 
 
@@ -298,7 +298,7 @@ def test_it_says_how_maps_were_composed_and_which_way_answers_took(whole, tmp_pa
     ):
         assert words in said
     assert "took the way through 1:2" in said and "comes after the query" in said
-    recipe = Recipe(fuse="max", residual=0.3)
+    recipe = RolloutOptions(fuse="max", residual=0.3)
     said = drawn(Spec("rollout", Selection(0, 0, 9), recipe=recipe), whole, tmp_path / "b.svg")
     assert "largest of the heads, 30 % residual" in said and "Of the answer at letter 9" in said
     assert "--query 9 --fuse max --residual 0.3" in said
@@ -306,7 +306,7 @@ def test_it_says_how_maps_were_composed_and_which_way_answers_took(whole, tmp_pa
 
 def test_a_signed_product_diverges_and_has_row_sums(tmp_path):
     capture = translated(letters(PHRASE[:7]), letters(PHRASE[:4]), signed=True)
-    said = drawn(Spec("rollout", recipe=Recipe(signed=True)), capture, tmp_path / "s.svg")
+    said = drawn(Spec("rollout", recipe=RolloutOptions(signed=True)), capture, tmp_path / "s.svg")
     assert "signed product" in said and "Row sum" in said and "Source →" in said
     plain = drawn(Spec("rollout", Selection(1, 0, 2, 1)), capture, tmp_path / "p.svg")
     assert "comes from the source" in plain

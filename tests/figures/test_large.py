@@ -18,7 +18,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import read_cells
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models.hierarchy import level_spans
-from hgviz.palettes import colours, paint, place
+from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart
 from tests import making
 from tests.figures.texts import SEA, plain
@@ -70,7 +70,7 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(capture, largest, width
         page = composed(spec, capture)
         shown = np.asarray(page.axes.images[0].get_array())
         seen = seen_cells(capture, 0, side.bit_length() - 1)
-        expected = paint(place(weights, (0, weights.max())), colours("viridis"))
+        expected = paint(palette_coordinates(weights, (0, weights.max())), colours("viridis"))
         np.testing.assert_array_equal(shown[seen], expected[seen])
         assert shown.shape == (cells, cells, 3) and page.notes == [note]
         record = provenance.record(Panel(spec, Looked(capture)), page.notes, tmp_path / "f.pdf")
@@ -177,13 +177,19 @@ def test_pairs_have_no_more_cells_than_dots():
     first, second = (one.maps[0].weights[0], two.maps[0].weights[0])
     folded = first.reshape(250, 2, 250, 2).max(axis=(1, 3))
     top = max(first.max(), second.max())
-    np.testing.assert_array_equal(a, paint(place(folded, (0, top)), colours("viridis")))
+    np.testing.assert_array_equal(
+        a, paint(palette_coordinates(folded, (0, top)), colours("viridis"))
+    )
     cells = (first - second).reshape(250, 2, 250, 2).swapaxes(1, 2).reshape(250, 250, 4)
     at = np.abs(cells).argmax(-1)[..., None]
     largest = np.take_along_axis(cells, at, -1)[..., 0]
     reach = np.abs(largest).max()
-    wanted = paint(place(np.abs(largest), (-reach, reach), signed=True), colours("blue-red"))
-    mirrored = paint(place(-np.abs(largest), (-reach, reach), signed=True), colours("blue-red"))
+    wanted = paint(
+        palette_coordinates(np.abs(largest), (-reach, reach), signed=True), colours("blue-red")
+    )
+    mirrored = paint(
+        palette_coordinates(-np.abs(largest), (-reach, reach), signed=True), colours("blue-red")
+    )
     same = (apart == np.where((largest < 0)[..., None], mirrored, wanted)).all(-1)
     assert same.mean() > 0.999  # of two of one magnitude, either
 

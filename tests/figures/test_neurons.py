@@ -125,12 +125,14 @@ def test_colours_are_symmetric_about_nothing():
     capture = capture_of("sea")
     chart = neurons_chart(capture, Selection(0, 1, 9))
     page, _ = page_of(chart, "neurips")
-    table = palettes.colours(palettes.suited("", True))
+    table = palettes.colours(palettes.matching_palette("", True))
     wanted = [chart.products[0].left[None], chart.products[0].right, chart.products[0].values]
     rasters = [np.asarray(one.get_array()) for one in page.axes.images[:3]]
     for values in wanted:
         limit = np.abs(values).max()
-        painted = palettes.paint(palettes.place(values, (-limit, limit), "sqrt", True), table)
+        painted = palettes.paint(
+            palettes.palette_coordinates(values, (-limit, limit), "sqrt", True), table
+        )
         same = [one for one in rasters if one.shape == painted.shape]
         assert any(np.abs(one.astype(int) - painted).max() <= 1 for one in same)
     low, high = table[0], table[-1]

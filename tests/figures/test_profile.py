@@ -9,7 +9,7 @@ import pytest
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.analysis.heads import measure
-from hgviz.core import HeadId, HgvizError, heads_named
+from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
 from hgviz.tasks.profiling import profile_chart
@@ -158,7 +158,7 @@ def test_no_two_texts_of_a_profile_overlap_and_none_leaves_the_page(name):
 PAIRS = {
     "one model, some heads off": lambda: [
         capture_of("sea"),
-        replace(capture_of("sea"), off=heads_named("3.1,4.*", capture_of("sea").spec.layers)),
+        replace(capture_of("sea"), off=parse_heads("3.1,4.*", capture_of("sea").spec.layers)),
     ],
     "two shapes": lambda: [capture_of("sea"), make_capture(SEA, strides=(1, 2), heads=3)],
     "plain and hourglass": lambda: [capture_of("words"), capture_of("sea")],

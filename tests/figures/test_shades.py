@@ -15,7 +15,7 @@ from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
 from hgviz.maps import LazyMap
-from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, place
+from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart
 from tests.figures.texts import SEA, Dense, draw, mixed, plain
 from tests.making import make_capture
@@ -43,7 +43,9 @@ def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, displa
     assert (shades.paint(np.zeros(1, np.float32))[0] == table[128]).all()
     for one in data:
         known = one[np.isfinite(one)]
-        at, other = (place(side, shades.limits, shades.scale, True) for side in (known, -known))
+        at, other = (
+            palette_coordinates(side, shades.limits, shades.scale, True) for side in (known, -known)
+        )
         np.testing.assert_allclose(at + other, 1, atol=1e-6)
         assert (np.sign(at - 0.5) * np.sign(known) >= 0).all()
     if display.limits is not None and any(display.limits):
@@ -88,7 +90,7 @@ def expected(capture, layer, head, display, signed, everything):
         "blue-red" if signed else "viridis"
     )  # fmt: skip
     one = capture.maps[layer].read(head)
-    rgb = paint(place(one, limits, display.scale, signed), colours(name))
+    rgb = paint(palette_coordinates(one, limits, display.scale, signed), colours(name))
     rgb[~seen_cells(capture, layer)] = (0xF0, 0xF2, 0xF4)
     return rgb
 
@@ -140,7 +142,7 @@ def test_all_stages_of_a_token_share_one_scale(seed, display, signed):
     limits = (-(reach or 1), reach or 1) if signed else display.limits or limits_of(0, reach, False)
     suits = PALETTES[display.palette].signed == signed
     name = display.palette if suits else ("blue-red" if signed else "viridis")
-    wanted = paint(place(rows, limits, display.scale, signed), colours(name))
+    wanted = paint(palette_coordinates(rows, limits, display.scale, signed), colours(name))
     with style.dressed():
         page = composed(spec, capture)
     painted = {tuple(np.rint(np.array(one.get_facecolor()[:3]) * 255)) for one in page.axes.patches}
@@ -242,7 +244,7 @@ def test_a_figure_of_a_head_that_streams_hatches_what_it_does_not_see(tmp_path):
     capture = make_capture(SEA[:75])
     one = capture.maps[0]
     few = Streaming(frozenset({HeadId(0, 1)}), 3, 9)
-    rule = one.factors.rule.streamed((1,), few.near)
+    rule = one.factors.rule.streamed((1,), few.window)
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
     capture = replace(capture, maps=(streams, *capture.maps[1:]), streaming=few)
     spec = Spec("map", Selection(0, 1, 40))

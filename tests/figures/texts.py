@@ -6,7 +6,7 @@ from functools import cache, partial
 import numpy as np
 
 from hgviz import figures
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, slots
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, slot_prompt
 from hgviz.figures import Looked, Panel
 from tests.making import byte_prompt, make_capture
 
@@ -121,7 +121,7 @@ def seen(prompt: Prompt) -> np.ndarray:
 def states(count: int) -> Prompt:
     """What stands for an encoder's states, the last of them padding."""
     return replace(
-        slots(count), pieces=tuple(f"state {n}" for n in range(count)),
+        slot_prompt(count), pieces=tuple(f"state {n}" for n in range(count)),
         states=np.zeros((count, 8), np.float32), attention_mask=np.arange(count) < count - 1,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from hgviz.core import Capture, Prompt, Provenance, slots
+from hgviz.core import Capture, Prompt, Provenance, slot_prompt
 from hgviz.maps import Factors, LazyMap, Rule
 from hgviz.models.config import PRESETS, TransformerConfig
 from tests.making import WIDTH, make_factors
@@ -121,7 +121,7 @@ def translator(text: str = ENGLISH, target: str = GERMAN, **keys: object) -> Cap
 
 def listener(states: int = 9, target: str = GERMAN, **keys: object) -> Capture:
     """A decoder that attends to given states."""
-    blank = slots(states)
+    blank = slot_prompt(states)
     given = replace(
         blank,
         pieces=tuple(f"state {n}" for n in range(states)),

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz.analysis.resolution import rollout
-from hgviz.core import HeadId, Recipe, Selection
+from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
 from hgviz.gui.across import AcrossView, ComposedCache
@@ -77,7 +77,8 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     capture = small()
     view, session = shown(capture, selection=Selection(0, 1, 15))
     for index, recipe in (
-        (1, Recipe(fuse="max")), (2, Recipe(fuse="min")), (3, Recipe(heads=(HeadId(0, 1),))),
+        (1, RolloutOptions(fuse="max")), (2, RolloutOptions(fuse="min")),
+        (3, RolloutOptions(heads=(HeadId(0, 1),))),
     ):  # fmt: skip
         view.choices.fuse.setCurrentIndex(index)
         view.settle()
@@ -87,7 +88,7 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     view.choices.fuse.setCurrentIndex(0)
     view.choices.residual.setCurrentIndex(view.choices.residual.findData(0.9))
     view.settle()
-    wanted = rollout(capture, recipe=Recipe(residual=0.9))
+    wanted = rollout(capture, recipe=RolloutOptions(residual=0.9))
     np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
 
 
@@ -223,5 +224,7 @@ def test_the_map_from_a_lane_equals_the_one_computed_at_once(opened, until):
     view = next(one for one in opened.inspect.looks if one.name == "across")
     opened.session.put(look="across")
     until(lambda: view._across is not None and view._across.opened is not None)
-    whole = ComposedCache(Tiles()).across(opened.session.capture, view._across.query, Recipe())
+    whole = ComposedCache(Tiles()).across(
+        opened.session.capture, view._across.query, RolloutOptions()
+    )
     np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)

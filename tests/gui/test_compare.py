@@ -50,7 +50,8 @@ def comparing(a, b, head=(0, 0), size=SIZE, **chosen):
 
 def coloured(weights, scene, dark=False):
     return palettes.paint(
-        palettes.place(weights, scene.limits, scene.display.scale, scene.signed), scene.table(dark)
+        palettes.palette_coordinates(weights, scene.limits, scene.display.scale, scene.signed),
+        scene.table(dark),
     )
 
 

@@ -86,7 +86,7 @@ def test_any_text_has_marks_at_any_scale(text, scale):
 
 def test_values_beneath_a_flat_bar_keep_apart(app):
     written = []
-    table = palettes.colours(palettes.suited("viridis", True))
+    table = palettes.colours(palettes.matching_palette("viridis", True))
 
     class Sheet(QPainter):
         def drawText(self, place, text):

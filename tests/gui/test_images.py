@@ -66,8 +66,8 @@ def test_the_row_of_the_query_lies_over_the_image(seen):
     shot = view.canvas.grab().toImage()
     table = palettes.colours("viridis", False)
     limits = (0.0, float(row[1:].max()))
-    placed = palettes.place(row[1:].reshape(4, 6), limits, seen.session.display.scale)
-    wanted = palettes.laid(CAPTURE.prompt.signal.picture, palettes.paint(placed, table))
+    placed = palettes.palette_coordinates(row[1:].reshape(4, 6), limits, seen.session.display.scale)
+    wanted = palettes.overlay(CAPTURE.prompt.signal.picture, palettes.paint(placed, table))
     for y, x in ((2, 3), (20, 40), (31, 47)):
         place = box.topLeft() + QPointF((x + 0.5) * box.width() / 48, (y + 0.5) * box.height() / 32)
         found = shot.pixelColor(place.toPoint()).getRgb()[:3]

@@ -53,7 +53,7 @@ def test_known_weights_have_exactly_their_colours(app):
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
         cells = view.canvas.pixels[48::96, 48::96]
     table = palettes.colours("viridis")
-    expected = palettes.paint(palettes.place(weights[0], (0.0, 1.0), "sqrt"), table)
+    expected = palettes.paint(palettes.palette_coordinates(weights[0], (0.0, 1.0), "sqrt"), table)
     seen = np.tril(np.ones((4, 4), bool))
     assert np.array_equal(cells[seen][:, :3], expected[seen])
     assert (cells[seen][:, 3] == 255).all()
@@ -95,7 +95,9 @@ def test_the_whole_map_of_a_signed_head_is_about_zero(app):
         assert np.allclose(scene.mass[:, 0], np.minimum(whole, 0).sum(axis=1), atol=1e-5)
         assert np.allclose(scene.mass[:, 1], np.maximum(whole, 0).sum(axis=1), atol=1e-5)
         table = palettes.colours("blue-red")
-        zero = palettes.paint(palettes.place(np.zeros(1), scene.limits, "sqrt", True), table)
+        zero = palettes.paint(
+            palettes.palette_coordinates(np.zeros(1), scene.limits, "sqrt", True), table
+        )
         assert np.abs(zero[0].astype(int) - (247, 247, 245)).max() <= 3
 
 
@@ -341,7 +343,9 @@ def test_the_scale_of_colours_is_that_of_the_session(app, small):
         values = small.maps[0].read(0)
         table = palettes.colours("viridis")
         cell = view.canvas.cell_rect(60, 2).center() - view.canvas.map_rect.topLeft()
-        colour = palettes.paint(palettes.place(values, view.canvas.scene.limits, "log"), table)
+        colour = palettes.paint(
+            palettes.palette_coordinates(values, view.canvas.scene.limits, "log"), table
+        )
         handed = view.canvas.pixels[int(cell.y()), int(cell.x()), :3]
         assert tuple(handed) == tuple(colour[60, 2])
         session.put(display=Display(scale="linear"))

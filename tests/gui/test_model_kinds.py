@@ -461,7 +461,9 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
         assert "of its weight on" in plain(view.canvas.sentence.text())
         cell = view.canvas.cell_rect(5, 5).center() - view.canvas.map_rect.topLeft()
         table = palettes.colours("viridis")
-        colour = palettes.paint(palettes.place(weights[5:6, 5:6], scene.limits), table)[0, 0]
+        colour = palettes.paint(
+            palettes.palette_coordinates(weights[5:6, 5:6], scene.limits), table
+        )[0, 0]
         assert tuple(view.canvas.pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, session):
         assert not view.strip.lines[0].signed

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 from hgviz import tasks
 from hgviz.analysis.slices import of_examples
 from hgviz.analysis.trial import Trial
-from hgviz.core import HeadId, Score, Selection, listening
+from hgviz.core import HeadId, MetricEstimate, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.files import resource
 from hgviz.gui import trials as trying
@@ -24,7 +24,7 @@ from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
 from hgviz.gui.export import drawn_of
 from hgviz.gui.prune import line_of, mask_cells, picture_words
 from hgviz.gui.sides import sides_of
-from hgviz.language import points
+from hgviz.language import percentage_points
 from hgviz.models import open_model
 from hgviz.session import undo
 from hgviz.session.other import Other
@@ -476,7 +476,8 @@ def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
     low, high = 100 * paired.score.low, 100 * paired.score.high
     assert (name, score) == ("3 off", f"{100 * paired.score.value:.1f} % ({low:.1f} to {high:.1f})")
     assert change == (
-        f"{points(paired.difference)} points, {points(paired.low)} to {points(paired.high)}"
+        f"{percentage_points(paired.difference)} points, {percentage_points(paired.low)} to "
+        f"{percentage_points(paired.high)}"
     )
     assert cells(masks, 0)[0] == "Whole model" and cells(masks, 0)[2] == ""
     tip = masks.list.item(2, 1).toolTip()
@@ -577,7 +578,7 @@ def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
     session, pruning = opened.session, opened.commands.pruning
     session.put(masks=(Mask("a", ONE), Mask("b", TWO)))
     pruning.drop("b")
-    score = Score("accuracy", 0.5, 0.4, 0.6, 10, 10)
+    score = MetricEstimate("accuracy", 0.5, 0.4, 0.6, 10, 10)
     session.put(masks=(Mask("a", ONE, score),))
     press(opened, Qt.Key.Key_Z)
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))

@@ -19,7 +19,7 @@ from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
 from hgviz.gui.sources import placed
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.settings import MOST, newest
+from hgviz.settings import MOST, add_recent
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
@@ -211,8 +211,8 @@ def dialog(program):
 
 
 def test_the_newest_stands_first_and_the_oldest_go():
-    assert newest(("a", "b"), "b") == ("b", "a")
-    assert newest(tuple(map(str, range(MOST))), "new") == ("new", *map(str, range(MOST - 1)))
+    assert add_recent(("a", "b"), "b") == ("b", "a")
+    assert add_recent(tuple(map(str, range(MOST))), "new") == ("new", *map(str, range(MOST - 1)))
 
 
 def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture_file, until):

@@ -63,7 +63,7 @@ def test_the_background_is_the_weight_from_the_query(app, small):
         table = palettes.colours("viridis")
         limits = (0.0, float(weights.max()))
         for token in (3, 12, 39):
-            placed = palettes.place(weights[token : token + 1], limits)
+            placed = palettes.palette_coordinates(weights[token : token + 1], limits)
             expected = palettes.paint(placed, table)[0]
             assert colour_at(view.strip, *corner(view, 0, token)) == tuple(expected)
         assert colour_at(view.strip, *corner(view, 0, 60)) == theme.current().unseen.getRgb()[:3]

@@ -18,7 +18,7 @@ from hgviz.models.blocks import Tokens
 from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.measures import explaining
 from hgviz.models.measures.explaining import Answer, Path
-from hgviz.models.measures.variants import Variants, attentions
+from hgviz.models.measures.variants import HeadAblation, attention_modules
 from hgviz.models.model import Model
 from hgviz.models.run import Run
 from tests.models.test_variants import MODELS, losses, tokens_of
@@ -107,7 +107,7 @@ def test_heads_have_the_conductance_of_captum_used_plainly(case, monkeypatch):
     found = Path(model, text, answer, target).walk(steps=9)
     forward, ends, starts = plainly(*case)
     wanted = []
-    for layer in (one for one in attentions(model.module) if one.layer.heads):
+    for layer in (one for one in attention_modules(model.module) if one.layer.heads):
         method = LayerConductance(forward, layer.o)
         one = method.attribute(ends, starts, n_steps=8, attribute_to_layer_input=True)
         wanted += one.detach().unflatten(-1, (-1, layer.d_head)).sum((0, 1, 3)).tolist()
@@ -226,12 +226,12 @@ THIRD = MODELS[::3]
 def variants_case(request):
     """Variants of a model, a padded batch of three texts, and their losses."""
     model = request.param[1].requires_grad_(False)
-    return Variants(model), tokens_of(model), losses(model)
+    return HeadAblation(model), tokens_of(model), losses(model)
 
 
 def by_gates(variants, tokens, loss):
     """What plain captum would be given: a whole pass with real gates."""
-    layers = [(one.layer.index, len(one.layer.heads)) for one in attentions(variants.module)]
+    layers = [(one.layer.index, len(one.layer.heads)) for one in attention_modules(variants.module)]
 
     def forward(gates):
         parts = gates.double().split([heads for _, heads in layers], dim=1)
@@ -248,8 +248,8 @@ def test_ablation_by_captum_is_minus_what_leave_one_out_finds(variants_case):
     gates = torch.ones(1, len(variants.heads), dtype=torch.float64)
     found = FeatureAblation(by_gates(variants, tokens, loss)).attribute(gates)
     found = found.reshape(3, len(variants.heads))
-    whole, logits = variants.whole(tokens)
-    for heads, each in variants.one_by_one(whole):
+    whole, logits = variants.baseline(tokens)
+    for heads, each in variants.ablate_each(whole):
         for head, one in zip(heads, each, strict=True):
             column = found[:, variants.heads.index(head)]
             assert (column - (loss(logits) - loss(one))).abs().max() <= 1e-11 * (
@@ -260,7 +260,7 @@ def test_ablation_by_captum_is_minus_what_leave_one_out_finds(variants_case):
 def test_saliency_by_captum_is_the_slope_of_the_gate(variants_case):
     variants, tokens, loss = variants_case
     through = by_gates(variants, tokens, loss)
-    slopes = variants.slopes(tokens, loss).gates
+    slopes = variants.gate_gradients(tokens, loss).gates
     for row in range(3):
         gates = torch.ones(1, len(variants.heads), dtype=torch.float64, requires_grad=True)
         found = Saliency(lambda given, row=row: through(given)[:, row]).attribute(gates, abs=False)

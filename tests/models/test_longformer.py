@@ -10,7 +10,7 @@ from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.measures.reaching import SEED
-from hgviz.models.measures.variants import Variants
+from hgviz.models.measures.variants import HeadAblation
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write
@@ -140,10 +140,10 @@ def test_a_head_that_is_off_gives_zeros_to_the_product_behind_it(folder, name):
     hook.remove()
     off = model.run(ids, off={head}).logits
     assert np.abs(off - wanted).max() < 1e-12 and np.abs(off - model.run(ids).logits).max() > 1e-4
-    variants = Variants(model.module)
-    kept, _ = variants.whole(Tokens(torch.as_tensor(ids)[None]))
+    variants = HeadAblation(model.module)
+    kept, _ = variants.baseline(Tokens(torch.as_tensor(ids)[None]))
     alone = {}
-    for heads, every in variants.one_by_one(kept):
+    for heads, every in variants.ablate_each(kept):
         alone |= dict(zip(heads, every, strict=True))
     assert np.abs(alone[head].squeeze(0).numpy() - off).max() < 1e-12
 

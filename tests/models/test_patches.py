@@ -16,7 +16,7 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import Patches
 from hgviz.models.measures import gradients
-from hgviz.models.measures.variants import Variants
+from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.patches import lengths_of
 from hgviz.models.run import Run
 from hgviz.store import open_capture
@@ -221,9 +221,9 @@ def test_variants_of_a_batch_are_those_of_each_text(models):
     ours = open_model(models("two parts", "BltForCausalLM")[1])
     ids = np.stack([ids_of(17, seed) for seed in range(2)])
     keep = np.arange(17) < np.array([17, 8])[:, None]
-    variants = Variants(ours.module)
-    whole, _ = variants.whole(Tokens(torch.from_numpy(ids), torch.from_numpy(keep)))
-    for heads, logits in variants.one_by_one(whole):
+    variants = HeadAblation(ours.module)
+    whole, _ = variants.baseline(Tokens(torch.from_numpy(ids), torch.from_numpy(keep)))
+    for heads, logits in variants.ablate_each(whole):
         for head, one in zip(heads, logits.numpy(), strict=True):
             wanted = ours.run(ids, keep, off={head}).logits
             assert np.abs(one - wanted)[keep].max() < 1e-4, head
@@ -232,7 +232,9 @@ def test_variants_of_a_batch_are_those_of_each_text(models):
 def test_slopes_of_what_cuts_a_text_are_zero(models):
     ours = open_model(models("two parts", "BltForCausalLM")[1])
     given = Tokens(torch.from_numpy(ids_of(17)[None]))
-    slopes = Variants(ours.module).slopes(given, lambda logits: logits.square().mean((1, 2)))
+    slopes = HeadAblation(ours.module).gate_gradients(
+        given, lambda logits: logits.square().mean((1, 2))
+    )
     assert not slopes.gates[0, :8].any() and (slopes.tokens[0, 8:] > 0).all()
 
 
@@ -315,7 +317,7 @@ def test_a_text_goes_on_between_the_ends_that_the_model_finds(models, given):
 def test_of_layers_that_change_an_answer_each_does(models, mode):
     ours = open_model(models(mode, "BltForCausalLM")[1])
     ids = torch.from_numpy(ids_of(33)[None])
-    assert Variants(ours.module).without_effect(Tokens(ids)) is None
+    assert HeadAblation(ours.module).find_unused_layer(Tokens(ids)) is None
     whole, without = ours.run(ids[0]).logits, []
     for layer in ours.spec.layers:
         closes = ours.segmented(ours.from_ids(ids[0])).boundaries

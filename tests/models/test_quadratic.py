@@ -14,7 +14,7 @@ from hgviz.maps import LazyMap, Quadratic, Rule
 from hgviz.models.attention import weights
 from hgviz.models.formats.own import parse_config
 from hgviz.models.formats.readers import read
-from hgviz.models.measures.variants import SlopeRecorder
+from hgviz.models.measures.variants import GateGradientRecorder
 from hgviz.models.model import module_of
 from hgviz.models.positions import Parabolas
 from hgviz.models.run import Run
@@ -68,7 +68,7 @@ def test_without_content_a_head_is_the_gaussian_over_its_sum(causal):
 @pytest.mark.parametrize("form", ["encoder", "decoder"])
 def test_a_layer_of_places_alone_is_its_gaussians_over_their_sums(form):
     attention = model_of(form, content=False).middle["0"].attn
-    x, recorder = torch.zeros(1, 11, 24).double(), SlopeRecorder()
+    x, recorder = torch.zeros(1, 11, 24).double(), GateGradientRecorder()
     attention(x, x, None, None, Run(observers=[recorder]))
     call = recorder.calls[0]
     found = weights(call.q, call.k, attention.rule, relative=call.relative)[0]

@@ -13,7 +13,7 @@ from hgviz.models import open_model
 from hgviz.models.blocks import Attention, Tokens
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import Checkpoint, save
-from hgviz.models.measures.variants import Whole
+from hgviz.models.measures.variants import BaselinePass
 from hgviz.models.model import module_of
 from hgviz.models.run import Run
 from hgviz.models.surgery.compensation import gates, means
@@ -224,7 +224,7 @@ def real_contexts(module, spec, layer, each):
             one = Tokens(alone)
             if text.source is not None:
                 one = Tokens(text.ids[row : row + 1], source=one)
-            recorder = Whole(one)
+            recorder = BaselinePass(one)
             module(one, Run(observers=[recorder]))
             rows = -(-alone.shape[1] // (spec.levels[spec.layers[layer].level].stride or 1))
             context = recorder.contexts[layer][0].transpose(0, 1)
@@ -297,7 +297,7 @@ def test_gates_are_the_damped_least_squares_of_their_layer():
     columns, aims = [], []
     before = torch.tensor([[found[HeadId(0, 0)], 1.0, found[HeadId(0, 2)]]], dtype=torch.float64)
     for text in each:
-        whole, pruned = Whole(text), Whole(text)
+        whole, pruned = BaselinePass(text), BaselinePass(text)
         module(text, Run(observers=[whole]))
         module(text, Run(off, gates={0: before}, observers=[pruned]))
         weight = module.middle["1"].attn.o.weight.unflatten(1, (3, -1))

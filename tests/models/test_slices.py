@@ -16,7 +16,7 @@ from hgviz import tasks
 from hgviz.analysis.importance import METHODS, importance
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
-from hgviz.examples import following, labelled
+from hgviz.examples import classification_examples, next_token_examples
 from hgviz.models import open_model
 from hgviz.models.formats import readers
 from hgviz.models.measures.trials import Trials
@@ -184,8 +184,12 @@ def test_what_is_left_is_looked_at_scored_and_pruned_again(folder, tmp_path, kin
 
     # scores of the heads that are left are those beside the others off
     prompts = [model.from_ids(ids_of(9, seed)) for seed in range(4)]
-    rows = labelled(prompts, [0, 1, 1, 0], ("a", "b"), None) if kind == "roberta" else None
-    rows = rows or following(prompts, length=9)
+    rows = (
+        classification_examples(prompts, [0, 1, 1, 0], ("a", "b"), None)
+        if kind == "roberta"
+        else None
+    )
+    rows = rows or next_token_examples(prompts, length=9)
     needs = {METHODS[name].needs for name in ("loo", "michel")}
     study = tasks.importance(Trials(model, rows), needs)
     beside = tasks.importance(Trials(whole, rows, off), needs)

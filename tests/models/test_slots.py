@@ -15,7 +15,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import DenseMap, LazyMap, Mixed
 from hgviz.models.blocks import Tokens
 from hgviz.models.config.transformer import SCORES
-from hgviz.models.measures.variants import SlopeRecorder
+from hgviz.models.measures.variants import GateGradientRecorder
 from hgviz.models.model import open_model
 from hgviz.models.run import Run
 from hgviz.models.synthesis import Synthesis
@@ -55,7 +55,7 @@ def projected(attention, name, x):
 def test_keys_and_values_are_projected_as_the_paper_says(sharing, bias, padded):
     model = make_transformer(**KEYS, slots_sharing=sharing, slots_bias=bias)
     attention, n = model.middle["1"].attn, 7
-    x, recorder = torch.randn(1, n, WIDTH).double(), SlopeRecorder()
+    x, recorder = torch.randn(1, n, WIDTH).double(), GateGradientRecorder()
     keep = torch.arange(n)[None] < 5 if padded else None
     given = model.middle["1"].projection or model.projection
     found = attention(x, x, keep, None, Run(observers=[recorder]), given)
@@ -273,7 +273,7 @@ def weights_of(state: dict[str, Tensor], forms: list[str], x: Tensor, causal: bo
 def test_every_form_is_its_closed_form(form, keys):
     model = make_transformer(**keys, scores=form)
     attention = model.middle["1"].attn
-    x, recorder = torch.randn(1, 7, WIDTH).double(), SlopeRecorder()
+    x, recorder = torch.randn(1, 7, WIDTH).double(), GateGradientRecorder()
     found = attention(x, x, None, None, Run(observers=[recorder]))
     maps = weights(recorder.calls[1].q, recorder.calls[1].k, attention.rule)[0]
     state = attention.state_dict()

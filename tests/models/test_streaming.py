@@ -157,7 +157,7 @@ def test_a_model_whose_heads_stream_is_one_of_dense_masks(monkeypatch, name, eve
     def dense(q, k, v, rule, *, keep, relative, row_sums):
         places = [place for place, near in enumerate(rule.near) if near is not None]
         plain = replace(rule, near=())
-        return by_mask(q, k, v, plain, keep, relative, places, *streaming.near)
+        return by_mask(q, k, v, plain, keep, relative, places, *streaming.window)
 
     monkeypatch.setattr("hgviz.models.run.attend", dense)
     assert (found - logits(module, ids_of(N), off=off, streaming=streaming)).abs().max() < 1e-12
@@ -199,7 +199,7 @@ def test_llama_streams_as_by_a_mask_of_transformers(llama):
     ).eval()
     seen = torch.ones(4, N, N).tril().bool()
     rule = Rule(1.0, (), (), causal=True)
-    seen[list(places)] = mask(rule, N, N, None, *streaming.near)
+    seen[list(places)] = mask(rule, N, N, None, *streaming.window)
     added = torch.zeros(1, 4, N, N).double().masked_fill(~seen, torch.finfo(torch.float64).min)
     with torch.no_grad():
         expected = other(torch.as_tensor(ids), attention_mask=added).logits
@@ -350,7 +350,7 @@ def test_what_is_captured_is_what_heads_that_stream_do(request, name):
     assert (found.streaming, found.off) == (few, off)
     for layer, one in zip(found.spec.layers, found.maps, strict=True):
         for place, head in enumerate(layer.heads):
-            near = few.near if HeadId(layer.index, head) in few.heads else None
+            near = few.window if HeadId(layer.index, head) in few.heads else None
             expected = dense(one.factors, place, near)
             assert np.abs(tile(one, place) - expected).max() < 1e-12
             assert scaled_error(one.read(head), expected) < 1e-6
@@ -505,8 +505,8 @@ def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
     for item in (0, 1):
         found = open_capture(path, item)
         one = found.maps[1]
-        assert found.streaming == few and one.factors.rule.near[0] == few.near
-        assert scaled_error(one.read(0), dense(one.factors, 0, few.near)) < 1e-6
+        assert found.streaming == few and one.factors.rule.near[0] == few.window
+        assert scaled_error(one.read(0), dense(one.factors, 0, few.window)) < 1e-6
     with pytest.raises(HgvizError):  # another corpus of that name
         CorpusWriter(path, model.spec, found.items, "digest")
 

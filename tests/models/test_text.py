@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from hgviz.core import HgvizError, Signal
-from hgviz.examples import following
+from hgviz.examples import next_token_examples
 from hgviz.models.signals import pictured
 from hgviz.models.texts.spelling import ALPHABET, joined
 from hgviz.models.texts.text import (
@@ -180,7 +180,7 @@ def test_a_row_counts_the_bytes_after_its_first_token():
     ):
         prompt = tokenizer.encode(text)
         prompt = prompt if isinstance(tokenizer, Bytes) else prompt_of(tokenizer, prompt, text)
-        assert following([prompt]).rows[0].size == pytest.approx(size)
+        assert next_token_examples([prompt]).rows[0].size == pytest.approx(size)
 
 
 def test_ids_have_the_names_of_their_tokens(tmp_path):

@@ -21,7 +21,7 @@ from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.blocks import Tokens
 from hgviz.models.huggingface import attention, mask
-from hgviz.models.measures.variants import Variants
+from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run
 from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
@@ -491,18 +491,18 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
     module = open_model(folder(kind, name), dtype=dtype).module
     apart = 1e-12 if dtype == "float64" else 1e-5
     tokens = Tokens(torch.as_tensor(np.stack([ids_of(9), ids_of(9, 4)])))
-    variants = Variants(module)
-    whole, logits = variants.whole(tokens)
-    assert torch.equal(variants.without(whole, ()), logits)
+    variants = HeadAblation(module)
+    whole, logits = variants.baseline(tokens)
+    assert torch.equal(variants.ablate(whole, ()), logits)
     seen = 0
-    for heads, found in variants.one_by_one(whole):
+    for heads, found in variants.ablate_each(whole):
         for head, one in zip(heads, found, strict=True):
             naive = module(tokens, Run(frozenset({head})))
             assert (one - naive).abs().max() < apart
-            assert (variants.without(whole, {head}) - naive).abs().max() < apart
+            assert (variants.ablate(whole, {head}) - naive).abs().max() < apart
             seen += 1
     assert seen == len(variants.heads)
-    (alone, found), *_ = variants.one_by_one(whole, alone=True)
+    (alone, found), *_ = variants.ablate_each(whole, alone=True)
     others = {one for one in variants.heads if one.layer == alone[0].layer and one != alone[0]}
     naive = module(tokens, Run(frozenset(others)))
     assert (found[0] - naive).abs().max() < apart
@@ -510,7 +510,7 @@ def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(fol
     def losses(logits):
         return logits.flatten(1).tanh().sum(1)
 
-    slopes = variants.slopes(tokens, losses).gates
+    slopes = variants.gate_gradients(tokens, losses).gates
     if kind == "qwen3_next":  # a step may send a token to another expert
         return
     step, close, at = (1e-5, 1e-5, 0) if exact else (1e-2, 3e-2, 0)

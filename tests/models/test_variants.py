@@ -10,12 +10,12 @@ import torch.nn.functional as F
 from hgviz import examples
 from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
-from hgviz.examples import following, labelled
+from hgviz.examples import classification_examples, next_token_examples
 from hgviz.models import open_model
 from hgviz.models.blocks import Attention, Tokens
 from hgviz.models.measures import gradients
 from hgviz.models.measures.trials import KEEP, PIECE, Trials
-from hgviz.models.measures.variants import BlockStart, Variants, attentions
+from hgviz.models.measures.variants import BlockAblation, HeadAblation, attention_modules
 from hgviz.models.run import Run
 from hgviz.models.texts.text import Bytes
 from tests.closeness import scaled_error
@@ -86,10 +86,10 @@ def masked(model, tokens, off):
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
-    tokens, variants, seen = tokens_of(model), Variants(model), set()
-    whole, logits = variants.whole(tokens)
+    tokens, variants, seen = tokens_of(model), HeadAblation(model), set()
+    whole, logits = variants.baseline(tokens)
     assert (logits - masked(model, tokens, ())).abs().max() <= 1e-12
-    for heads, logits in variants.one_by_one(whole):
+    for heads, logits in variants.ablate_each(whole):
         for head, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head})).abs().max() <= 1e-12
             seen.add(head)
@@ -98,11 +98,11 @@ def test_each_head_by_itself_is_what_a_masked_pass_gives(name, model):
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_a_feed_forward_is_begun_from_the_whole_pass(name, model, monkeypatch):
-    begun, hidden = [], BlockStart._hidden
-    monkeypatch.setattr(BlockStart, "_hidden", lambda *given: begun.append(1) or hidden(*given))
+    begun, hidden = [], BlockAblation._hidden
+    monkeypatch.setattr(BlockAblation, "_hidden", lambda *given: begun.append(1) or hidden(*given))
     monkeypatch.setattr("hgviz.models.measures.variants._pays", lambda *given: True)
-    tokens, variants = tokens_of(model), Variants(model)
-    for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
+    tokens, variants = tokens_of(model), HeadAblation(model)
+    for heads, logits in variants.ablate_each(variants.baseline(tokens)[0]):
         for head, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head})).abs().max() <= 1e-10
     assert begun
@@ -110,16 +110,16 @@ def test_a_feed_forward_is_begun_from_the_whole_pass(name, model, monkeypatch):
 
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_any_heads_together_are_what_a_masked_pass_gives(name, model):
-    tokens, variants = tokens_of(model), Variants(model)
-    (whole, _), heads = variants.whole(tokens), variants.heads
+    tokens, variants = tokens_of(model), HeadAblation(model)
+    (whole, _), heads = variants.baseline(tokens), variants.heads
     for off in ({heads[0]}, {heads[-1], heads[1]}, set(heads[1::2]), set(heads), set()):
-        assert (variants.without(whole, off) - masked(model, tokens, off)).abs().max() <= 1e-12
+        assert (variants.ablate(whole, off) - masked(model, tokens, off)).abs().max() <= 1e-12
 
 
 @pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
 def test_a_head_alone_is_what_is_left_when_the_others_of_its_layer_are_off(name, model):
-    tokens, variants = tokens_of(model), Variants(model)
-    for heads, logits in variants.one_by_one(variants.whole(tokens)[0], alone=True):
+    tokens, variants = tokens_of(model), HeadAblation(model)
+    for heads, logits in variants.ablate_each(variants.baseline(tokens)[0], alone=True):
         for head, found in zip(heads, logits, strict=True):
             others = {one for one in variants.heads if one.layer == head.layer and one != head}
             assert (found - masked(model, tokens, others)).abs().max() <= 1e-12
@@ -128,9 +128,9 @@ def test_a_head_alone_is_what_is_left_when_the_others_of_its_layer_are_off(name,
 @pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
 def test_heads_that_are_off_already_stay_off(name, model):
     tokens, head = tokens_of(model), HeadId(0, 1)
-    variants = Variants(model, frozenset({head}))
-    whole, _ = variants.whole(tokens)
-    for heads, logits in variants.one_by_one(whole):
+    variants = HeadAblation(model, frozenset({head}))
+    whole, _ = variants.baseline(tokens)
+    for heads, logits in variants.ablate_each(whole):
         assert head not in heads
         for one, found in zip(heads, logits, strict=True):
             assert (found - masked(model, tokens, {head, one})).abs().max() <= 1e-12
@@ -140,8 +140,8 @@ def test_single_precision_changes_no_answer():
     model = make_transformer(
         form="encoder", d_model=48, d_ff=96, n_heads=4, n_layers=4, **LABELS
     ).float()
-    tokens, variants = tokens_of(model), Variants(model)
-    for heads, logits in variants.one_by_one(variants.whole(tokens)[0]):
+    tokens, variants = tokens_of(model), HeadAblation(model)
+    for heads, logits in variants.ablate_each(variants.baseline(tokens)[0]):
         for head, found in zip(heads, logits, strict=True):
             expected = masked(model, tokens, {head})
             assert scaled_error(found, expected) <= 1e-5
@@ -162,8 +162,8 @@ def losses(model):
 @pytest.mark.parametrize(("name", "model"), MODELS, ids=[name for name, _ in MODELS])
 def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
     model.requires_grad_(False)
-    tokens, variants, loss = tokens_of(model), Variants(model), losses(model)
-    found = variants.slopes(tokens, loss).gates
+    tokens, variants, loss = tokens_of(model), HeadAblation(model), losses(model)
+    found = variants.gate_gradients(tokens, loss).gates
     layers = {p.layer.index: p.layer for p in model.modules() if isinstance(p, Attention)}
     step = 1e-5
     for at, head in list(enumerate(variants.heads))[:: max(1, len(variants.heads) // 4)]:
@@ -179,14 +179,14 @@ def test_the_gradient_of_a_gate_is_its_central_difference(name, model):
 
 @pytest.mark.parametrize(("name", "model"), MODELS[::3], ids=[name for name, _ in MODELS[::3]])
 def test_a_layer_whose_absence_changes_nothing_is_found(name, model):
-    tokens, variants = tokens_of(model), Variants(model)
-    assert variants.without_effect(tokens) is None
+    tokens, variants = tokens_of(model), HeadAblation(model)
+    assert variants.find_unused_layer(tokens) is None
 
-    class Deaf(Variants):
-        def without(self, whole, off):
-            return super().without(whole, ())
+    class Deaf(HeadAblation):
+        def ablate(self, baseline, off):
+            return super().ablate(baseline, ())
 
-    assert Deaf(model).without_effect(tokens) == 0
+    assert Deaf(model).find_unused_layer(tokens) == 0
 
 
 # --- trials ---------------------------------------------------------------------------------------
@@ -205,17 +205,17 @@ def classifier(folder):
         folder, vocab_size=256, form="encoder", goal="classes", labels=["a", "b"], n_layers=3
     )
     wanted = np.random.default_rng(4).integers(0, 2, 50)
-    return labelled(prompts(), list(wanted), ("a", "b"), None)
+    return classification_examples(prompts(), list(wanted), ("a", "b"), None)
 
 
 def hourglass(folder):
     write_checkpoint(folder, vocab_size=256, causal=True, hierarchy="1@1 2@2 1@1")
-    return following([Bytes().encode(TEXT)], length=64)
+    return next_token_examples([Bytes().encode(TEXT)], length=64)
 
 
 def encoder(folder):
     write_transformer(folder, vocab_size=256, form="encoder", goal="masked")
-    return examples.masked([Bytes().encode(TEXT)], 0)
+    return examples.masked_token_examples([Bytes().encode(TEXT)], 0)
 
 
 @pytest.fixture(params=[classifier, hourglass, encoder])
@@ -301,13 +301,13 @@ def test_batches_that_come_and_go_are_told_apart(case):
 @pytest.mark.parametrize("deaf", [None, 1, 999])
 def test_a_piece_of_one_text_proves_that_heads_do_something(case, deaf, monkeypatch):
     model, examples = case
-    trials, seen, without = Trials(model, examples), [], Variants.without
+    trials, seen, without = Trials(model, examples), [], HeadAblation.ablate
 
     def watched(variants, whole, off):  # heads that do nothing in so many passes
         seen.append(whole.tokens.ids.shape)
         return without(variants, whole, () if deaf and len(seen) <= deaf else off)
 
-    monkeypatch.setattr(Variants, "without", watched)
+    monkeypatch.setattr(HeadAblation, "ablate", watched)
     if deaf == 999:
         with pytest.raises(HgvizError, match="switching off layer 0 changes nothing"):
             trials.require_effect()
@@ -418,7 +418,7 @@ def test_slopes_are_those_of_autograd_through_dense_maps(name, model, monkeypatc
     assert abs(found.value - value) <= 1e-9 * max(1, abs(value))
     seen = set()
     for layer in found.layers:
-        heads = attentions(model)[layer].layer.heads
+        heads = attention_modules(model)[layer].layer.heads
         for block in found.blocks(layer):
             for at, head in enumerate(block.heads):
                 wanted = expected[layer, heads.index(head)]
@@ -431,7 +431,9 @@ def test_slopes_are_those_of_autograd_through_dense_maps(name, model, monkeypatc
                     other = other.numpy()[rows]
                     assert np.abs(one[at] - other).max() <= 1e-9 * (1 + np.abs(other).max())
                 seen.add((layer, head))
-    assert seen == {(one.layer.index, h) for one in attentions(model) for h in one.layer.heads}
+    assert seen == {
+        (one.layer.index, h) for one in attention_modules(model) for h in one.layer.heads
+    }
 
 
 def test_blocks_of_a_few_rows_give_what_all_rows_together_give(monkeypatch):
@@ -468,7 +470,7 @@ def test_maps_too_large_to_keep_are_computed_again_on_the_way_back(activation, m
 
 def test_a_small_step_changes_the_loss_as_the_slope_says():
     model = make_transformer(form="encoder", activations="ymish", **LABELS).requires_grad_(False)
-    tokens, part = text(model), attentions(model)[0]
+    tokens, part = text(model), attention_modules(model)[0]
     found = gradients.Gradients(model, tokens, asked)
     slopes = found.head(HeadId(0, 1))
     # scores of head 1 grow with its queries: dL/dq = scale dL/dS k

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec, slots
+from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec, slot_prompt
 from hgviz.maps import LazyMap, Rule, settled
 from hgviz.store import Writer, describe, open_capture, write_capture
 from tests.making import byte_prompt
@@ -49,7 +49,7 @@ def capture_of(kind) -> Capture:
         goal, logits = "states", np.ones((len(target), 8))
         mask = np.arange(len(prompt)) > 1
         states = np.random.default_rng(0).normal(size=(len(prompt), 8)).astype("f4")
-        prompt = replace(slots(len(prompt)), states=states, attention_mask=mask)
+        prompt = replace(slot_prompt(len(prompt)), states=states, attention_mask=mask)
     if kind == "slots":
         spans.append(np.stack([np.arange(4), np.arange(4) + 1], 1))
         levels.append(Level(1, sequence="slots"))

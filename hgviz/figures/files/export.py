@@ -18,7 +18,7 @@ from hgviz.figures.files import pgf, rasters
 from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
 from hgviz.figures.tables import cell
-from hgviz.files import write_whole
+from hgviz.files import write_atomic
 
 
 def render(figure: Figure, form: str, path: Path, record: dict[str, str]) -> dict[str, bytes]:
@@ -71,7 +71,7 @@ def write(path: Path, files: dict[str, bytes]) -> None:
     """Write files beside each other, the one named path last. Errors: HgvizError."""
     for name in sorted(files, key=lambda one: one == path.name):
         try:
-            write_whole(path.with_name(name), files[name])
+            write_atomic(path.with_name(name), files[name])
         except OSError as error:
             raise _said(path.with_name(name), error) from error
 

@@ -18,8 +18,8 @@ from hgviz.figures.paper.frame import footnotes, heading, off_card
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar
 from hgviz.figures.spec import Spec
-from hgviz.language import decimals, short
-from hgviz.palettes import PAPER, colours, readable, suited
+from hgviz.language import decimals, short_number
+from hgviz.palettes import LIGHT_PAGE, colours, contrasting_colour, matching_palette
 
 CELL, LANE, BETWEEN = 9.5, 17.0, 4.0  # of a line of text: its tokens, the bars above, to the next
 PAD, NARROW = 1.5, 3.2  # beside a token's characters; of a token, at least
@@ -60,7 +60,7 @@ def compose(page: Page, spec: Spec, chart: Answer) -> None:
 
 def _sides() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """The inks of what takes away and of what adds."""
-    table = colours(suited("", True))
+    table = colours(matching_palette("", True))
     low, high = (tuple(float(one) / 255 for one in table[at]) for at in (40, 215))
     return low, high
 
@@ -72,12 +72,14 @@ def _ink(value: float) -> tuple[float, ...]:
 def _shades(spec: Spec, values: Many) -> Shades:
     """Colours symmetric about 0."""
     limit = float(np.abs(values).max(initial=0.0)) or 1.0
-    return Shades(suited(spec.display.palette, True), (-limit, limit), spec.display.scale, True)
+    return Shades(
+        matching_palette(spec.display.palette, True), (-limit, limit), spec.display.scale, True
+    )
 
 
 def _colours(page: Page, shades: Shades, x: float, y: float) -> float:
     """The bar of colours from x on, no number of it left of x; gives the last baseline."""
-    first = style.extent(short(-shades.limits[1], True), style.SMALL) / 2
+    first = style.extent(short_number(-shades.limits[1], True), style.SMALL) / 2
     return level_bar(page, shades, x + first, y, page.width - x - first) - 1
 
 
@@ -112,7 +114,9 @@ def _texts(page: Page, spec: Spec, chart: Answer, top: float) -> tuple[float, li
             _line(page, shades, line, y)
             y += LANE + CELL + BETWEEN
     bottom = _colours(page, shades, 0.0, y + 3)
-    said = f"Bars reach to ±{short(shades.limits[1])}: up adds to the answer, down takes away."
+    said = (
+        f"Bars reach to ±{short_number(shades.limits[1])}: up adds to the answer, down takes away."
+    )
     return bottom, [said, *notes, *chart.notes]
 
 
@@ -166,7 +170,7 @@ def _line(page: Page, shades: Shades, line: list[Cell], y: float) -> None:
     zero, x, limit = y + LANE / 2, 0.0, shades.limits[1]
     values = np.array([cell.value for cell in line], np.float32)
     ground = shades.paint(values)
-    inks = readable(ground) / 255
+    inks = contrasting_colour(ground) / 255
     for cell, fill, ink in zip(line, ground, inks, strict=True):
         long = (LANE / 2 - 1) * abs(cell.value) / limit
         page.box(x, y + LANE, cell.wide + 0.2, CELL, fill=tuple(fill / 255))
@@ -176,7 +180,7 @@ def _line(page: Page, shades: Shades, line: list[Cell], y: float) -> None:
         page.text(x + cell.wide / 2, y + LANE + CELL / 2, cell.words, size=style.TEXT,
                   across="center", middle=True, colour=tuple(ink))  # fmt: skip
         x += cell.wide
-    page.lines([[(0, zero), (x, zero)]], PAPER.secondary, 0.4)
+    page.lines([[(0, zero), (x, zero)]], LIGHT_PAGE.secondary, 0.4)
 
 
 def _stretches(page: Page, chart: Answer, top: float) -> float:
@@ -203,10 +207,10 @@ def _stretches(page: Page, chart: Answer, top: float) -> float:
             long = BAND / 2 * abs(value) / limit
             page.box(left + at * step, zero - long if value > 0 else zero, max(0.5, step * 0.85),
                      long, fill=_ink(value))  # fmt: skip
-        page.lines([[(left, zero), (left + axes.width, zero)]], PAPER.secondary, 0.5)
+        page.lines([[(left, zero), (left + axes.width, zero)]], LIGHT_PAGE.secondary, 0.5)
         said = f"{share.prompt.unit.capitalize()}; a bar adds up {each:,}"
         page.text(left + axes.width / 2, axes.bottom + 18, said, size=style.SMALL, across="center",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
         y = axes.bottom + 26
     return y - 6
 
@@ -225,7 +229,7 @@ def _names(page: Page, chart: Answer, layers: Sequence[int], top: float, high: f
         page.text(0, y, f"layer {layer}", size=style.SMALL, middle=True)
         role = place.role if place.role != "self" else ""
         said = " ".join(filter(None, (place.level if several else "", role)))
-        page.text(first, y, said, size=style.SMALL, middle=True, colour=PAPER.secondary)
+        page.text(first, y, said, size=style.SMALL, middle=True, colour=LIGHT_PAGE.secondary)
         left = max(left, first + style.extent(said, style.SMALL) + (5 if said else 0))
     return left
 
@@ -251,9 +255,9 @@ def _heads(page: Page, spec: Spec, chart: Answer, top: float) -> float:
             off_card(page, x + 0.6, y + 0.6, wide - 1.2, HIGH - 1.2)
             continue
         rgb = shades.paint(np.array([value], np.float32))
-        page.box(x, y, wide, HIGH, fill=tuple(rgb[0] / 255), edge=PAPER.paper, line=0.8)
+        page.box(x, y, wide, HIGH, fill=tuple(rgb[0] / 255), edge=LIGHT_PAGE.paper, line=0.8)
         if fits:
-            ink = tuple(readable(rgb)[0] / 255)
+            ink = tuple(contrasting_colour(rgb)[0] / 255)
             page.text(x + wide / 2, y + HIGH / 2, said[head], size=WRITTEN, across="center",
                       middle=True, colour=ink)  # fmt: skip
     every = max(1, int(np.ceil((last + 3) / wide)))
@@ -261,10 +265,10 @@ def _heads(page: Page, spec: Spec, chart: Answer, top: float) -> float:
     for number in range(0, most, every):
         words = f"head {number}" if full else str(number)
         page.text(left + (number + 0.5) * wide, top - 4, words, size=style.SMALL, across="center",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
     if not full:
         page.text(left - 6, top - 4, "head", size=style.SMALL, across="right",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
     below = top + len(layers) * HIGH + 6
     return _colours(page, shades, left if page.width - left > LEGIBLE else 0.0, below)
 
@@ -291,17 +295,17 @@ def _bars(page: Page, values: Many, place: tuple[float, float, float], bare: boo
             page.hatch(x, y + 2, room, ROW - 4, None)
             continue
         long = reach * abs(value) / limit
-        fill = _ink(value) if signed else PAPER.secondary
+        fill = _ink(value) if signed else LIGHT_PAGE.secondary
         if long > 0.05:
             page.box(zero if value > 0 else zero - long, y + 1.8, long, ROW - 3.6, fill=fill)
         if not bare:
-            page.text(x + wide, y + ROW / 2, short(value, signed), size=style.SMALL,
+            page.text(x + wide, y + ROW / 2, short_number(value, signed), size=style.SMALL,
                       across="right", middle=True)  # fmt: skip
-    page.lines([[(zero, top), (zero, top + ROW * len(values))]], PAPER.secondary, 0.5)
+    page.lines([[(zero, top), (zero, top + ROW * len(values))]], LIGHT_PAGE.secondary, 0.5)
     if bare:
-        words = f"±{short(limit)}" if signed else short(limit)
+        words = f"±{short_number(limit)}" if signed else short_number(limit)
         page.text(x + wide, top + ROW * len(values) + 8, words, size=style.SMALL, across="right",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
 
 
 # --- one head -------------------------------------------------------------------------------------
@@ -325,7 +329,7 @@ def _keys(page: Page, keys: Beside, top: float) -> float:
         x = left + at * wide
         for number, line in enumerate(lines):
             base = top + style.SMALL + (number + deep - len(lines)) * 8.5
-            page.text(x, base, line, size=style.SMALL, colour=PAPER.secondary)
+            page.text(x, base, line, size=style.SMALL, colour=LIGHT_PAGE.secondary)
         _bars(page, values, (x, begin, wide - 6 if at + 1 < len(keys.columns) else wide), bare)
     for row, name in enumerate(names):
         page.text(left - 5, begin + (row + 0.5) * ROW, labels.elide(name, left - 5, style.SMALL),

@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.figures.kinds.stages import STRIP, Strip
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 ARCS, LOWEST = 25.0, 5.0  # heights of arcs
 ARC_KEYS, FAINTEST = 5, 0.02
@@ -38,7 +38,7 @@ def silhouette(page: Page, strips: list[Strip]) -> None:
         page.polygon(
             [(a[0], y0), (a[1], y0), (a[1], y0 + STRIP), (b[1], lower.y), (b[1], y1),
              (b[0], y1), (b[0], lower.y), (a[0], y0 + STRIP)],
-            PAPER.unseen,
+            LIGHT_PAGE.unseen,
         )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def meeting(page: Page, upper: Strip, lower: Strip) -> None:
     chosen = starts[:: max(1, -(-len(starts) // wanted))]
     page.lines(
         [[(upper.edges[t], upper.y + STRIP + 1), (lower.edges[t], lower.y - 1)] for t in chosen],
-        PAPER.line, 0.35,
+        LIGHT_PAGE.line, 0.35,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def thread(page: Page, upper: Strip, lower: Strip) -> None:
     a, b = _narrowed(*start), _narrowed(*(lower.chosen or start))
     page.polygon(
         [(a[0], upper.y + STRIP), (a[1], upper.y + STRIP), (b[1], lower.y), (b[0], lower.y)],
-        PAPER.mark,
+        LIGHT_PAGE.mark,
     )
 
 
@@ -92,9 +92,9 @@ def arcs(page: Page, shades: Shades, strip: Strip, origin: float | None) -> None
         high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
         page.curve(
             [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)],
-            PAPER.mark, THIN + (THICK - THIN) * arc.part, 0.35 + 0.65 * arc.part,
+            LIGHT_PAGE.mark, THIN + (THICK - THIN) * arc.part, 0.35 + 0.65 * arc.part,
         )  # fmt: skip
-        page.polygon(_dot(arc.end, y), PAPER.mark)
+        page.polygon(_dot(arc.end, y), LIGHT_PAGE.mark)
 
 
 def _narrowed(left: float, right: float) -> tuple[float, float]:

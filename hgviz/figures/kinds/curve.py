@@ -16,7 +16,7 @@ from hgviz.figures.paper.key import SWATCH, Key
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 NARROWEST = 92.0  # of a panel, where there are many
 ALONE, TOGETHER, HIGHEST = 0.62, 0.68, 180.0  # heights of panels, in widths and points
@@ -163,7 +163,7 @@ def _titled(page: Page, chart: Curves, panel: Panel, axes: Axes) -> None:
         said = f"{chart.mark} {told}"
         if told and style.extent(said, style.SMALL) <= room:
             page.text(axes.left + axes.width, axes.top - 3, said, size=style.SMALL, across="right",
-                      colour=PAPER.secondary)  # fmt: skip
+                      colour=LIGHT_PAGE.secondary)  # fmt: skip
             break
 
 
@@ -189,9 +189,9 @@ def _key(page: Page, chart: Curves, looks: dict[str, Look], left: float, y: floa
         key.line(f"{label}: {chart.mark} {marks[label]}" if alone else label, how)
     if chart.banded:
         x, middle = key.entry(chart.banded)
-        page.box(x, middle - 3.6, SWATCH - 4, 7, fill=PAPER.band)
-        page.stroke([(x, middle), (x + SWATCH - 4, middle)], PAPER.band_line, 0.8)
+        page.box(x, middle - 3.6, SWATCH - 4, 7, fill=LIGHT_PAGE.band)
+        page.stroke([(x, middle), (x + SWATCH - 4, middle)], LIGHT_PAGE.band_line, 0.8)
     if chart.marked:
         x, middle = key.entry(f"{chart.mark}: {chart.marked}")
-        page.marks([(x + SWATCH / 2 - 2, middle)], "o", PAPER.text, RING, hollow=True)
+        page.marks([(x + SWATCH / 2 - 2, middle)], "o", LIGHT_PAGE.text, RING, hollow=True)
     page.close(footnotes(page, chart.notes, left, key.base) + 5)

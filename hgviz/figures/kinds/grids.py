@@ -14,7 +14,7 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page, boxes_of
 from hgviz.figures.paper.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 BETWEEN, ABOVE = 14.0, 13.0
 SIZE = 5.5  # of the names of heads
@@ -67,16 +67,16 @@ def _grid(
     page.image(shades.paint(values, known), inner, y, width, height)
     if not known.all():
         page.hatch(inner, y, width, height, boxes_of(~known, inner, y, (cell, cell)))
-    page.box(inner, y, width, height, edge=PAPER.line)
+    page.box(inner, y, width, height, edge=LIGHT_PAGE.line)
     every = max(1, ceil(SIZE * PITCH / cell))
     for number in range(0, rows, every):
         page.text(inner - 3, y + (number + 0.5) * cell, grid.rows[number], size=SIZE,
-                  across="right", middle=True, colour=PAPER.secondary)  # fmt: skip
+                  across="right", middle=True, colour=LIGHT_PAGE.secondary)  # fmt: skip
     deep = 0.0
     for number in range(0, columns, every):
         x = inner + (number + 0.5) * cell
         page.text(x, y + height + 3, grid.columns[number], size=SIZE, across="right",
-                  turned=True, middle=True, colour=PAPER.secondary)  # fmt: skip
+                  turned=True, middle=True, colour=LIGHT_PAGE.secondary)  # fmt: skip
         deep = max(deep, style.extent(grid.columns[number], SIZE))
     page.text(left + style.SMALL, y + height / 2, grid.down, size=style.SMALL, across="center",
               turned=True)  # fmt: skip

@@ -16,7 +16,7 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER, laid
+from hgviz.palettes import LIGHT_PAGE, overlay
 
 NARROWEST, LARGEST, BETWEEN, ABOVE = 70.0, 200.0, 8.0, 12.0  # points, of one picture
 
@@ -102,8 +102,8 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         role = looked.facts[one.head].role if one.head in looked.facts else ""
         words = f"Head {one.head}" + (f", {OFF}" if off else f"  ·  {role}" if role else "")
         page.text(x, y - 3, elide(words, wide, style.SMALL), size=style.SMALL)
-        page.image(picture if off else laid(picture, shades.paint(one.grid)), x, y, wide, high)
-        page.box(x, y, wide, high, edge=PAPER.line)
+        page.image(picture if off else overlay(picture, shades.paint(one.grid)), x, y, wide, high)
+        page.box(x, y, wide, high, edge=LIGHT_PAGE.line)
     end = top + ((count - 1) // columns + 1) * (high + ABOVE + 10)
     first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
     end = level_bar(page, shades, max(3.0, first / 2 + 1), end, page.width / 2)
@@ -125,7 +125,7 @@ def _ring(
         return
     row, column = divmod(at, columns)
     wide, high = size[0] / columns, size[1] / rows
-    for colour, line in ((PAPER.paper, 1.8), (PAPER.mark, 0.9)):
+    for colour, line in ((LIGHT_PAGE.paper, 1.8), (LIGHT_PAGE.mark, 0.9)):
         page.box(x + column * wide, y + row * high, wide, high, edge=colour, line=line)
 
 

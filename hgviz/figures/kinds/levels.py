@@ -33,7 +33,7 @@ from hgviz.figures.paper.frame import heading, legend, level_name, query_in, sig
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
-from hgviz.palettes import PAPER, readable
+from hgviz.palettes import LIGHT_PAGE, contrasting_colour
 
 LINE = 8.2
 MARGIN, BESIDE = 4.5, 9.0  # at right of the strips, and at left of them
@@ -93,7 +93,9 @@ def _some(capture: Capture, shown: int) -> str:
 
 def _foot(page: Page, shades: Shades, notes: list[str], left: float, y: float) -> None:
     """The colour bar and the legend."""
-    page.text(left - 4, y + 6, "Weight", size=style.SMALL, colour=PAPER.secondary, across="right")
+    page.text(
+        left - 4, y + 6, "Weight", size=style.SMALL, colour=LIGHT_PAGE.secondary, across="right"
+    )
     below = level_bar(page, shades, left, y, page.width - left)
     page.close(legend(page, notes, left, below + 2, page.width - left) + 2)
 
@@ -113,7 +115,7 @@ def _title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
 def _cells(page: Page, shades: Shades, strip: Strip) -> None:
     """The weights, each over the tokens its key stands for."""
     stage, left, right = strip.stage, strip.edges[0], strip.edges[-1]
-    page.box(left, strip.y, right - left, STRIP, fill=PAPER.unseen)
+    page.box(left, strip.y, right - left, STRIP, fill=LIGHT_PAGE.unseen)
     if len(stage.spans) * BOXES > strip.width:
         page.image(_raster(page, shades, strip), left, strip.y, right - left, STRIP)
     else:
@@ -124,7 +126,7 @@ def _cells(page: Page, shades: Shades, strip: Strip) -> None:
             page.box(a, strip.y, min(b + 0.3, right) - a, STRIP, fill=fill)
         _gaps(page, strip)
     _unseen(page, strip)
-    page.box(left, strip.y, right - left, STRIP, edge=PAPER.line, line=0.4)
+    page.box(left, strip.y, right - left, STRIP, edge=LIGHT_PAGE.line, line=0.4)
 
 
 def _gaps(page: Page, strip: Strip) -> None:
@@ -133,7 +135,7 @@ def _gaps(page: Page, strip: Strip) -> None:
     wide = (strip.edges[-1] - strip.edges[0]) / max(len(spans), 1)
     if (spans[:, 1] - spans[:, 0]).max(initial=1) > 1 and wide > 3:
         at = strip.edges[np.unique(spans[:, 0])[1:]]
-        page.lines([[(x, strip.y), (x, strip.y + STRIP)] for x in at], PAPER.paper, 0.4)
+        page.lines([[(x, strip.y), (x, strip.y + STRIP)] for x in at], LIGHT_PAGE.paper, 0.4)
 
 
 def _unseen(page: Page, strip: Strip) -> None:
@@ -166,18 +168,19 @@ def _letters(page: Page, shades: Shades, strip: Strip) -> None:
     if not strip.size:
         return
     tokens = len(strip.stage.prompt)
-    ground = np.tile(np.array(rgb_of(PAPER.unseen)), (tokens, 1))
+    ground = np.tile(np.array(rgb_of(LIGHT_PAGE.unseen)), (tokens, 1))
     over = np.zeros(tokens, bool)
     for at in np.flatnonzero(strip.stage.seen):
         start, end = strip.stage.spans[at]
         ground[start:end] = shades.paint(strip.stage.weights[at : at + 1])[0]
         over[start:end] = True
-    inks = readable(ground) / 255
+    inks = contrasting_colour(ground) / 255
     for mark in labels.singles(strip.stage.prompt, each_token(tokens)):
         x = (strip.edges[mark.start] + strip.edges[mark.end]) / 2
         page.text(
             x, strip.y + STRIP / 2, mark.words, size=strip.size, middle=True, across="center",
-            fixed=True, colour=tuple(inks[mark.start]) if over[mark.start] else PAPER.secondary,
+            fixed=True,
+            colour=tuple(inks[mark.start]) if over[mark.start] else LIGHT_PAGE.secondary,
         )  # fmt: skip
 
 
@@ -186,7 +189,7 @@ def _selected(page: Page, strip: Strip) -> None:
     if cell is None:
         return
     left, right = cell
-    page.box(left, strip.y - 0.6, right - left, STRIP + 1.2, edge=PAPER.mark, line=1.1)
+    page.box(left, strip.y - 0.6, right - left, STRIP + 1.2, edge=LIGHT_PAGE.mark, line=1.1)
 
 
 def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[str]:
@@ -203,7 +206,7 @@ def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[s
 
 def _beside(page: Page, strip: Strip, lines: list[str]) -> None:
     """Names left of a strip."""
-    inks = [PAPER.text, PAPER.text, PAPER.secondary, PAPER.secondary]
+    inks = [LIGHT_PAGE.text, LIGHT_PAGE.text, LIGHT_PAGE.secondary, LIGHT_PAGE.secondary]
     for at, (words, ink) in enumerate(zip(lines, inks, strict=False)):
         y = strip.y + _down(at, len(lines))
         page.text(0, y, words, size=style.SMALL, middle=True, bold=at == 0, colour=ink)
@@ -253,11 +256,11 @@ def _words(page: Page, strip: Strip, query: int | None) -> float:
     deepest = size
     for mark, place in zip(marks, places or [mark.middle * cell for mark in marks], strict=True):
         x = left + mark.middle * cell
-        page.lines([[(x, y - 3), (x, y - 1)]], PAPER.line)
+        page.lines([[(x, y - 3), (x, y - 1)]], LIGHT_PAGE.line)
         page.text(
             left + place, y if turned else y + size, mark.words, size=size, turned=turned,
             middle=turned, across="right" if turned else "center", bold=mark.bold,
-            colour=PAPER.mark_text if mark.chosen else PAPER.text,
+            colour=LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text,
         )  # fmt: skip
         if turned:
             deepest = max(deepest, style.extent(mark.words, size, mark.bold))

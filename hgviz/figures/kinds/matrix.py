@@ -32,7 +32,7 @@ from hgviz.figures.paper.labels import Mark, axis_marks, level, size_for
 from hgviz.figures.paper.page import Page, boxes_of
 from hgviz.figures.paper.shades import bar_width, shades_of, upright_bar
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 LARGEST_CELL = 40.0
 TALLEST = 1.35  # of the page's width
@@ -109,7 +109,7 @@ def compose(
         seen = seen_cells(capture, chosen.layer, zooms, head=chosen.head)
         _cells(page, at, shades.paint(weights, seen), zooms)
         _unseen(page, at, seen, zooms)
-        page.box(at.x, at.y, *at.size, edge=PAPER.line)
+        page.box(at.x, at.y, *at.size, edge=LIGHT_PAGE.line)
         upright_bar(page, shades, at.x + at.size[0] + beside + BAR_GAP, at.y, at.size[1])
     if beside:
         found = sums.sums_of(one, chosen.head, zooms[0])
@@ -233,7 +233,7 @@ def _labels(page: Page, at: Layout) -> None:
     """The text along both axes, and which axis is which in the corner where neither has any."""
     for mark in at.down:
         y = at.y + mark.middle * at.tall
-        page.lines([[(at.x - TICK, y), (at.x, y)]], PAPER.line)
+        page.lines([[(at.x - TICK, y), (at.x, y)]], LIGHT_PAGE.line)
         page.text(
             at.x - POINTER - 3, y, mark.words, size=at.text, across="right", middle=True,
             bold=mark.bold, colour=_ink(mark),
@@ -242,7 +242,7 @@ def _labels(page: Page, at: Layout) -> None:
     places = at.level or [mark.middle * at.cell for mark in at.across]
     for mark, place in zip(at.across, places, strict=True):
         x = at.x + mark.middle * at.cell
-        page.lines([[(x, at.y - TICK), (x, at.y)]], PAPER.line)
+        page.lines([[(x, at.y - TICK), (x, at.y)]], LIGHT_PAGE.line)
         page.text(
             at.x + place, at.y - POINTER - 3, mark.words, size=at.text, bold=mark.bold,
             across="left" if turned else "center", turned=turned, middle=turned,
@@ -250,11 +250,11 @@ def _labels(page: Page, at: Layout) -> None:
         )  # fmt: skip
     for line, words in enumerate(at.corner):
         y = at.y - 15 + 8.5 * line
-        page.text(at.x - at.left + 1, y, words, size=style.SMALL, colour=PAPER.secondary)
+        page.text(at.x - at.left + 1, y, words, size=style.SMALL, colour=LIGHT_PAGE.secondary)
 
 
 def _ink(mark: Mark) -> str:
-    return PAPER.mark_text if mark.chosen else PAPER.text
+    return LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text
 
 
 def _reach(capture: Capture, head: HeadId, at: Layout) -> float:
@@ -271,13 +271,13 @@ def _selected(page: Page, at: Layout, reach: float) -> None:
     x = None if at.column is None else at.x + (at.column + 0.5) * at.cell
     y = None if at.row is None else at.y + (at.row + 0.5) * at.tall
     if y is not None:
-        page.polygon([(at.x, y), (at.x - POINTER, y - 2), (at.x - POINTER, y + 2)], PAPER.mark)
+        page.polygon([(at.x, y), (at.x - POINTER, y - 2), (at.x - POINTER, y + 2)], LIGHT_PAGE.mark)
         end = reach if x is None else x - half
-        page.lines([[(at.x, y + side), (end, y + side)] for side in (-high, high)], PAPER.mark)
+        page.lines([[(at.x, y + side), (end, y + side)] for side in (-high, high)], LIGHT_PAGE.mark)
     if x is not None:
-        page.polygon([(x, at.y), (x - 2, at.y - POINTER), (x + 2, at.y - POINTER)], PAPER.mark)
+        page.polygon([(x, at.y), (x - 2, at.y - POINTER), (x + 2, at.y - POINTER)], LIGHT_PAGE.mark)
         end = at.y + at.size[1] if y is None else y - high
-        page.lines([[(x + side, at.y), (x + side, end)] for side in (-half, half)], PAPER.mark)
+        page.lines([[(x + side, at.y), (x + side, end)] for side in (-half, half)], LIGHT_PAGE.mark)
     if x is not None and y is not None:
-        for colour, line in ((PAPER.paper, 1.6), (PAPER.text, 0.7)):
+        for colour, line in ((LIGHT_PAGE.paper, 1.6), (LIGHT_PAGE.text, 0.7)):
             page.box(x - half, y - high, 2 * half, 2 * high, edge=colour, line=line)

@@ -14,8 +14,8 @@ from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import BAR, Shades
 from hgviz.figures.spec import POINTS, Spec
-from hgviz.language import short
-from hgviz.palettes import PAPER, colours, suited
+from hgviz.language import short_number
+from hgviz.palettes import LIGHT_PAGE, colours, matching_palette
 
 ROW, GAP, BETWEEN = 8.4, 3.0, 7.0  # of a key; below the query; from part to part
 LEAST = 30.0  # of a raster; where there is less room, the keys themselves are left out
@@ -101,14 +101,14 @@ def _queries(
     bold = labels.bold_in(asks, left - 5, style.SMALL)
     page.text(
         left - 5, base + 3 + ROW / 2, labels.elide(asks, left - 5, style.SMALL, bold),
-        size=style.SMALL, bold=bold, across="right", middle=True, colour=PAPER.mark_text,
+        size=style.SMALL, bold=bold, across="right", middle=True, colour=LIGHT_PAGE.mark_text,
     )  # fmt: skip
     for number, one in enumerate(rasters):
         x = left + number * (each + BETWEEN)
         both = f"{one.query[0]}, then {one.name}" if one.query else one.name
         name = both if style.extent(both, style.SMALL) <= each else one.name
         page.text(x, base, labels.elide(name, each, style.SMALL), size=style.SMALL,
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
         if one.query:
             _strip(page, one.query[1][None], x, base + 3, each)
 
@@ -119,8 +119,8 @@ def _cells(page: Page, spec: Spec, values: Many, x: float, y: float, width: floa
     high = ROW * len(values)
     inner = [[(x, y + ROW * at), (x + width, y + ROW * at)] for at in range(1, len(values))]
     if inner:
-        page.lines(inner, PAPER.paper, 0.8)
-    page.box(x, y, width, high, edge=PAPER.line, line=0.3)
+        page.lines(inner, LIGHT_PAGE.paper, 0.8)
+    page.box(x, y, width, high, edge=LIGHT_PAGE.line, line=0.3)
 
 
 def _strip(
@@ -130,13 +130,15 @@ def _strip(
     page.image(_shades(spec or Spec(), values).paint(shown.astype(np.float32)), x, y, width,
                ROW * len(values))  # fmt: skip
     if len(values) == 1:
-        page.box(x, y, width, ROW, edge=PAPER.mark, line=0.6)
+        page.box(x, y, width, ROW, edge=LIGHT_PAGE.mark, line=0.6)
 
 
 def _shades(spec: Spec, values: Many) -> Shades:
     """Colours symmetric about 0, up to the largest of these elements."""
     limit = float(np.abs(values).max(initial=0.0)) or 1.0
-    return Shades(suited(spec.display.palette, True), (-limit, limit), spec.display.scale, True)
+    return Shades(
+        matching_palette(spec.display.palette, True), (-limit, limit), spec.display.scale, True
+    )
 
 
 def _folded(page: Page, values: Many, width: float) -> Many:
@@ -164,12 +166,12 @@ def _elements(
         ends = style.extent("0", style.SMALL) + style.extent(last, style.SMALL)
         if ends + 3 > each:
             continue
-        page.text(x, bottom + 8, "0", size=style.SMALL, colour=PAPER.secondary)
+        page.text(x, bottom + 8, "0", size=style.SMALL, colour=LIGHT_PAGE.secondary)
         page.text(x + each, bottom + 8, last, size=style.SMALL, across="right",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
         if style.extent("Element", style.SMALL) + 8 <= each - ends:
             page.text(x + each / 2, bottom + 8, "Element", size=style.SMALL, across="center",
-                      colour=PAPER.secondary)  # fmt: skip
+                      colour=LIGHT_PAGE.secondary)  # fmt: skip
 
 
 # --- what comes of it -----------------------------------------------------------------------------
@@ -183,34 +185,34 @@ def _column(
     known = stage.values[np.isfinite(stage.values)]
     limit = float(np.abs(known).max(initial=0.0)) or 1.0
     signed = bool((known < 0).any())
-    numbers = [short(float(value)) for value in stage.values] if wide >= NUMBER else []
+    numbers = [short_number(float(value)) for value in stage.values] if wide >= NUMBER else []
     longest = max((style.extent(one, style.SMALL) for one in numbers), default=0.0)
     bars = min(max(BARS[0], wide - longest - APART), BARS[1]) if numbers else wide
-    table = colours(suited("", True))
+    table = colours(matching_palette("", True))
     both = [tuple(float(one) / 255 for one in table[at]) for at in (40, 215)]
     zero = x + (bars / 2 if signed else 0.0)
     reach = bars / 2 if signed else bars
     title = labels.elide(stage.title, wide, style.SMALL)
-    page.text(x, base, title, size=style.SMALL, colour=PAPER.secondary)
+    page.text(x, base, title, size=style.SMALL, colour=LIGHT_PAGE.secondary)
     for row, value in enumerate(stage.values):
         y = top + row * ROW
         if not np.isfinite(value):
             page.hatch(x, y + 1.5, bars, ROW - 3, None)
             continue
         long = reach * min(1.0, abs(float(value)) / limit)
-        fill = both[int(value > 0)] if signed else PAPER.secondary
+        fill = both[int(value > 0)] if signed else LIGHT_PAGE.secondary
         if long > 0.05:
             page.box(zero if value > 0 else zero - long, y + 1.8, long, ROW - 3.6, fill=fill)
         if numbers:
             page.text(x + wide, y + ROW / 2, numbers[row], size=style.SMALL, across="right",
                       middle=True)  # fmt: skip
     bottom = top + ROW * len(stage.values)
-    page.lines([[(zero, top), (zero, bottom)]], PAPER.secondary, 0.5)
+    page.lines([[(zero, top), (zero, bottom)]], LIGHT_PAGE.secondary, 0.5)
     if not numbers:
-        words = f"±{short(limit)}" if signed else short(limit)
+        words = f"±{short_number(limit)}" if signed else short_number(limit)
         words = labels.elide(words, wide + 4, style.SMALL)
         page.text(x + wide, bottom + 8, words, size=style.SMALL, across="right",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
 
 
 def _labels(page: Page, chart: Neurons, names: list[str], right: float, top: float) -> None:
@@ -220,14 +222,14 @@ def _labels(page: Page, chart: Neurons, names: list[str], right: float, top: flo
         page.text(
             right, top + (at + 0.5) * ROW, labels.elide(name, right, style.SMALL, bold),
             size=style.SMALL, across="right", middle=True, bold=bold,
-            colour=PAPER.mark_text if chosen else PAPER.text,
+            colour=LIGHT_PAGE.mark_text if chosen else LIGHT_PAGE.text,
         )  # fmt: skip
 
 
 def _mark(page: Page, chart: Neurons, top: float, ends: tuple[float, float]) -> None:
     """Frame the key that is looked at."""
     if chart.marked is not None:
-        page.box(ends[0], top + chart.marked * ROW, ends[1] - ends[0], ROW, edge=PAPER.mark,
+        page.box(ends[0], top + chart.marked * ROW, ends[1] - ends[0], ROW, edge=LIGHT_PAGE.mark,
                  line=0.8)  # fmt: skip
 
 
@@ -235,23 +237,23 @@ def _key(page: Page, spec: Spec, chart: Neurons, rasters: list[Raster], y: float
     """The colours, which end at what, and what is not drawn."""
     shades = _shades(spec, np.ones((1, 1)))
     page.image(colours(shades.palette)[None], 0, y, LEGEND, BAR)
-    page.box(0, y, LEGEND, BAR, edge=PAPER.line)
+    page.box(0, y, LEGEND, BAR, edge=LIGHT_PAGE.line)
     for at, words, across in ((0.0, "−", "left"), (0.5, "0", "center"), (1.0, "+", "right")):
         page.text(at * LEGEND, y + BAR + 7, words, size=style.SMALL, across=across,
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
     ends = []
     for one in rasters:
         parts = [one.query, (one.name, one.keys)] if one.query else [(one.name, one.keys)]
         for part in parts:
             if part is not None:
                 limit = float(np.abs(part[1]).max(initial=0.0))
-                ends.append(f"{part[0]} ±{short(limit)}")
+                ends.append(f"{part[0]} ±{short_number(limit)}")
     base = y + 6
     bent = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
     said = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), bent))) + "."
     lines = labels.wrapped(said, page.width - LEGEND - 10, style.SMALL)
     for line in lines:
-        page.text(LEGEND + 8, base, line, size=style.SMALL, colour=PAPER.secondary)
+        page.text(LEGEND + 8, base, line, size=style.SMALL, colour=LIGHT_PAGE.secondary)
         base += 9
     end = max(base - 9, y + BAR + 7)
     page.close(footnotes(page, [*chart.notes, *page.notes], 0.0, end + 1) + 4)

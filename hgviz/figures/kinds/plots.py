@@ -17,7 +17,7 @@ from hgviz.figures.paper.key import Key
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 NARROWEST = 190.0  # of a pair of axes
 TALL, TALLEST = 0.62, 160.0  # of axes: height over width, and at most
@@ -108,7 +108,7 @@ def _plot(
     page.text(inner, top + ABOVE - 5, title, size=style.TEXT, bold=True)
     around.frame(page, axes, xs, ys, numbered=True)
     if not plot.log[1] and ends[2] < 0 < ends[3]:
-        page.stroke(axes.at(np.array(ends[:2]), np.zeros(2)), PAPER.secondary, 0.6)
+        page.stroke(axes.at(np.array(ends[:2]), np.zeros(2)), LIGHT_PAGE.secondary, 0.6)
     for line in plot.lines:
         if line.low is not None and line.high is not None:
             colour = looks[line.label].colour

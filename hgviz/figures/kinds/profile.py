@@ -18,7 +18,7 @@ from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.labels import elide, visible
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 NARROWEST, EACH_LAYER = 96.0, 3.0  # of a pair of axes, and of a layer in it
 TALL, LOWEST, HIGHEST = 0.6, 52.0, 96.0  # of a pair of axes, in widths and points
@@ -106,7 +106,7 @@ def _shapes(chart: Profile) -> list[Side]:
 def _shape(page: Page, side: Side, axes: Axes, y: float, said: str) -> None:
     """The model lying on its side, y its middle: as high as its levels are fine."""
     step = axes.width / (axes.x1 - axes.x0)
-    tints = PAPER.silhouette
+    tints = LIGHT_PAGE.silhouette
     for level, run in groupby(side.layers, lambda one: one.level):
         places, upper = list(run), []
         for place in places:
@@ -130,7 +130,7 @@ def _grounds(page: Page, side: Side, axes: Axes) -> None:
         places = list(run)
         if rank:
             x = axes.left + (places[0].index - 0.5 - axes.x0) * step
-            fill = PAPER.silhouette[min(rank, 2) - 1]
+            fill = LIGHT_PAGE.silhouette[min(rank, 2) - 1]
             page.box(x, axes.top, step * len(places), axes.height, fill=fill)
 
 
@@ -150,14 +150,14 @@ def _panel(
     ys = around.numbered(axes.y0, axes.y1, axes.height, EACH_Y)
     around.frame(page, axes, xs, ys, numbered=True)
     if axes.y0 < 0 < axes.y1:
-        page.stroke(axes.at(np.array([axes.x0, axes.x1]), np.zeros(2)), PAPER.secondary, 0.6)
+        page.stroke(axes.at(np.array([axes.x0, axes.x1]), np.zeros(2)), LIGHT_PAGE.secondary, 0.6)
     for one in series:
         _heads(page, chart.sides[one.side], metric.values[one.side], one, axes)
     for one in series:
         _means(page, chart.sides[one.side], metric.values[one.side], one, axes)
     if lowest:
         page.text(axes.left + axes.width / 2, axes.bottom + FOOT + 7, "Layer", size=style.SMALL,
-                  across="center", colour=PAPER.secondary)  # fmt: skip
+                  across="center", colour=LIGHT_PAGE.secondary)  # fmt: skip
 
 
 def _numbers(metrics: tuple[Measured, ...], height: float) -> float:

@@ -14,7 +14,7 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page, boxes_of
 from hgviz.figures.paper.shades import LONGEST, Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 BETWEEN, ABOVE, BELOW = 9.0, 13.0, 22.0
 NARROWEST, WIDEST = 84.0, 170.0
@@ -66,17 +66,17 @@ def _square(
     cell = side / max(columns, 1), side / max(rows, 1)
     if not known.all():
         page.hatch(left, y, side, side, boxes_of(~known, left, y, cell))
-    page.box(left, y, side, side, edge=PAPER.line)
+    page.box(left, y, side, side, edge=LIGHT_PAGE.line)
     for at, words in around.numbered(0, max(columns - 1, 1), side, EACH, whole=True):
         x = left + (at + 0.5) * cell[0]
-        page.lines([[(x, y + side), (x, y + side + 2)]], PAPER.secondary)
+        page.lines([[(x, y + side), (x, y + side + 2)]], LIGHT_PAGE.secondary)
         page.text(x, y + side + 9, words, size=style.SMALL, across="center",
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
     page.text(left + side / 2, y + side + 18, square.across, size=style.SMALL, across="center")
     if number:
         return
     for at, words in around.numbered(0, max(rows - 1, 1), side, EACH, whole=True):
         page.text(left - 3, y + (at + 0.5) * cell[1], words, size=style.SMALL, across="right",
-                  middle=True, colour=PAPER.secondary)  # fmt: skip
+                  middle=True, colour=LIGHT_PAGE.secondary)  # fmt: skip
     page.text(style.SMALL, y + side / 2, "Output at token", size=style.SMALL, across="center",
               turned=True)  # fmt: skip

@@ -15,7 +15,7 @@ from hgviz.figures.paper.key import Key
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.language import counted
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 HEIGHT, LARGEST = 0.5, 200.0  # of the axes, in widths of the page and in points
 EACH_Y = 16.0
@@ -35,7 +35,7 @@ def compose(page: Page, spec: Spec, chart: Scores) -> None:
     axes = Axes(left, top, page.width - left - 4, height, -0.8, count - 0.2, *ends)
     around.frame(page, axes, [], ys, numbered=True)
     if ends[0] <= 0 <= ends[1]:
-        page.stroke(axes.at(np.array([-0.8, count - 0.2]), np.zeros(2)), PAPER.secondary, 0.6)
+        page.stroke(axes.at(np.array([-0.8, count - 0.2]), np.zeros(2)), LIGHT_PAGE.secondary, 0.6)
     _heads(page, chart, axes)
     bottom = axes.bottom + around.names(page, axes, chart.names)
     page.text(style.SMALL, axes.top + height / 2, chart.up, size=style.SMALL, across="center",
@@ -77,5 +77,5 @@ def _key(page: Page, chart: Scores, left: float, y: float) -> None:
     for number, name in enumerate(chart.group_names):
         key.mark(name, look(number), MARK)
     if ((chart.low <= 0) & (chart.high >= 0)).any():
-        key.entry("hollow: the interval includes 0", 0.0, PAPER.secondary)
+        key.entry("hollow: the interval includes 0", 0.0, LIGHT_PAGE.secondary)
     page.close(footnotes(page, chart.notes, left, key.base) + 5)

@@ -13,7 +13,7 @@ from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
 from hgviz.language import decimals
 from hgviz.maps.links import Links, Side, Strand
-from hgviz.palettes import PAPER, colours
+from hgviz.palettes import LIGHT_PAGE, colours
 
 PITCH = 9.5  # of lines
 THIN, THICK = 0.3, 2.6
@@ -94,7 +94,7 @@ def head(page: Page, kind: Kind, x: float, y: float, across: str) -> None:
         wide = style.extent(kind.name, style.SMALL)
         page.marks([(x - wide - MARK / 2, y - 2.3)], kind.look.marker, kind.look.colour, 3.2)
     page.text(x + (MARK if kind.marked and middle else 0), y, kind.name, size=style.SMALL,
-              across=across, colour=PAPER.secondary, middle=middle)  # fmt: skip
+              across=across, colour=LIGHT_PAGE.secondary, middle=middle)  # fmt: skip
 
 
 def linked_keys(links: Links) -> list[set[int]]:
@@ -125,6 +125,6 @@ def label(
     page: Page, side: Side, one: Item, x: float, y: float, room: float, across: str, chosen: bool
 ) -> None:
     plain = one.place is not None and not side.special[side.shown[one.place]]
-    colour = PAPER.mark_text if chosen else PAPER.text if plain else PAPER.secondary
+    colour = LIGHT_PAGE.mark_text if chosen else LIGHT_PAGE.text if plain else LIGHT_PAGE.secondary
     words = elide(words_of(side, one), room, style.TEXT, chosen)
     page.text(x, y, words, across=across, middle=True, bold=chosen, colour=colour)

@@ -14,7 +14,7 @@ from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.language import number
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 LANE, BETWEEN = 11.0, 26.0
 NAME, VALUE = 0.27, 62.0  # of the page's width, and points
@@ -28,7 +28,7 @@ def compose(page: Page, spec: Spec, chart: Strips) -> None:
                   chart.more if spec.title is None else "")  # fmt: skip
     left = min(NAME * page.width, 120.0)
     right = page.width - VALUE
-    page.text(right + 8, top + 4, "mean", size=style.SMALL, colour=PAPER.secondary)
+    page.text(right + 8, top + 4, "mean", size=style.SMALL, colour=LIGHT_PAGE.secondary)
     y = top + 10
     for strip in chart.strips:
         _strip(page, strip, left, right, y)
@@ -51,13 +51,13 @@ def _strip(page: Page, strip: Strip, left: float, right: float, y: float) -> Non
 
     page.text(0, y + LANE - 1, elide(strip.label, left - 6, style.TEXT), size=style.TEXT)
     if strip.unit:
-        page.text(0, y + LANE + 8, strip.unit, size=style.SMALL, colour=PAPER.secondary)
+        page.text(0, y + LANE + 8, strip.unit, size=style.SMALL, colour=LIGHT_PAGE.secondary)
     for value, words in around.numbered(low, high, width, EACH_X):
         x = place(value)
-        page.lines([[(x, y), (x, bottom)]], PAPER.line, 0.4)
+        page.lines([[(x, y), (x, bottom)]], LIGHT_PAGE.line, 0.4)
         page.text(x, bottom + 8, words, size=style.SMALL, across="center",
-                  colour=PAPER.secondary)  # fmt: skip
-    page.lines([[(left, bottom), (right, bottom)]], PAPER.secondary, 0.6)
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip
+    page.lines([[(left, bottom), (right, bottom)]], LIGHT_PAGE.secondary, 0.6)
     for model, (heads, mean) in enumerate(zip(strip.heads, strip.means, strict=True)):
         middle = y + (model + 0.5) * LANE
         _lane(page, model, heads, mean, place, middle)

@@ -11,8 +11,8 @@ from hgviz.core import Map
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades
-from hgviz.language import short
-from hgviz.palettes import PAPER
+from hgviz.language import short_number
+from hgviz.palettes import LIGHT_PAGE
 
 WIDEST, PART, GAP = 46.0, 0.135, 7.0  # of the bars: in points, and of the page
 NARROWEST = 180.0  # of a page that has room for them
@@ -71,14 +71,21 @@ def bars(
         page.polygon(_steps(zero, zero + values * scale, tops), tuple(fill))
     at = zero + sums.all * scale
     lines = [[(a, t), (a, b)] for a, t, b in zip(at, tops, tops[1:], strict=False)]
-    page.lines(lines, PAPER.text, min(1.2, max(0.5, row / 6)))
-    page.lines([[(zero, y), (zero, end)]], PAPER.secondary, 0.5)
+    page.lines(lines, LIGHT_PAGE.text, min(1.2, max(0.5, row / 6)))
+    page.lines([[(zero, y), (zero, end)]], LIGHT_PAGE.secondary, 0.5)
     page.text(
-        x + width / 2, y - 6, "Row sum", size=style.SMALL, colour=PAPER.secondary, across="center"
+        x + width / 2,
+        y - 6,
+        "Row sum",
+        size=style.SMALL,
+        colour=LIGHT_PAGE.secondary,
+        across="center",
     )
     ends = [(x, low), (x + width, high)]
     said = [
-        (place, short(float(f"{value:.2g}"), True), abs(value)) for place, value in ends if value
+        (place, short_number(float(f"{value:.2g}"), True), abs(value))
+        for place, value in ends
+        if value
     ]
     if sum(style.extent(words, style.SMALL) / 2 for _, words, _ in said) + 2 > width:
         said = [max(said, key=lambda one: one[2])]  # 0 and the farther end say how long bars are

@@ -15,7 +15,7 @@ from hgviz.figures.paper.page import Page, boxes_of
 from hgviz.figures.paper.shades import LONGEST, Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
 from hgviz.maps.pyramid import pool
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 BETWEEN, ABOVE, TICK, GAP = 12.0, 12.0, 2.5, 3.0
 RIGHT = 4.0  # half of a label of the last column
@@ -149,24 +149,24 @@ def _map(
     page.image(rgb, x, y, rgb.shape[1] * side, rgb.shape[0] * side, cut=size)
     if not seen.all():
         page.hatch(x, y, *size, boxes_of(~seen, x, y, (side, side)))
-    page.box(x, y, *size, edge=PAPER.line)
+    page.box(x, y, *size, edge=LIGHT_PAGE.line)
 
 
 def _labels(page: Page, grid: Grid, x: float, y: float) -> None:
     """The text along both axes, and what these are; down only beside the first of a row."""
     for mark in grid.down if x == grid.left else ():
         at = y + mark.middle * grid.cell
-        page.lines([[(x - TICK, at), (x, at)]], PAPER.line)
+        page.lines([[(x - TICK, at), (x, at)]], LIGHT_PAGE.line)
         page.text(x - TICK - GAP, at, mark.words, size=grid.text, across="right", middle=True)
     turned = grid.level is None
     places = grid.level or [mark.middle * grid.cell for mark in grid.across]
     for mark, place in zip(grid.across, places, strict=True):
         at = x + mark.middle * grid.cell
-        page.lines([[(at, y - TICK), (at, y)]], PAPER.line)
+        page.lines([[(at, y - TICK), (at, y)]], LIGHT_PAGE.line)
         page.text(x + place, y - TICK - GAP, mark.words, size=grid.text, turned=turned,
                   middle=turned, across="left" if turned else "center")  # fmt: skip
     for line, words in enumerate(CORNER if x == grid.left else ()):
-        page.text(0, y - 13.5 + 8.5 * line, words, size=style.SMALL, colour=PAPER.secondary)
+        page.text(0, y - 13.5 + 8.5 * line, words, size=style.SMALL, colour=LIGHT_PAGE.secondary)
 
 
 def _bars(chart: Three, shades: tuple[Shades, Shades, Shades]) -> list[tuple[str, Shades]]:
@@ -182,5 +182,5 @@ def _least(bars: list[tuple[str, Shades]]) -> float:
 
 
 def _bar(page: Page, name: str, shades: Shades, x: float, y: float, room: float) -> float:
-    page.text(x, y, elide(name, room, style.SMALL), size=style.SMALL, colour=PAPER.secondary)
+    page.text(x, y, elide(name, room, style.SMALL), size=style.SMALL, colour=LIGHT_PAGE.secondary)
     return level_bar(page, shades, x, y + 4, room)

@@ -21,7 +21,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.language import decimals
 from hgviz.maps.links import Links
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 PAD = 4.0
 MOST_ROWS = 64  # a page has no more
@@ -59,7 +59,7 @@ def in_two_columns(page: Page, links: Links, kinds: list[Kind], top: float) -> t
     end = start + reach
     first = top + PITCH
     for x, words, across in ((wide[0], TITLES[0], "right"), (end + PAD, TITLES[1], "left")):
-        page.text(x, first - 0.3 * PITCH, words, size=style.SMALL, colour=PAPER.secondary,
+        page.text(x, first - 0.3 * PITCH, words, size=style.SMALL, colour=LIGHT_PAGE.secondary,
                   across=across)  # fmt: skip
     places = [{one.place: at for at, one in enumerate(items)} for items in (left, right)]
 

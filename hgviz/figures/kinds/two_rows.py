@@ -20,7 +20,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.language import decimals
 from hgviz.maps.links import Links, Side
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 PAD = 4.0
 HIGH = 78.0  # between the two rows
@@ -58,7 +58,7 @@ def in_two_rows(page: Page, links: Links, kinds: list[Kind], top: float) -> tupl
     spots: list[dict[int | None, float]] = []
     alike = [one.place for one in rows[0]] == [one.place for one in rows[1]]
     for side, items, y, words in zip((links.queries, links.keys), rows, tops, TITLES, strict=True):
-        page.text(0, y, words, size=style.SMALL, colour=PAPER.secondary, middle=True)
+        page.text(0, y, words, size=style.SMALL, colour=LIGHT_PAGE.secondary, middle=True)
         x, found = name, {}
         wides = [
             max(width(each, one) for each in ((links.queries, links.keys) if alike else (side,)))

@@ -27,7 +27,7 @@ from hgviz.figures.paper.frame import (
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 SHRINK = 0.7  # of a map's side from one level to the next coarser
 GAP, GROUP_GAP, MARGIN = 3.0, 8.0, 4.0
@@ -159,7 +159,7 @@ def _stacks(capture: Capture, rows: list[Row]) -> list[list[Row]]:
 def _silhouette(page: Page, rows: list[Row], middle: float, width: float) -> None:
     """The shape of the model behind its maps; resampling rows join two levels."""
     half = [width / 2 * SHRINK**row.rank + MARGIN for row in rows]
-    tints = PAPER.silhouette
+    tints = LIGHT_PAGE.silhouette
     for at, row in enumerate(rows):
         upper = row.y - (MARGIN if at == 0 else (row.y - rows[at - 1].y - rows[at - 1].height) / 2)
         end = row.y + row.height
@@ -178,11 +178,13 @@ def _columns(page: Page, count: int, middle: float, pitch: float, y: float) -> N
     every = ceil((style.extent(str(count - 1), style.SMALL) + 3) / pitch)
     left = middle - pitch * count / 2
     if not full:
-        page.text(left - 4, y, "head", size=style.SMALL, colour=PAPER.secondary, across="right")
+        page.text(
+            left - 4, y, "head", size=style.SMALL, colour=LIGHT_PAGE.secondary, across="right"
+        )
     for head in range(0, count, 1 if full else every):
         page.text(
             left + (head + 0.5) * pitch, y, f"head {head}" if full else str(head),
-            size=style.SMALL, colour=PAPER.secondary, across="center",
+            size=style.SMALL, colour=LIGHT_PAGE.secondary, across="center",
         )  # fmt: skip
 
 
@@ -198,7 +200,7 @@ def _titles(
         page.text(start, middle, f"layer {row.layer}", size=style.SMALL, middle=True)
         page.text(
             start + second, middle, names[row.layer], size=style.SMALL, middle=True,
-            colour=PAPER.secondary,
+            colour=LIGHT_PAGE.secondary,
         )  # fmt: skip
         end = middle
 
@@ -237,7 +239,7 @@ def _paint(
             seen = seen_cells(capture, row.layer, row.zooms, head=head)
             shades = shared or _own(spec, kinds[here], tile)
             page.image(shades.paint(tile, seen), x, row.y, *_whole(one, tile, row), cut=box)
-            page.box(x, row.y, *box, edge=PAPER.line, line=0.3)
+            page.box(x, row.y, *box, edge=LIGHT_PAGE.line, line=0.3)
     return shared
 
 

@@ -13,7 +13,7 @@ from hgviz.figures.content.charts import Band, Many
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page, Points
-from hgviz.palettes import CATEGORICAL, PAPER, even_ticks
+from hgviz.palettes import CATEGORICAL, LIGHT_PAGE, even_ticks
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 DASHES: tuple[tuple[float, ...], ...] = (
@@ -106,25 +106,25 @@ def frame(
     """Level lines at ys and ticks at xs, with what stands beside them; ys only if numbered."""
     for value, words in ys:
         _, y = axes.at(np.array([axes.x0]), np.array([value]))[0]
-        page.lines([[(axes.left, y), (axes.left + axes.width, y)]], PAPER.line, 0.4)
+        page.lines([[(axes.left, y), (axes.left + axes.width, y)]], LIGHT_PAGE.line, 0.4)
         if numbered:
             page.text(axes.left - GAP, y, words, size=style.SMALL, across="right", middle=True,
-                      colour=PAPER.secondary)  # fmt: skip
+                      colour=LIGHT_PAGE.secondary)  # fmt: skip
     right = axes.left + axes.width
-    page.lines([[(axes.left, axes.bottom), (right, axes.bottom)]], PAPER.secondary, 0.6)
+    page.lines([[(axes.left, axes.bottom), (right, axes.bottom)]], LIGHT_PAGE.secondary, 0.6)
     for value, words in xs:
         x, _ = axes.at(np.array([value]), np.array([axes.y0]))[0]
-        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], PAPER.secondary)
+        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], LIGHT_PAGE.secondary)
         if words:
             page.text(x, axes.bottom + TICK + 7, words, size=style.SMALL, across="center",
-                      colour=PAPER.secondary)  # fmt: skip
+                      colour=LIGHT_PAGE.secondary)  # fmt: skip
 
 
 def band(page: Page, axes: Axes, one: Band) -> None:
     """Where most of many lines lie, and their middle."""
-    ribbon(page, axes, one.x, one.low, one.high, PAPER.band, 1.0)
+    ribbon(page, axes, one.x, one.low, one.high, LIGHT_PAGE.band, 1.0)
     for part in axes.inside(one.x, one.middle):
-        page.stroke(axes.at(*part), PAPER.band_line, 0.8)
+        page.stroke(axes.at(*part), LIGHT_PAGE.band_line, 0.8)
 
 
 def ribbon(
@@ -161,7 +161,7 @@ def names(page: Page, axes: Axes, words: Sequence[str]) -> float:
     shown = [elide(name, LONGEST, size) for name in words]
     for number in range(0, len(words), every):
         x, _ = axes.at(np.array([float(number)]), np.array([axes.y0]))[0]
-        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], PAPER.secondary)
+        page.lines([[(x, axes.bottom), (x, axes.bottom + TICK)]], LIGHT_PAGE.secondary)
         page.text(
             x, axes.bottom + TICK + (7 if flat else 2), shown[number], size=size,
             across="center" if flat else "right", turned=not flat, middle=not flat,

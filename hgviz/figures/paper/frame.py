@@ -15,7 +15,7 @@ from hgviz.figures.paper.labels import LEAST, wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import POINTS
 from hgviz.maps import Mixed, pool
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 TITLE_LINES, TITLE_LEADING = 3, 10.0
 SWATCH = 12.0
@@ -114,11 +114,11 @@ def heading(page: Page, bold: str, plain: str) -> float:
     start = style.extent(lines[-1], style.TITLE, bold=True) + 8
     rest = wrapped(plain, page.width, style.TEXT, most=TITLE_LINES) if plain else []
     if len(rest) == 1 and start + style.extent(rest[0], style.TEXT) <= page.width:
-        page.text(start, y, rest[0], colour=PAPER.secondary)
+        page.text(start, y, rest[0], colour=LIGHT_PAGE.secondary)
         rest = []
     for line in rest:
         y += TITLE_LEADING
-        page.text(0, y, line, colour=PAPER.secondary)
+        page.text(0, y, line, colour=LIGHT_PAGE.secondary)
     return y + 0.4 * style.TITLE + 4
 
 
@@ -170,10 +170,10 @@ def legend(
     """Notes below a figure, the first with a swatch of what is not seen; gives where they end."""
     start, line = x, y + 7
     if notes and notes[0]:
-        page.box(x, line - 6, 9, 6.5, fill=PAPER.unseen)
+        page.box(x, line - 6, 9, 6.5, fill=LIGHT_PAGE.unseen)
         if hatched:
             page.hatch(x, line - 6, 9, 6.5, None)
-        page.box(x, line - 6, 9, 6.5, edge=PAPER.line)
+        page.box(x, line - 6, 9, 6.5, edge=LIGHT_PAGE.line)
         start += SWATCH
     at = start
     for words in filter(None, notes):
@@ -181,7 +181,7 @@ def legend(
             need = style.extent(part, style.SMALL)
             if at > start and (number or at + need > x + width):
                 at, line = start, line + 9
-            page.text(at, line, part, size=style.SMALL, colour=PAPER.secondary)
+            page.text(at, line, part, size=style.SMALL, colour=LIGHT_PAGE.secondary)
             at += need + 12
     return line + 2 if any(notes) else y
 
@@ -192,7 +192,7 @@ def footnotes(page: Page, notes: Sequence[str], x: float, y: float) -> float:
     for note in notes:
         for line in wrapped(note, room, style.SMALL):
             y += 10
-            page.text(x, y, line, size=style.SMALL, colour=PAPER.secondary)
+            page.text(x, y, line, size=style.SMALL, colour=LIGHT_PAGE.secondary)
     return y
 
 
@@ -210,13 +210,13 @@ def together(notes: Sequence[str], room: float) -> list[str]:
 
 def off_card(page: Page, x: float, y: float, width: float, height: float) -> None:
     """What stands for a head that is switched off."""
-    page.box(x, y, width, height, fill=PAPER.unseen)
+    page.box(x, y, width, height, fill=LIGHT_PAGE.unseen)
     page.hatch(x, y, width, height, None)
-    page.box(x, y, width, height, edge=PAPER.secondary, line=0.8)
+    page.box(x, y, width, height, edge=LIGHT_PAGE.secondary, line=0.8)
     size = min(style.TEXT, width / 2.2, height)
     if size >= LEAST:
         half = style.extent("off", size) / 2 + 1.5
         page.box(x + width / 2 - half, y + height / 2 - size * 0.6, 2 * half, size * 1.2,
-                 fill=PAPER.unseen)  # fmt: skip
+                 fill=LIGHT_PAGE.unseen)  # fmt: skip
         page.text(x + width / 2, y + height / 2, "off", size=size, across="center", middle=True,
-                  colour=PAPER.secondary)  # fmt: skip
+                  colour=LIGHT_PAGE.secondary)  # fmt: skip

@@ -6,7 +6,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.axes import Look
 from hgviz.figures.paper.labels import wrapped
 from hgviz.figures.paper.page import Page
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 SWATCH, MARKED = 20.0, 12.0  # the room of a sample that is a line, and of one that is a mark
 LEADING, BETWEEN, RIGHT = 10.0, 12.0, 2.0
@@ -25,7 +25,7 @@ class Key:
         self._page, self._left, self._at = page, left, left
 
     def entry(
-        self, words: str, swatch: float = SWATCH, colour: str = PAPER.text
+        self, words: str, swatch: float = SWATCH, colour: str = LIGHT_PAGE.text
     ) -> tuple[float, float]:
         """Write one; gives where its sample begins, and the middle of its line."""
         room = self._page.width - RIGHT - self._left - swatch

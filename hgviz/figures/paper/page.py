@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hgviz.figures.paper import style
 from hgviz.figures.spec import POINTS
-from hgviz.palettes import PAPER
+from hgviz.palettes import LIGHT_PAGE
 
 MIDDLE = 0.36  # of the size of a text: from its baseline up to the middle of its capitals
 HATCH_GAP, HATCH_LINE = 3.2, 0.35
@@ -61,7 +61,7 @@ class Page:
         words: str,
         *,
         size: float = style.TEXT,
-        colour: Any = PAPER.text,
+        colour: Any = LIGHT_PAGE.text,
         across: str = "left",
         middle: bool = False,
         turned: bool = False,
@@ -165,7 +165,7 @@ class Page:
         self.axes.add_artist(
             Line2D(
                 *zip(*points, strict=True), linestyle="none", marker=marker, markersize=size,
-                markerfacecolor=PAPER.paper if hollow else colour, markeredgecolor=colour,
+                markerfacecolor=LIGHT_PAGE.paper if hollow else colour, markeredgecolor=colour,
                 markeredgewidth=0.8 if hollow else 0.0, zorder=self._next(), alpha=alpha,
             )
         )  # fmt: skip
@@ -214,7 +214,7 @@ class Page:
         first = np.flatnonzero(np.r_[True, apart])
         start, low, high = x + starts[line[first]], low[first], np.maximum.reduceat(high, first)
         ends = [(start + at, y + height - at) for at in (low, high)]
-        self.lines(np.stack([np.stack(one, -1) for one in ends], 1), PAPER.hatch, HATCH_LINE)
+        self.lines(np.stack([np.stack(one, -1) for one in ends], 1), LIGHT_PAGE.hatch, HATCH_LINE)
 
     def _next(self) -> float:
         """What is drawn later lies above."""

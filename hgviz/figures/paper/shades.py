@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from hgviz.core import Display, Floats
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
-from hgviz.language import short
-from hgviz.palettes import PAPER, colours, limits_of, paint, place, suited, ticks
+from hgviz.language import short_number
+from hgviz.palettes import (
+    LIGHT_PAGE,
+    colours,
+    limits_of,
+    matching_palette,
+    paint,
+    palette_coordinates,
+    ticks,
+)
 
 BAR, TICK, GAP = 7.0, 2.0, 2.5
 LONGEST = 130.0  # of a bar below a figure
@@ -32,10 +40,10 @@ class Shades:
 
     def paint(self, weights: Floats, seen: NDArray[np.bool_] | None = None) -> NDArray[np.uint8]:
         """uint8 (..., 3); what is not seen takes its own grey."""
-        placed = place(weights, self.limits, self.scale, self.signed)
+        placed = palette_coordinates(weights, self.limits, self.scale, self.signed)
         rgb = paint(placed, colours(self.palette))
         if seen is not None:
-            rgb[~seen] = rgb_of(PAPER.unseen)
+            rgb[~seen] = rgb_of(LIGHT_PAGE.unseen)
         return rgb
 
     def ticks(self, length: float, each: float = 9.0) -> list[tuple[float, str]]:
@@ -43,8 +51,8 @@ class Shades:
         found = ticks(
             self.limits, self.scale, self.signed, min(max(each / max(length, 1), 0.055), 0.5)
         )
-        at = place(found, self.limits, self.scale, self.signed)
-        words = [short(value, self.signed) for value in found]
+        at = palette_coordinates(found, self.limits, self.scale, self.signed)
+        words = [short_number(value, self.signed) for value in found]
         if self.beyond[0]:
             words[0] = f"≤ {words[0]}"
         if self.beyond[1]:
@@ -62,7 +70,7 @@ def shades_of(display: Display, signed: bool, weights: Iterable[Floats]) -> Shad
         limits = limits_of(*limits, signed)
     hair = 1e-4 * (limits[1] - limits[0])
     beyond = low < limits[0] - hair, high > limits[1] + hair
-    return Shades(suited(display.palette, signed), limits, display.scale, signed, beyond)
+    return Shades(matching_palette(display.palette, signed), limits, display.scale, signed, beyond)
 
 
 def bar_width(shades: Shades) -> float:
@@ -75,16 +83,16 @@ def bar_width(shades: Shades) -> float:
 def upright_bar(page: Page, shades: Shades, x: float, y: float, height: float) -> None:
     """A colour bar from y down, exactly so high; lowest value below."""
     page.image(colours(shades.palette)[::-1, None], x, y, BAR, height)
-    page.box(x, y, BAR, height, edge=PAPER.line)
+    page.box(x, y, BAR, height, edge=LIGHT_PAGE.line)
     marks = shades.ticks(height)
     # a bar too short for two lines: its ends are written as close to it as they can be read
     spread = max(height, style.SMALL * 1.3)
     lift = (spread - height) / 2
-    page.text(x, y - 6 - lift, "Weight", size=style.SMALL, colour=PAPER.secondary)
+    page.text(x, y - 6 - lift, "Weight", size=style.SMALL, colour=LIGHT_PAGE.secondary)
     for at, words in marks:
         level = y + height / 2 + (0.5 - at) * (height if len(marks) > 2 else spread)
         tip = y + (1 - at) * height
-        page.lines([[(x + BAR, tip), (x + BAR + TICK, tip)]], PAPER.secondary)
+        page.lines([[(x + BAR, tip), (x + BAR + TICK, tip)]], LIGHT_PAGE.secondary)
         page.text(x + BAR + TICK + GAP, level, words, size=style.SMALL, middle=True)
 
 
@@ -94,13 +102,13 @@ def level_bar(page: Page, shades: Shades, x: float, y: float, room: float) -> fl
     outer, inner, last = max(wide[0], wide[-1]), max(wide[1:-1], default=0.0), wide[-1] / 2
     width = min(LONGEST, room - last)
     page.image(colours(shades.palette)[None], x, y, width, BAR)
-    page.box(x, y, width, BAR, edge=PAPER.line)
+    page.box(x, y, width, BAR, edge=LIGHT_PAGE.line)
     marks = shades.ticks(width, max((outer + inner) / 2, inner) + 4)
     if outer + inner + 8 > width:
         marks = [mark for mark in marks if mark[0] in (0.0, 1.0)]
     for at, words in marks:
         here = x + at * width
-        page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], PAPER.secondary)
+        page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], LIGHT_PAGE.secondary)
         page.text(here, y + BAR + TICK + 7, words, size=style.SMALL, across="center")
     return y + BAR + TICK + 9
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hgviz.errors import no_attention
+from hgviz.errors import no_attention_error
 from hgviz.models.config.dynamic import DynamicConfig, DynamicKeys
 from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
 from hgviz.models.config.huggingface import TransformersConfig
@@ -38,7 +38,7 @@ class Family:
 def attending(config: Config) -> Attending:
     """A configuration whose layers attend. Errors: HgvizError for any other."""
     if isinstance(config, Unattending):
-        raise no_attention(config.family)
+        raise no_attention_error(config.family)
     return config
 
 

@@ -24,10 +24,10 @@ from hgviz.models.blocks import (
     Attention,
     FeedForward,
     Network,
-    Relative,
+    RelativeBiases,
     ResidualBlock,
     Tokens,
-    tokens_from,
+    as_tokens,
 )
 from hgviz.models.config import DynamicConfig
 from hgviz.models.inputs import too_long
@@ -42,7 +42,7 @@ SMALLEST = 1e-9  # beside the size of a segment
 class LookingBack(Attention):
     """Attention with relative positions that count distances i - j, backwards from the query."""
 
-    def _bias(self, rel: Relative) -> Sinusoids:
+    def _bias(self, rel: RelativeBiases) -> Sinusoids:
         return replace(super()._bias(rel), unit=-1)
 
 
@@ -59,7 +59,7 @@ class Block(ResidualBlock):
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative, run: Run) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None, rel: RelativeBiases, run: Run) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
 
         def compute(x: Tensor) -> Tensor:
@@ -159,7 +159,7 @@ class Dynamic(Network):
         super().__init__(config)
         self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
         self.drop = nn.Dropout(0.0)  # training sets it
-        self.rel = Relative(config.n_heads, config.d_head)
+        self.rel = RelativeBiases(config.n_heads, config.d_head)
 
         def stack(name: str) -> nn.ModuleList:
             mine = [one for one in config.layers if one.name.startswith(name)]
@@ -173,7 +173,7 @@ class Dynamic(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Run()
+        given, run = as_tokens(tokens), run or Run()
         x = self._before(given, run)
         if not self.config.shortens:
             return self.lm_head(x)

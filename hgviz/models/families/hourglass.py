@@ -20,10 +20,10 @@ from hgviz.models.blocks import (
     Attention,
     FeedForward,
     Network,
-    Relative,
+    RelativeBiases,
     ResidualBlock,
     Tokens,
-    tokens_from,
+    as_tokens,
 )
 from hgviz.models.config import HourglassConfig
 from hgviz.models.inputs import too_long
@@ -55,7 +55,9 @@ class Block(ResidualBlock):
         self.attn, self.ff = _attention(config, layer), _feed_forward(config)
         self.drop = nn.Dropout(0.0)  # training sets it
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run) -> Tensor:
+    def forward(
+        self, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
+    ) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
 
         def compute(x: Tensor) -> Tensor:
@@ -73,7 +75,9 @@ class Stack(nn.ModuleDict):
         if config.form == "official":
             self["ln_out"] = _norm(config)
 
-    def forward(self, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run) -> Tensor:
+    def forward(
+        self, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
+    ) -> Tensor:
         """(B, n, d) -> (B, n, d)"""
         for block in self.values():
             x = block(x, keep, rel, run) if isinstance(block, Block) else block(x)
@@ -101,7 +105,7 @@ class Resampling(ResidualBlock):
             self.ln_attn = _norm(self.config)
 
     def attend(
-        self, q: Tensor, x: Tensor, keep: Tensor | None, rel: Relative | None, run: Run
+        self, q: Tensor, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
     ) -> Tensor:
         """q (B, Q, d) attends over x (B, K, d), and a feed-forward follows -> (B, Q, d)"""
 
@@ -122,7 +126,7 @@ class Down(Resampling):
             self.proj = nn.Linear(factor * config.d_model, config.d_model)
         self.add_attention(layer)
 
-    def forward(self, x: Tensor, mask: Mask, rel: Relative | None, run: Run) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask, rel: RelativeBiases | None, run: Run) -> Tensor:
         """(B, N, d) -> (B, m, d)"""
         if self.layer is None:
             return self.pool(x, mask)
@@ -158,7 +162,7 @@ class Up(Resampling):
         self.add_attention(layer)
 
     def forward(
-        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: Relative | None, run: Run
+        self, x: Tensor, r: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
     ) -> Tensor:
         """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
         if not self.official:
@@ -213,7 +217,9 @@ class Hourglass(Network):
         if config.positions == "learned":
             self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
         self.rel = (
-            Relative(config.n_heads, config.d_head) if config.positions == "relative" else None
+            RelativeBiases(config.n_heads, config.d_head)
+            if config.positions == "relative"
+            else None
         )
         self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
         self.down = nn.ModuleList(
@@ -228,7 +234,7 @@ class Hourglass(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = tokens_from(tokens), run or Run()
+        given, run = as_tokens(tokens), run or Run()
         x = self.table(given.ids) if given.embedded is None else given.embedded
         if "position" in self.embed:
             limit = self.config.max_positions or 0

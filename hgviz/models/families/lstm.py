@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import Network, Tokens, tokens_from
+from hgviz.models.blocks import Network, Tokens, as_tokens
 from hgviz.models.config import LSTMConfig
 from hgviz.models.inputs import too_long
 from hgviz.models.run import Run
@@ -33,7 +33,7 @@ class LSTM(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = tokens_from(tokens)
+        given = as_tokens(tokens)
         x = self.table(given.ids) if given.embedded is None else given.embedded
         limit = self.config.max_positions
         if limit is not None and x.shape[1] > limit:

@@ -20,7 +20,7 @@ from hgviz.models.blocks import (
     Network,
     ResidualBlock,
     Tokens,
-    tokens_from,
+    as_tokens,
 )
 from hgviz.models.collaborative import Collaborative
 from hgviz.models.config import TransformerConfig
@@ -205,7 +205,7 @@ class Transformer(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        given, run = tokens_from(tokens), run or Run()
+        given, run = as_tokens(tokens), run or Run()
         return self.from_embeddings(run.block(EMBEDDING, self.embed, given), given, run)
 
     @property

@@ -16,7 +16,7 @@ from hgviz.models.blocks import (
     NON_LINEARITIES,
     Network,
     Tokens,
-    tokens_from,
+    as_tokens,
 )
 from hgviz.models.config import WindowConfig
 from hgviz.models.inputs import too_long
@@ -58,7 +58,7 @@ class Window(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = tokens_from(tokens)
+        given = as_tokens(tokens)
         x = self.table(given.ids) if given.embedded is None else given.embedded
         limit = self.config.max_positions
         if limit is not None and x.shape[1] > limit:

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from hgviz.core import HgvizError
-from hgviz.files import bundled
+from hgviz.files import find_sample
 
 MOST_REF = 200  # bytes of refs/main
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?"
@@ -25,7 +25,7 @@ def settled(path: str | Path) -> Path:
 
     Errors: HgvizError where neither is there, or the cache holds the model in part.
     """
-    here = bundled(path)
+    here = find_sample(path)
     if os.path.lexists(here) or not is_name(path):
         return here
     return _snapshot(here.as_posix())

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
-from hgviz.files import write_whole
+from hgviz.files import write_atomic
 from hgviz.models.blocks import Network
 from hgviz.models.config import Config, HourglassConfig, TransformersConfig
 from hgviz.models.families import build
@@ -84,10 +84,10 @@ def save(
     kept = {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
     with path_errors(folder, "could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
+        write_atomic(folder / WEIGHTS, packed(kept, {"format": "pt"} if theirs else None))
         if tokenizer is not None:
-            write_whole(folder / TOKENIZER, tokenizer)
-        write_whole(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
+            write_atomic(folder / TOKENIZER, tokenizer)
+        write_atomic(folder / CONFIG, (json.dumps(told, indent=2) + "\n").encode())
 
 
 # --- hgviz's own folder ---------------------------------------------------------------------------

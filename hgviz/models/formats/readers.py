@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.errors import unusable
+from hgviz.errors import file_error
 from hgviz.models.formats.cache import called, settled
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unusable(f"{shown(path)} {what}", error) from None
+        raise file_error(f"{shown(path)} {what}", error) from None
     except (MemoryError, OverflowError):
         raise HgvizError(f"{shown(path)} {what}: it does not fit in memory") from None
 

@@ -22,10 +22,10 @@ from captum.attr._utils.approximation_methods import approximation_parameters
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Off, Prompt, progress
+from hgviz.core import HeadSet, HgvizError, Prompt, progress
 from hgviz.errors import choose, require
 from hgviz.models.blocks import Attention, Network, Tokens
-from hgviz.models.measures.variants import Projected, projections, times_of
+from hgviz.models.measures.variants import ExternalLayer, output_projections, repeat_tokens
 from hgviz.models.model import Model
 from hgviz.models.run import Run
 
@@ -79,7 +79,7 @@ class Path:
         answer: Answer,
         target: Prompt | None = None,
         baseline: str = "mean",
-        off: Off = frozenset(),
+        off: HeadSet = frozenset(),
     ) -> None:
         require_answer(model, answer, len(prompt if target is None else target))
         self.model, self.answer, self.off = model, answer, off
@@ -94,7 +94,7 @@ class Path:
             _saying_nothing(model, end, text, baseline)
             for end, text in zip(self.ends, texts, strict=True)
         )
-        self.layers = projections(model.module)
+        self.layers = output_projections(model.module)
 
     @property
     def most(self) -> int:
@@ -165,7 +165,7 @@ class Path:
 class Conductance:
     """Sums slope times step of what heads give, over points that come a few at a time."""
 
-    def __init__(self, layers: Sequence[Attention | Projected]) -> None:
+    def __init__(self, layers: Sequence[Attention | ExternalLayer]) -> None:
         self._layers = layers
         self._sums = [torch.zeros(len(one.layer.heads), dtype=torch.float64) for one in layers]
         self._last: list[tuple[Tensor, Tensor]] = []
@@ -196,7 +196,7 @@ class Embedded(nn.Module):
     places: what every input goes through first, where captum looks at it.
     """
 
-    def __init__(self, module: Network, given: Tokens, answer: Answer, off: Off) -> None:
+    def __init__(self, module: Network, given: Tokens, answer: Answer, off: HeadSet) -> None:
         super().__init__()
         self.module, self._given, self._answer, self._off = module, given, answer, off
         self.places = nn.ModuleList(
@@ -206,7 +206,7 @@ class Embedded(nn.Module):
     def forward(self, *embedded: Tensor) -> Tensor:
         """(B,)"""
         first, *others = (place(one) for place, one in zip(self.places, embedded, strict=True))
-        tokens = times_of(self._given, len(first))
+        tokens = repeat_tokens(self._given, len(first))
         if others and tokens.source is not None:
             name = "embedded" if tokens.source.ids is not None else "states"
             tokens = replace(tokens, source=replace(tokens.source, **{name: others[0]}))

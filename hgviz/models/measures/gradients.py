@@ -18,11 +18,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hgviz.core import HeadId, HgvizError, Integers, Off, Prompt
-from hgviz.examples import NOTHING, Batch
+from hgviz.core import HeadId, HeadSet, HgvizError, Integers, Prompt
+from hgviz.examples import IGNORE_INDEX, Batch
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
-from hgviz.models.measures.variants import SlopeRecorder, layers_of
+from hgviz.models.measures.variants import GateGradientRecorder, attention_layers
 from hgviz.models.model import Model
 from hgviz.models.run import Run
 from hgviz.models.weighing import Alike, alike, row_blocks, scored
@@ -83,7 +83,7 @@ def log_odds(wanted: Any) -> Quantity:
 
     def of(logits: Tensor) -> Tensor:
         flat, labels = _asked(logits, wanted)
-        flat, labels = flat[labels != NOTHING], labels[labels != NOTHING][:, None]
+        flat, labels = flat[labels != IGNORE_INDEX], labels[labels != IGNORE_INDEX][:, None]
         others = flat.scatter(1, labels, -torch.inf)
         return (flat.gather(1, labels)[:, 0] - others.logsumexp(1)).sum()
 
@@ -99,13 +99,13 @@ def _asked(logits: Tensor, wanted: Any) -> tuple[Tensor, Tensor]:
             f"{len(labels):,} answers are wanted: the model gives {len(flat):,}", "Give each"
         )
     name = "class" if len(flat) == 1 else "token"
-    _require(name, int(labels.max()), flat.shape[-1], NOTHING)
+    _require(name, int(labels.max()), flat.shape[-1], IGNORE_INDEX)
     return flat, labels
 
 
 def next_token(ids: Integers) -> Quantity:
     """What a language model is trained for: the loss of every token after the first, in nats."""
-    return loss(np.append(np.asarray(ids, np.int64)[1:], NOTHING))
+    return loss(np.append(np.asarray(ids, np.int64)[1:], IGNORE_INDEX))
 
 
 # --- what is found --------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ class Gradients:
     """
 
     def __init__(
-        self, module: Network, tokens: Tokens, quantity: Quantity, off: Off = frozenset()
+        self, module: Network, tokens: Tokens, quantity: Quantity, off: HeadSet = frozenset()
     ) -> None:
-        recorder = SlopeRecorder()
+        recorder = GateGradientRecorder()
         with torch.enable_grad():
             value = quantity(module(tokens, Run(off, observers=(recorder,))))
             contexts = (
@@ -130,7 +130,7 @@ class Gradients:
             found = torch.autograd.grad(value, some, allow_unused=True) if some else ()
         self.value = float(value.detach())
         self._calls = recorder.calls
-        self._layers = {layer.index: layer for layer in layers_of(module)}
+        self._layers = {layer.index: layer for layer in attention_layers(module)}
         self._given = {
             index: torch.zeros_like(context) if slope is None else slope
             for (index, context), slope in zip(contexts.items(), found, strict=True)
@@ -236,7 +236,7 @@ def gradients(
     prompt: Prompt,
     quantity: Quantity,
     target: Prompt | None = None,
-    off: Off = frozenset(),
+    off: HeadSet = frozenset(),
 ) -> Gradients:
     """How what is asked of a text (two for an encoder-decoder) changes with every score and weight.
 
@@ -246,7 +246,7 @@ def gradients(
     return Gradients(model.module, model.tokens(prompt, target), quantity, off)
 
 
-def of_example(model: Model, batch: Batch, off: Off = frozenset()) -> Gradients:
+def of_example(model: Model, batch: Batch, off: HeadSet = frozenset()) -> Gradients:
     """The slopes of the log odds of what is wanted of an example, a batch of one."""
     tokens = tokens_of(batch, model.device, next(model.module.parameters()).dtype)
     return Gradients(model.module, tokens, log_odds(batch.wanted[0]), off)

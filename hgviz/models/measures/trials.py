@@ -17,17 +17,17 @@ from torch import Tensor
 from hgviz.core import (
     NO_STREAMING,
     Floats,
+    HeadCost,
     HeadId,
-    HeadWeights,
+    HeadSet,
     HgvizError,
     Integers,
-    Off,
     Streaming,
 )
 from hgviz.errors import require
-from hgviz.examples import NOTHING, Batch, Examples
+from hgviz.examples import IGNORE_INDEX, Batch, Examples
 from hgviz.models.blocks import Tokens
-from hgviz.models.measures.variants import Variants, Whole
+from hgviz.models.measures.variants import BaselinePass, HeadAblation
 from hgviz.models.model import Model
 
 KEEP = 1 << 30  # bytes
@@ -51,27 +51,27 @@ class Trials:
         self,
         model: Model,
         examples: Examples,
-        off: Off = frozenset(),
+        off: HeadSet = frozenset(),
         keep: int = KEEP,
         sizes: Sequence[int] = (),
         streaming: Streaming = NO_STREAMING,
     ) -> None:
         self.model, self.examples = model, examples
         self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        self._variants = Variants(model.module, off, streaming)
-        self._kept: dict[bytes, tuple[Whole, Answer]] = {}  # by the examples of a batch
+        self._variants = HeadAblation(model.module, off, streaming)
+        self._kept: dict[bytes, tuple[BaselinePass, Answer]] = {}  # by the examples of a batch
         self._room = keep
         self._states: Tensor | None = None  # (examples, d) of the whole model, of unit length
 
     @cached_property
-    def weights(self) -> tuple[HeadWeights, ...] | None:
+    def weights(self) -> tuple[HeadCost, ...] | None:
         """The weights of one head of each layer; None where they do not go by heads."""
         from hgviz.models.surgery.removal import head_weights
 
         return head_weights(self.model.module)
 
     @property
-    def off(self) -> Off:
+    def off(self) -> HeadSet:
         """The heads that are off in the whole model already."""
         return self._variants.off
 
@@ -88,15 +88,15 @@ class Trials:
         """What it answers with these heads off."""
         if not frozenset(off) - self.off:
             return self.whole(batch)
-        return self._answered(self._variants.without(self._known(batch)[0], off), batch)
+        return self._answered(self._variants.ablate(self._known(batch)[0], off), batch)
 
     def one_by_one(self, batch: Batch, alone: bool = False) -> Iterator[tuple[HeadId, Answer]]:
         """What it answers without each head, the last layers first.
 
         alone: what it answers when a head is the only one of its layer that is on.
         """
-        whole, _ = self._variants.whole(self._tokens(batch))
-        for heads, logits in self._variants.one_by_one(whole, alone):
+        whole, _ = self._variants.baseline(self._tokens(batch))
+        for heads, logits in self._variants.ablate_each(whole, alone):
             for head, one in zip(heads, logits, strict=True):
                 yield head, self._answered(one, batch)
 
@@ -114,11 +114,11 @@ class Trials:
 
         def losses(logits: Tensor) -> Tensor:
             each = F.cross_entropy(
-                logits.flatten(0, -2), wanted.flatten(), ignore_index=NOTHING, reduction="none"
+                logits.flatten(0, -2), wanted.flatten(), ignore_index=IGNORE_INDEX, reduction="none"
             )
             return each.unflatten(0, (len(logits), -1)).sum(1)
 
-        found = self._variants.slopes(self._tokens(batch), losses)
+        found = self._variants.gate_gradients(self._tokens(batch), losses)
         return _numpy(found.gates.float()), _numpy(found.tokens.float())
 
     def require_effect(self) -> None:
@@ -129,24 +129,27 @@ class Trials:
         layer whose heads do nothing.
         """
         tokens = self._tokens(self.blocks[0][0])
-        if self._variants.without_effect(_piece(tokens)) is None:
+        if self._variants.find_unused_layer(_piece(tokens)) is None:
             return
-        if (layer := self._variants.without_effect(tokens)) is not None:
+        if (layer := self._variants.find_unused_layer(tokens)) is not None:
             raise HgvizError(
                 f"switching off layer {layer} changes nothing: so no head of it can be tried",
                 "Report this model: its heads are not where hgviz looks for them",
             )
 
-    def _known(self, batch: Batch) -> tuple[Whole, Answer]:
+    def _known(self, batch: Batch) -> tuple[BaselinePass, Answer]:
         rows = batch.rows.tobytes()
         if rows not in self._kept:
-            whole, logits = self._variants.whole(self._tokens(batch))
+            whole, logits = self._variants.baseline(self._tokens(batch))
             outputs = whole.outputs  # all that a trial looks at where it begins
             size = sum(one.nbytes for one in outputs.values())
             if size > self._room:
                 outputs, size = {}, 0
             self._room -= size
-            self._kept[rows] = Whole(whole.tokens, outputs=outputs), self._answered(logits, batch)
+            self._kept[rows] = (
+                BaselinePass(whole.tokens, outputs=outputs),
+                self._answered(logits, batch),
+            )
         return self._kept[rows]
 
     def _answered(self, found: Tensor, batch: Batch) -> Answer:
@@ -161,7 +164,7 @@ class Trials:
     @torch.inference_mode()
     def states(self, batch: Batch) -> Tensor:
         """(B, d) What the whole model makes of each example of a batch, see pooled."""
-        _, found = self._variants.whole(self._tokens(batch))
+        _, found = self._variants.baseline(self._tokens(batch))
         return pooled(found, batch)
 
     def _all_states(self) -> Tensor:

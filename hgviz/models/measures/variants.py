@@ -17,15 +17,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.core import NO_STREAMING, HeadId, HgvizError, Layer, Off, Streaming
-from hgviz.models.blocks import Attention, Network, ResidualBlock, Tokens, repeated
+from hgviz.core import NO_STREAMING, HeadId, HeadSet, HgvizError, Layer, Streaming
+from hgviz.models.blocks import Attention, Network, ResidualBlock, Tokens, repeat_batch
 from hgviz.models.run import AttentionCall, Observer, Run, WeightedCall
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold
 
 
 @dataclass(slots=True)
-class Whole(Observer):
+class BaselinePass(Observer):
     """A pass of the whole model over some texts, and what it leaves to its variants.
 
     By the numbers of layers: inputs and outputs (B, n, d) of the block that a layer is the last
@@ -48,7 +48,7 @@ class Whole(Observer):
             self.inputs[index], self.outputs[index] = x, output
 
 
-class Repeated(Mapping[int, Tensor]):
+class RepeatedOutputs(Mapping[int, Tensor]):
     """The outputs of the blocks before a layer, for so many variants side by side.
 
     Each is copied when it is asked for, once for all variants. output: what the block of that layer
@@ -56,10 +56,10 @@ class Repeated(Mapping[int, Tensor]):
     """
 
     def __init__(
-        self, whole: Whole, layer: int, variants: int = 1, output: Tensor | None = None
+        self, baseline: BaselinePass, layer: int, variants: int = 1, output: Tensor | None = None
     ) -> None:
-        self._whole, self._variants = whole, variants
-        self._indices = [index for index in whole.outputs if index < layer]
+        self._whole, self._variants = baseline, variants
+        self._indices = [index for index in baseline.outputs if index < layer]
         self._last = {} if output is None else {layer: output}
 
     def __getitem__(self, index: int) -> Tensor:
@@ -71,7 +71,7 @@ class Repeated(Mapping[int, Tensor]):
         if self._variants == 1:
             return output
         if place not in self._whole.copies:
-            self._whole.copies[place] = repeated(output, self._variants)
+            self._whole.copies[place] = repeat_batch(output, self._variants)
         return self._whole.copies[place]
 
     def __contains__(self, index: object) -> bool:
@@ -85,19 +85,19 @@ class Repeated(Mapping[int, Tensor]):
         return len(self._indices) + len(self._last)
 
 
-def attentions(module: Network) -> list[Attention]:
-    """What attends, in order of computation."""
+def attention_modules(module: Network) -> list[Attention]:
+    """The attention modules of a model of an own family, in order of computation."""
     found = {part.layer.index: part for part in module.modules() if isinstance(part, Attention)}
     return [found[index] for index in sorted(found)]
 
 
-def layers_of(module: Network) -> tuple[Layer, ...]:
-    """What attends, in order of computation; () of a model that does not."""
+def attention_layers(module: Network) -> tuple[Layer, ...]:
+    """The layers of attention of a model, in order of computation; () of one without any."""
     return tuple(getattr(module.config, "layers", ()))
 
 
 @dataclass(frozen=True, slots=True)
-class Projected:
+class ExternalLayer:
     """A layer of a model that is not hgviz's own: what heads give goes through o, d_head each."""
 
     layer: Layer
@@ -105,12 +105,12 @@ class Projected:
     d_head: int
 
 
-def projections(module: Network) -> Sequence[Attention | Projected]:
+def output_projections(module: Network) -> Sequence[Attention | ExternalLayer]:
     """Every layer that has heads, with the product behind them. Errors: HgvizError for a model
     whose products hgviz did not see."""
-    own = attentions(module) or getattr(module, "projected", list)()
+    own = attention_modules(module) or getattr(module, "projected", list)()
     known = {one.layer.index for one in own}
-    for layer in layers_of(module):
+    for layer in attention_layers(module):
         if layer.heads and layer.index not in known:
             raise HgvizError(
                 f"layer {layer.index} of this model cannot be followed back: "
@@ -120,14 +120,14 @@ def projections(module: Network) -> Sequence[Attention | Projected]:
     return [one for one in own if one.layer.heads]
 
 
-class Variants:
+class HeadAblation:
     """A model, and any of its heads off.
 
-    Everything here runs without gradients but `slopes`, which has them for contexts alone.
+    Everything runs without gradients but `gate_gradients`, which has them for contexts alone.
     """
 
     def __init__(
-        self, module: Network, off: Off = frozenset(), streaming: Streaming = NO_STREAMING
+        self, module: Network, off: HeadSet = frozenset(), streaming: Streaming = NO_STREAMING
     ) -> None:
         self.module, self.off = module, off
         self._run = Run(off, streaming=streaming, readout=not streaming.heads)
@@ -142,121 +142,126 @@ class Variants:
     def heads(self) -> tuple[HeadId, ...]:
         """Every head of the model, in order of computation."""
         return tuple(
-            HeadId(one.index, head) for one in layers_of(self.module) for head in one.heads
+            HeadId(one.index, head) for one in attention_layers(self.module) for head in one.heads
         )
 
     @torch.inference_mode()
-    def whole(self, tokens: Tokens) -> tuple[Whole, Tensor]:
-        """The model as it is, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
-        whole = Whole(tokens)
+    def baseline(self, tokens: Tokens) -> tuple[BaselinePass, Tensor]:
+        """The baseline pass, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
+        whole = BaselinePass(tokens)
         return whole, self.module(tokens, replace(self._run, observers=(whole,)))
 
     @torch.inference_mode()
-    def without(self, whole: Whole, off: Collection[HeadId]) -> Tensor:
-        """Logits with more heads off, from the first block on that has one of them."""
+    def ablate(self, baseline: BaselinePass, off: Collection[HeadId]) -> Tensor:
+        """Logits with further heads off, computed from the first block on that has one of them."""
         wanted = frozenset(off) | self.off
-        first = min(wanted - self.off, default=HeadId(len(layers_of(self.module)), 0)).layer
-        run = replace(self._run, off=wanted, reused=Repeated(whole, first))
-        return self.module(whole.tokens, run)
+        first = min(wanted - self.off, default=HeadId(len(attention_layers(self.module)), 0)).layer
+        run = replace(self._run, off=wanted, reused=RepeatedOutputs(baseline, first))
+        return self.module(baseline.tokens, run)
 
     @torch.inference_mode()
-    def one_by_one(
-        self, whole: Whole, alone: bool = False
+    def ablate_each(
+        self, baseline: BaselinePass, alone: bool = False
     ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
         """Logits (V, B, ...) with each head off by itself, a few of a layer at a time.
 
         alone: with all others of its layer off instead. The last layers come first: they are
         nearly free.
         """
-        size = max(1, MOST_TOKENS // max(1, _size(whole.tokens)))
-        for layer in reversed(layers_of(self.module)):
+        size = max(1, MOST_TOKENS // max(1, _size(baseline.tokens)))
+        for layer in reversed(attention_layers(self.module)):
             heads = [head for head in layer.heads if HeadId(layer.index, head) not in self.off]
-            start_of = self._starts(whole, layer, alone)
+            start_of = self._starts(baseline, layer, alone)
             for start in range(0, len(heads), size):
                 some = heads[start : start + size]
                 places = [layer.heads.index(head) for head in some]
-                logits = self.module(times_of(whole.tokens, len(some)), start_of(places))
+                logits = self.module(repeat_tokens(baseline.tokens, len(some)), start_of(places))
                 yield (
                     tuple(HeadId(layer.index, head) for head in some),
                     logits.unflatten(0, (len(some), -1)),
                 )
 
-    def _starts(self, whole: Whole, layer: Layer, alone: bool) -> Callable[[Sequence[int]], Run]:
+    def _starts(
+        self, baseline: BaselinePass, layer: Layer, alone: bool
+    ) -> Callable[[Sequence[int]], Run]:
         """What makes the run of some variants, by the places of their heads in a layer."""
         block, start = self._blocks.get(layer.index), None
         if block is not None:
             off = [layer.heads.index(one.head) for one in self.off if one.layer == layer.index]
-            start = BlockStart(whole, block, off, self._narrow_of(whole, block))
+            start = BlockAblation(baseline, block, off, self._narrow_of(baseline, block))
 
         def run_of(places: Sequence[int]) -> Run:
             if start is not None:
                 output = start.alone(places) if alone else start.without(places)
-                reused = Repeated(whole, layer.index, len(places), output)
+                reused = RepeatedOutputs(baseline, layer.index, len(places), output)
                 return replace(self._run, reused=reused)
             kind = next(self.module.parameters())
             gates = torch.full((len(places), len(layer.heads)), 0.0 if alone else 1.0)
             gates[range(len(places)), list(places)] = 1.0 if alone else 0.0
-            each = gates.to(kind).repeat_interleave(_texts(whole.tokens), 0)
-            reused = Repeated(whole, layer.index, len(places))
+            each = gates.to(kind).repeat_interleave(_texts(baseline.tokens), 0)
+            reused = RepeatedOutputs(baseline, layer.index, len(places))
             return replace(self._run, gates={layer.index: each}, reused=reused)
 
         return run_of
 
-    def _narrow_of(self, whole: Whole, block: ResidualBlock) -> Tensor | None:
+    def _narrow_of(self, baseline: BaselinePass, block: ResidualBlock) -> Tensor | None:
         """What BlockStart needs to begin the feed-forward; None where that does not pay."""
         attention = block.attentions[0]
-        layer, contexts = attention.layer.index, whole.contexts[attention.layer.index]
+        layer, contexts = attention.layer.index, baseline.contexts[attention.layer.index]
         if attention.o.weight.dtype.itemsize < 4:
             return None
         if layer not in self._narrow:
             if not _pays(contexts, attention.o.out_features):
                 return None
-            self._narrow[layer] = narrow(block)
+            self._narrow[layer] = head_ff_weights(block)
         return self._narrow[layer]
 
-    def without_effect(self, tokens: Tokens) -> int | None:
-        """The first layer with heads, and weights that use them, whose absence changes no logit."""
-        whole, logits = self.whole(tokens)
-        for layer in layers_of(self.module):
+    def find_unused_layer(self, tokens: Tokens) -> int | None:
+        """The first layer whose heads can all be off without a change of any logit, though its
+        weights use them; None where there is none."""
+        whole, logits = self.baseline(tokens)
+        for layer in attention_layers(self.module):
             heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
             used = heads and self._uses(layer)
-            if used and torch.equal(self.without(whole, heads), logits):
+            if used and torch.equal(self.ablate(whole, heads), logits):
                 return layer.index
         return None
 
     def _uses(self, layer: Layer) -> bool:
         """Whether a text has to show the heads of a layer: not where its weights do not use them,
         where it only cuts the text, nor where a later layer looks down from the same positions."""
-        own = next((one for one in attentions(self.module) if one.layer.index == layer.index), None)
+        own = next(
+            (one for one in attention_modules(self.module) if one.layer.index == layer.index), None
+        )
         if own is not None:
             return bool(own.o.weight.any()) and bool(own.v.weight.any())
-        later = [one for one in layers_of(self.module) if one.index > layer.index]
+        later = [one for one in attention_layers(self.module) if one.index > layer.index]
         anew = [one.role for one in later if one.level == layer.level]
         return not (layer.cuts or (layer.role == "down" and "down" in anew))
 
     # --- gradients --------------------------------------------------------------------------------
 
-    def slopes(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> Slopes:
+    def gate_gradients(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> GateGradients:
         """How each text's loss changes with the gate of each head, at gates of 1.
 
         One pass and its way back (Michel et al. 2019, eq. 2, before the absolute value); losses
         (logits) -> (B,). Layers that no loss depends on by a slope, as those that cut a text, have
         zeros.
         """
-        recorder = SlopeRecorder()
+        recorder = GateGradientRecorder()
         with torch.enable_grad():
             run = replace(self._run, observers=(recorder,))
             total = losses(self.module(tokens, run)).sum()
-            contexts = [recorder.contexts[layer.index] for layer in layers_of(self.module)]
+            contexts = [recorder.contexts[layer.index] for layer in attention_layers(self.module)]
             slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
         each = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
-        return Slopes(
+        return GateGradients(
             torch.cat([one.sum(-1) for one in each], 1),
             torch.cat([one.abs().sum(-1) for one in each], 1),
         )
 
 
-class SlopeRecorder(Observer):
+class GateGradientRecorder(Observer):
     """Keeps what the heads of each layer give, (B, H, Q, D) by layer, so that gradients can be
     taken by it; what a gate moves of a head's weights, it moves of its context."""
 
@@ -280,7 +285,7 @@ class SlopeRecorder(Observer):
         return context
 
 
-class BlockStart:
+class BlockAblation:
     """What a block returns where heads are missing from the stream z behind its attention.
 
     A head's part is taken away: z - c_h W_O^h. The first product of the feed-forward goes by heads
@@ -290,17 +295,21 @@ class BlockStart:
     """
 
     def __init__(
-        self, whole: Whole, block: ResidualBlock, off: Sequence[int], narrow: Tensor | None
+        self,
+        baseline: BaselinePass,
+        block: ResidualBlock,
+        off: Sequence[int],
+        narrow: Tensor | None,
     ) -> None:
         self._block, self._attention, self._narrow = block, block.attentions[0], narrow
         layer = self._attention.layer.index
-        self._contexts = whole.contexts[layer]  # (B, H, Q, D)
+        self._contexts = baseline.contexts[layer]  # (B, H, Q, D)
         if off:
             places = torch.tensor(sorted(off), device=self._contexts.device)
             self._contexts = self._contexts.index_fill(1, places, 0.0)
         queries = self._contexts.shape[2]
         given = self._attention.o(self._contexts.transpose(1, 2).flatten(2))  # (B, Q, d)
-        self._z = whole.inputs[layer][:, :queries] + given
+        self._z = baseline.inputs[layer][:, :queries] + given
         if narrow is None:
             return
         norm, first = block.norm_before_ff, block.ff.first
@@ -349,7 +358,7 @@ def _keep_what_is_freed() -> None:
     torch.empty(31 << 20, dtype=torch.uint8)
 
 
-def narrow(block: ResidualBlock) -> Tensor:
+def head_ff_weights(block: ResidualBlock) -> Tensor:
     """(H, d_ff, D): E W_O of each head, see BlockStart."""
     attention = block.attentions[0]
     output = _centred(attention.o.weight, 0) * block.norm_before_ff.weight[:, None]  # (d, H * D)
@@ -368,7 +377,7 @@ def _centred(x: Tensor, dim: int) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
+class GateGradients:
     """gates (B, heads): dL_b / dx_h = sum over tokens of c . dL/dc; tokens (B, heads): the sum of
     their sizes, |c . dL/dc|."""
 
@@ -388,15 +397,15 @@ def _size(tokens: Tokens) -> int:
     return given.shape[0] * given.shape[1]
 
 
-def times_of(tokens: Tokens, times: int) -> Tokens:
-    """All texts so many times, one copy after the other."""
+def repeat_tokens(tokens: Tokens, times: int) -> Tokens:
+    """The same tokens with the batch repeated, one copy of all texts after the other."""
     if times == 1:
         return tokens
 
     def of(part: Tensor | None) -> Tensor | None:
-        return None if part is None else repeated(part, times)
+        return None if part is None else repeat_batch(part, times)
 
-    source = None if tokens.source is None else times_of(tokens.source, times)
+    source = None if tokens.source is None else repeat_tokens(tokens.source, times)
     return replace(
         tokens, ids=of(tokens.ids), keep=of(tokens.keep), segments=of(tokens.segments),
         states=of(tokens.states), source=source, boundaries=of(tokens.boundaries),

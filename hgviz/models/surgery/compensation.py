@@ -15,9 +15,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HgvizError, Layer, ModelSpec, Off
+from hgviz.core import HeadId, HeadSet, HgvizError, Layer, ModelSpec
 from hgviz.models.blocks import Attention, Network, Tokens
-from hgviz.models.measures.variants import Projected, attentions
+from hgviz.models.measures.variants import ExternalLayer, attention_modules
 from hgviz.models.run import Run
 from hgviz.models.surgery.proof import count
 
@@ -27,7 +27,7 @@ DAMP = 1.0  # Kwon et al.'s: gates stay at 1 where the texts do not tell
 
 @torch.inference_mode()
 def means(
-    module: Network, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
+    module: Network, spec: ModelSpec, off: HeadSet, texts: Sequence[Tokens]
 ) -> Iterator[dict[HeadId, Tensor]]:
     """Mean contexts (D,) of these heads in the whole model, over all real positions of its texts.
 
@@ -53,7 +53,7 @@ def means(
 
 @torch.inference_mode()
 def gates(
-    module: Network, spec: ModelSpec, off: Off, texts: Sequence[Tokens]
+    module: Network, spec: ModelSpec, off: HeadSet, texts: Sequence[Tokens]
 ) -> Iterator[dict[HeadId, float]]:
     """Gates of the heads that stay, from the first layer on that loses one.
 
@@ -75,13 +75,13 @@ def gates(
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _gone(off: Off, layer: Layer) -> set[int]:
+def _gone(off: HeadSet, layer: Layer) -> set[int]:
     return {head.head for head in off if head.layer == layer.index}
 
 
-def _parts(module: Network, wanted: Collection[int]) -> dict[int, Attention | Projected]:
+def _parts(module: Network, wanted: Collection[int]) -> dict[int, Attention | ExternalLayer]:
     """What attends in some layers, by their numbers, each with a product of its own."""
-    every: Sequence[Any] = attentions(module) or getattr(module, "projected", list)()
+    every: Sequence[Any] = attention_modules(module) or getattr(module, "projected", list)()
     uses = [one.o for one in every]
     parts = {one.layer.index: one for one in every if uses.count(one.o) == 1}
     if missing := sorted({*wanted} - {*parts}):
@@ -102,7 +102,7 @@ class _Enough(Exception):
 
 
 def _given(
-    module: Network, text: Tokens, run: Run, parts: Sequence[Attention | Projected]
+    module: Network, text: Tokens, run: Run, parts: Sequence[Attention | ExternalLayer]
 ) -> list[Tensor]:
     """What goes into the products behind heads, (B, Q, H * D) of each part; the pass ends with the
     last of them."""
@@ -134,9 +134,9 @@ def _given(
 def _fit(
     module: Network,
     spec: ModelSpec,
-    off: Off,
+    off: HeadSet,
     texts: Sequence[Tokens],
-    part: Attention | Projected,
+    part: Attention | ExternalLayer,
     kept: Sequence[int],
     before: Mapping[HeadId, float],
 ) -> list[float]:
@@ -172,7 +172,7 @@ def _fit(
 def _gated(
     module: Network,
     spec: ModelSpec,
-    off: Off,
+    off: HeadSet,
     gates: Mapping[HeadId, float],
     text: Tokens,
 ) -> Run:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hgviz.core import HgvizError, Off
+from hgviz.core import HeadSet, HgvizError
 from hgviz.models.config import TransformersConfig
 from hgviz.models.formats import conversion, readers, rewriting
 from hgviz.models.formats.checkpoint import Checkpoint
@@ -22,7 +22,7 @@ from hgviz.models.surgery.removal import smaller, zeroed
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
-def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
+def written(found: Checkpoint, off: HeadSet, form: Form, out: Path) -> Path:
     """Write a checkpoint without these heads into a folder; gives the file of its weights.
 
     smaller: hgviz's own folder, of models of transformers their own, narrower. zeroed: the files it
@@ -36,12 +36,12 @@ def written(found: Checkpoint, off: Off, form: Form, out: Path) -> Path:
     return rewriting.write(zeroed(found, off), out)
 
 
-def masked(found: Checkpoint, off: Off, dtype: str) -> Runner:
+def masked(found: Checkpoint, off: HeadSet, dtype: str) -> Runner:
     """The model of a checkpoint with heads switched off: what an export has to agree with."""
     return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]), off)
 
 
-def in_memory(model: Model, off: Off) -> Runner:
+def in_memory(model: Model, off: HeadSet) -> Runner:
     """An open model that really lacks these heads, on the CPU in float32; nothing is written.
 
     Errors: HgvizError where it cannot be made smaller, or there is no memory for it.
@@ -104,7 +104,7 @@ def kept_if_proved(out: Path) -> Iterator[Path]:
                 one.rmdir()
 
 
-def require_some(found: Checkpoint, off: Off) -> None:
+def require_some(found: Checkpoint, off: HeadSet) -> None:
     """Errors: HgvizError where nothing is to be removed."""
     if not off:
         raise HgvizError(

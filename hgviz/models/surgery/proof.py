@@ -16,8 +16,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from hgviz.core import HgvizError, ModelSpec, Off
-from hgviz.examples import Asked, Examples, amount
+from hgviz.core import HeadSet, HgvizError, ModelSpec
+from hgviz.examples import Asked, Examples, describe_sample
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
 from hgviz.models.run import Run
@@ -79,7 +79,7 @@ class Proof:
     form: Form
     path: Path
     spec: ModelSpec
-    off: Off
+    off: HeadSet
     compensation: str
     difference: float
     largest: float
@@ -98,7 +98,7 @@ class Proof:
     @property
     def amount(self) -> str:
         """What logits were compared on, in words."""
-        return amount(self.read.asked, self.read.examples, self.read.texts, self.texts)
+        return describe_sample(self.read.asked, self.read.examples, self.read.texts, self.texts)
 
     @property
     def limit(self) -> float:
@@ -126,7 +126,7 @@ class Proof:
 # --- runners --------------------------------------------------------------------------------------
 
 
-def runner(module: Network, off: Off = frozenset()) -> Runner:
+def runner(module: Network, off: HeadSet = frozenset()) -> Runner:
     """A model on texts, these heads off; texts are given the precision of its weights."""
     kind = next(module.parameters()).dtype
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from hgviz.core import HeadId, HeadWeights, HgvizError, Layer, Off
+from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer
 from hgviz.models.blocks import Attention, Network
 from hgviz.models.config import Config, TransformersConfig, attending
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
@@ -22,7 +22,7 @@ from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
 OUT, BIAS = "weight", "bias"
 
 
-def smaller(found: Checkpoint, off: Off) -> Checkpoint:
+def smaller(found: Checkpoint, off: HeadSet) -> Checkpoint:
     """The checkpoint without these heads: fewer numbers, in hgviz's own form.
 
     Models of transformers stay in their own. The heads that stay keep their numbers, and so do
@@ -50,7 +50,7 @@ def smaller(found: Checkpoint, off: Off) -> Checkpoint:
     return _made(found, config, tensors)
 
 
-def head_weights(network: Network) -> tuple[HeadWeights, ...] | None:
+def head_weights(network: Network) -> tuple[HeadCost, ...] | None:
     """The weights of one head of each layer, as `smaller` removes them; None where it does not."""
     if isinstance(network.config, TransformersConfig):
         from hgviz.models.surgery import slices
@@ -66,7 +66,7 @@ def head_weights(network: Network) -> tuple[HeadWeights, ...] | None:
     return tuple(map(_weights_of_one, parts))
 
 
-def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
+def zeroed(found: Checkpoint, off: HeadSet) -> Checkpoint:
     """The checkpoint with zeros in the columns of W_O that belong to these heads.
 
     Errors: HgvizError for unknown heads, and for layers that share these columns with others of
@@ -86,7 +86,7 @@ def zeroed(found: Checkpoint, off: Off) -> Checkpoint:
     return made
 
 
-def without(found: Checkpoint, off: Off) -> Checkpoint:
+def without(found: Checkpoint, off: HeadSet) -> Checkpoint:
     """The checkpoint without these heads: smaller where weights go by heads, else zeroed.
 
     Errors: HgvizError for unknown heads.
@@ -138,7 +138,7 @@ def shifted(found: Checkpoint, means: Mapping[HeadId, Tensor]) -> Checkpoint:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]]:
+def _layers(config: Config, off: HeadSet) -> list[tuple[Layer, str, tuple[str, ...]]]:
     """Every layer with what the names of its output's matrix and bias begin with, such as
     middle.0.attention.o., and what in there does not go by heads.
 
@@ -170,7 +170,7 @@ def _layers(config: Config, off: Off) -> list[tuple[Layer, str, tuple[str, ...]]
     return [(layer, *parts[layer.index]) for layer in layers]
 
 
-def _weights_of_one(part: Attention) -> HeadWeights:
+def _weights_of_one(part: Attention) -> HeadCost:
     """Of a layer of hgviz's own families, whose heads all have keys of their own."""
     sides: tuple[list[int], list[int]] = ([0, 0], [0, 0])
     for name, one in part.state_dict().items():
@@ -181,7 +181,7 @@ def _weights_of_one(part: Attention) -> HeadWeights:
             side[0] += size
             side[1] += size * min(2, one.dim())  # a bias is only added
     queries, keys = ((size, flops) for size, flops in sides)
-    return HeadWeights(queries, keys, 2 * part.d_head)
+    return HeadCost(queries, keys, 2 * part.d_head)
 
 
 def _of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:

@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HeadWeights, HgvizError, Layer, Off
+from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
 
 TOKENS = 5  # of the texts that slopes are of
-NO_WEIGHTS = HeadWeights((0, 0), (0, 0), 0)
+NO_WEIGHTS = HeadCost((0, 0), (0, 0), 0)
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Enough(Exception):
 
 
 def smaller(
-    config: TransformersConfig, tensors: Mapping[str, Tensor], layers: Sequence[Layer], off: Off
+    config: TransformersConfig, tensors: Mapping[str, Tensor], layers: Sequence[Layer], off: HeadSet
 ) -> tuple[TransformersConfig, dict[str, Tensor]]:
     """The configuration and tensors without these heads.
 
@@ -187,12 +187,12 @@ def _by_heads(
     return found
 
 
-def head_weights(network: Transformers) -> tuple[HeadWeights, ...]:
+def head_weights(network: Transformers) -> tuple[HeadCost, ...]:
     """The weights of one head of each layer, as `smaller` removes them.
 
     Errors: HgvizError as smaller.
     """
-    config, alike = network.config, dict[Any, HeadWeights]()
+    config, alike = network.config, dict[Any, HeadCost]()
     if not config.asks:
         _refuse(config, "its class has attention code of its own")
     if len({*config.outputs}) < len(config.outputs):
@@ -209,7 +209,7 @@ def head_weights(network: Transformers) -> tuple[HeadWeights, ...]:
     return tuple(found)
 
 
-def _weights_of_one(network: Transformers, layer: Layer, out: nn.Linear) -> HeadWeights:
+def _weights_of_one(network: Transformers, layer: Layer, out: nn.Linear) -> HeadCost:
     asked = _asked(network, layer)
     heads, sides = asked.sizes[0], [[0, 0], [0, 0]]
     sides[0] = [out.weight.numel() // heads, 2 * out.weight.numel() // heads]
@@ -221,7 +221,7 @@ def _weights_of_one(network: Transformers, layer: Layer, out: nn.Linear) -> Head
                 side[0] += size
                 side[1] += size * min(2, parameter.dim())  # a bias is only added
     queries, keys = ((size, flops) for size, flops in sides)
-    return HeadWeights(queries, keys, asked.q.shape[-1] + asked.v.shape[-1], keeps_one=True)
+    return HeadCost(queries, keys, asked.q.shape[-1] + asked.v.shape[-1], keeps_one=True)
 
 
 def _slice(

@@ -18,7 +18,7 @@ import numpy as np
 
 from hgviz.core import HgvizError, Prompt
 from hgviz.errors import LabelError
-from hgviz.examples import NOTHING
+from hgviz.examples import IGNORE_INDEX
 from hgviz.models.formats.readers import line_of, path_errors, shown
 
 MOST_LINE = 2**20
@@ -192,7 +192,7 @@ def tags_of(
         for start, end in prompts[-1].spans.tolist():
             while 0 <= start < end and prompts[-1].text[start] == " ":
                 start += 1  # some tokenizers have the space before a word within its token
-            found.append(starts.pop(start, NOTHING) if start >= 0 else NOTHING)
+            found.append(starts.pop(start, IGNORE_INDEX) if start >= 0 else IGNORE_INDEX)
         marked.append(found)
     return prompts, marked
 

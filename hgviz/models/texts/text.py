@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
-from hgviz.errors import require, unusable
+from hgviz.errors import file_error, require
 from hgviz.models.formats.patience import within
 from hgviz.models.formats.readers import CONFIG, line_of, plain, read_config
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
@@ -412,7 +412,7 @@ def read_bytes(path: Path, most: int) -> bytes:
         with path.open("rb") as file:
             data = file.read(most + 1)
     except OSError as error:
-        raise unusable(f"{path.name} could not be read", error) from None
+        raise file_error(f"{path.name} could not be read", error) from None
     if len(data) > most:
         raise HgvizError(f"{path.name} is too large: the limit is {most // 2**20:,} MB")
     return data

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from hgviz.errors import unusable
+from hgviz.errors import file_error
 from hgviz.models.config import PRESETS, Config, TransformerConfig, TransformersConfig
 from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.training.plan import Plan
@@ -87,4 +87,4 @@ def _bytes(path: str, text_column: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise unusable(f"cannot read {path}", error) from error
+        raise file_error(f"cannot read {path}", error) from error

@@ -15,7 +15,7 @@ import torch
 from msgspec import to_builtins
 from torch import Tensor
 
-from hgviz.core import HeadId, HgvizError, Layer, Off
+from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
@@ -35,7 +35,7 @@ class Gated:
 
     inner: Objective
     config: Config
-    off: Off
+    off: HeadSet
     seed: int
     gates: Gates | None = None
     layers: tuple[Layer, ...] = field(init=False)
@@ -146,18 +146,18 @@ class Gated:
                     "Learn causal gates, which leave weights as they are, and take model.off out",
                 )
 
-    def closed(self) -> Off:
+    def closed(self) -> HeadSet:
         """The heads that the gates leave out, and those that were off."""
         if self.gates is None:
             return self.off
         return self.off | self._which(self.gates.closed())
 
-    def roles(self) -> dict[str, Off]:
+    def roles(self) -> dict[str, HeadSet]:
         """Heads by what the gates say they do."""
         found = {} if self.gates is None else self.gates.roles()
         return {role: self._which(some) for role, some in found.items()}
 
-    def _which(self, some: Tensor) -> Off:
+    def _which(self, some: Tensor) -> HeadSet:
         return frozenset(head for head, one in zip(self.heads, some.tolist(), strict=True) if one)
 
     def written(self, model: Network) -> dict[str, Any]:
@@ -184,12 +184,12 @@ class Gated:
         return told
 
 
-def named(heads: Off) -> str:
+def named(heads: HeadSet) -> str:
     """Heads as heads_named reads them."""
     return ",".join(map(str, sorted(heads)))
 
 
-def gated(inner: Objective, config: Config, off: Off, seed: int, table: Gating) -> Gated:
+def gated(inner: Objective, config: Config, off: HeadSet, seed: int, table: Gating) -> Gated:
     """An objective that learns gates. Errors: HgvizError where more heads are kept than are on."""
     on = sum(len(layer.heads) for layer in config.layers) - len(off)
     if on < 1 or table.keep > on:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from hgviz.core import HgvizError, ModelSpec, Off, heads_named
-from hgviz.errors import unusable
-from hgviz.files import write_whole
-from hgviz.study import Learned
+from hgviz.core import HeadSet, HgvizError, ModelSpec, parse_heads
+from hgviz.errors import file_error
+from hgviz.files import write_atomic
+from hgviz.study import LearnedImportance
 
 GATES = "gates.json"
 VERSION = 1
@@ -35,12 +35,12 @@ class _Gates(msgspec.Struct, frozen=True):
 def write_gates(folder: Path, told: dict[str, Any], models: tuple[str, str]) -> None:
     """Write folder/gates.json; models: digests of the model it began from and of the stored one."""
     told = {"gates_version": VERSION, "models": list(models), **told}
-    write_whole(folder / GATES, json.dumps(told, indent=1) + "\n")
+    write_atomic(folder / GATES, json.dumps(told, indent=1) + "\n")
 
 
 def read_learned(
     paths: Sequence[str | os.PathLike[str]], spec: ModelSpec
-) -> tuple[tuple[Learned, ...], Off]:
+) -> tuple[tuple[LearnedImportance, ...], HeadSet]:
     """What trainings gave the heads of a model, a run each, and the heads that all of them close.
 
     paths: gates.json, or the folders they lie in. Heads that were off all along are NaN.
@@ -48,7 +48,7 @@ def read_learned(
     """
     runs: dict[str, list[list[float]]] = {}
     notes: dict[str, list[str]] = {}
-    off: list[Off] = []
+    off: list[HeadSet] = []
     for path in map(Path, paths):
         file = path / GATES if path.is_dir() else path
         found = _read(file)
@@ -57,12 +57,12 @@ def read_learned(
                 f"{file} is of another model: its gates are of other weights or heads",
                 "Choose the gates.json of this model, or the model that it was learnt for",
             )
-        off.append(heads_named(found.off, spec.layers))
+        off.append(parse_heads(found.off, spec.layers))
         for method, values in found.learned.items():
             runs.setdefault(method, []).append([values.get(one, np.nan) for one in found.heads])
             notes.setdefault(method, []).append(f"{file.parent.name} (seed {found.seed})")
     learned = tuple(
-        Learned(method, np.array(values, np.float32), ", ".join(notes[method]))
+        LearnedImportance(method, np.array(values, np.float32), ", ".join(notes[method]))
         for method, values in runs.items()
     )
     return learned, frozenset.intersection(*off) if off else frozenset()
@@ -72,7 +72,7 @@ def _read(file: Path) -> _Gates:
     try:
         found = msgspec.json.decode(file.read_bytes(), type=_Gates)
     except OSError as error:
-        raise unusable(f"cannot read {file}", error) from error
+        raise file_error(f"cannot read {file}", error) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise HgvizError(
             f"{file} holds no gates: {str(error)}", f"Choose the {GATES} that hgviz train wrote"

@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 import torch
 
-from hgviz.core import HgvizError, Off, progress
-from hgviz.files import TEMPORARY, replacing
+from hgviz.core import HeadSet, HgvizError, progress
+from hgviz.files import TEMPORARY, open_atomic
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.formats.readers import line_of
@@ -50,7 +50,7 @@ class Report:
     steps: int
     seconds: float
     before: dict[str, Figures] = field(default_factory=dict)
-    roles: dict[str, Off] = field(default_factory=dict)
+    roles: dict[str, HeadSet] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
@@ -163,7 +163,7 @@ def _finished(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Rep
     model, objective, recipe = start.model.eval(), start.objective, plan.recipe
     dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
     told: dict[str, Any] | None = None
-    roles: dict[str, Off] = {}
+    roles: dict[str, HeadSet] = {}
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     if isinstance(objective, Gated):
         if objective.gates is not None:
@@ -246,7 +246,7 @@ def _snapshot(
         "state": dict(state),
         "random": torch.get_rng_state(),
     }
-    with replacing(out / STATE) as file:
+    with open_atomic(out / STATE) as file:
         torch.save(told, file)
 
 

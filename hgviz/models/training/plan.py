@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.errors import unusable
-from hgviz.files import bundled
+from hgviz.errors import file_error
+from hgviz.files import find_sample
 from hgviz.models.devices import device_of
 
 
@@ -123,7 +123,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
         with open(path, "rb") as file:
             told = tomllib.load(file)
     except OSError as error:
-        raise unusable(f"cannot read {path}", error) from error
+        raise file_error(f"cannot read {path}", error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise _no_plan(str(path), error) from error
     return checked(told, Path(path).resolve().parent, str(path))
@@ -168,7 +168,7 @@ def _placed(plan: Plan, here: Path) -> Plan:
 
     def full(name: str) -> str:
         beside = here / name
-        return str(beside if beside.exists() else here / bundled(name))
+        return str(beside if beside.exists() else here / find_sample(name))
 
     data = msgspec.structs.replace(
         plan.data, train=[full(one) for one in plan.data.train], valid=full(plan.data.valid)

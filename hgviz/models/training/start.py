@@ -12,7 +12,7 @@ import torch
 from msgspec import structs
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Off, heads_named
+from hgviz.core import HeadSet, HgvizError, parse_heads
 from hgviz.models.blocks import Network
 from hgviz.models.config import PRESETS, Config, LSTMConfig, TransformersConfig
 from hgviz.models.families import build
@@ -174,7 +174,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     coder, model, fresh, pad = _continued(plan, found, keys, goal, labels)
     config = model.config
     objective = _objective(plan, config, coder, data, pad)
-    off = heads_named(plan.model.get("off", ""), config.layers)
+    off = parse_heads(plan.model.get("off", ""), config.layers)
     learnt = _gated(objective, config, off, plan)
     if isinstance(model, Transformers):
         transformers.require_runs(_placed(model, plan), objective)
@@ -191,7 +191,7 @@ def _from_checkpoint(plan: Plan, measured: Mapping[str, Figures] | None) -> Star
     return Start(config, model, learnt, coder, before, fresh, found.digest)
 
 
-def _gated(objective: Objective, config: Config, off: Off, plan: Plan) -> Objective:
+def _gated(objective: Objective, config: Config, off: HeadSet, plan: Plan) -> Objective:
     """The objective, under heads that are off and gates that are learnt if there are any."""
     seed = plan.recipe.seed
     if plan.gates is None and not off:
