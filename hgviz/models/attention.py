@@ -87,6 +87,11 @@ def _attend(
     relative: Bias | None,
     row_sums: RowLogSums | None = None,
 ) -> Tensor:
+    if row_sums is None and keep is None and relative is None and _is_one_call(q, k, v, rule):
+        # the kernel itself reads keys once that several heads share
+        return F.scaled_dot_product_attention(
+            q, k, v, is_causal=rule.causal, scale=rule.scale, enable_gqa=True
+        )
     parts = []
     for one in alike(q, k, rule, relative):
         form = _form(one, v)
@@ -106,6 +111,17 @@ def _attend(
     if rule.empty_rows == "uniform":
         filling = per_head(v.mean(-2, keepdim=True), q.shape[1])
     return torch.where(_empty(rule, q.shape[-2], keep), filling, context)
+
+
+def _is_one_call(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> bool:
+    """Whether the fused kernel attends for all heads of a layer at once: softmax over all keys, or
+    over all up to the row's own, of a map small enough that a stop can wait for it."""
+    softmax = {*rule.activations} == {"softmax"} and not any(rule.norms)
+    plain = rule.softcap is None and rule.sinks is None and rule.whole and not rule.near
+    square = rule.stride_q == rule.stride_k and q.shape[-2] == k.shape[-2]
+    small = q.shape[:-1].numel() * k.shape[-2] <= LONG
+    fits = q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and small
+    return softmax and plain and fits and (square or not rule.causal)
 
 
 def _empty(rule: Rule, queries: int, keep: Tensor) -> Tensor:

@@ -137,18 +137,18 @@ class Run:
         heads: the numbers of the heads, all if not given; the rest as in AttentionCall.
         """
         numbers = range(q.shape[1]) if heads is None else heads
-        streaming = self.streaming.places(layer, numbers)
+        streaming = self.streaming.places(layer, numbers) if self.streaming.heads else ()
         if streaming and not rule.windowed and sum(self.streaming.window) < k.shape[2]:
             rule = rule.streamed(streaming, self.streaming.window)
-        row_sums: RowLogSums | None = None
-        if any(observer.needs_row_sums for observer in self.observers):
-            row_sums = {}
+        needs_row_sums = any(observer.needs_row_sums for observer in self.observers)
+        row_sums: RowLogSums | None = {} if needs_row_sums else None
         context = attend(q, k, v, rule, keep=keep, relative=relative, row_sums=row_sums)
-        call = AttentionCall(
-            layer, q, k, v, rule, keep, relative, row_sums, output, mixture, length
-        )
-        for observer in self.observers:
-            context = self._observed(observer.attended, call, context)
+        if self.observers:
+            call = AttentionCall(
+                layer, q, k, v, rule, keep, relative, row_sums, output, mixture, length
+            )
+            for observer in self.observers:
+                context = self._observed(observer.attended, call, context)
         return self._gated(layer, numbers, context)
 
     def apply_weighted(
