@@ -281,8 +281,9 @@ def inputs(config):
 def mine(path, device, dtype):
     """The same by hgviz."""
     from hgviz import tasks
-    from hgviz.core import Signal, pictured
+    from hgviz.core import Signal
     from hgviz.models import open_model
+    from hgviz.models.signals import pictured
 
     model = open_model(path, device, dtype)
     ids, some, image = inputs(model.module.net.config)

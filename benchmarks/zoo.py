@@ -167,9 +167,10 @@ def compared(path, name):
     import transformers
 
     from hgviz import tasks
-    from hgviz.core import Signal, pictured
+    from hgviz.core import Signal
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
+    from hgviz.models.signals import pictured
 
     random = torch.Generator().manual_seed(1)
     ids, written = (torch.randint(5, 110, (1, n), generator=random) for n in (TOKENS, WRITTEN))
