@@ -50,7 +50,7 @@ from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import counted, explained_all, shown
+from hgviz.gui.sentences import counted, explained_all, shown, title_and_reason
 from hgviz.gui.widgets import (
     RETURN_KEYS,
     Button,
@@ -261,8 +261,9 @@ class ErrorDialog(Overlay):
         self._lines = QVBoxLayout()
         self._lines.setSpacing(8)
         what, *rest = map(tr, error.lines)
-        self._lines.addWidget(_wrapped(what.rstrip("."), 1.15, 600))
-        for words in rest:
+        title, reason = title_and_reason(what)
+        self._lines.addWidget(_wrapped(title, 1.15, 600))
+        for words in filter(None, (reason, *rest)):
             self._lines.addWidget(_wrapped(words))
         row.addLayout(self._lines, 1)
         self.body.addLayout(row)

@@ -579,7 +579,7 @@ class PreviewPane(QWidget):
             what, *rest = map(tr, error.lines)
         else:
             what, rest = tr("This figure could not be drawn"), [f"{type(error).__name__}: {error}"]
-        self._say(Notice.of_error(what.rstrip("."), *rest[:2]))
+        self._say(Notice.of_error(what, *rest))
 
     def say(self, title: str, words: str) -> None:
         """Say why there is nothing to see."""

@@ -80,6 +80,15 @@ def ends(spec: ModelSpec, layer: int) -> str:
     return found[0] if found[0] == found[1] else " → ".join(found)
 
 
+def title_and_reason(words: str) -> tuple[str, str]:
+    """What is wrong as a title, and the reason behind its colon as a sentence; "" without one."""
+    title, _, reason = words.partition(": ")
+    if not reason or len(title.split()) < 3:  # such as the name of a file
+        return words.rstrip("."), ""
+    is_word = reason.split()[0].isalpha()
+    return title, reason[0].upper() + reason[1:] if is_word else reason
+
+
 def counted(count: int, noun: str) -> str:
     """1 letter, 136 positions, 32,768 letters."""
     return tr(f"{{n:,}} {noun}" if count == 1 else f"{{n:,}} {noun}s", n=count)

@@ -38,7 +38,7 @@ from hgviz.gui import log, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import percent
+from hgviz.gui.sentences import percent, title_and_reason
 from hgviz.gui.widgets import (
     Button,
     IconButton,
@@ -624,7 +624,8 @@ class Notice(QWidget):
     @classmethod
     def of_error(cls, what: str, *more: str) -> Notice:
         """The notice of an error: what is wrong, and what to do."""
-        return cls(what, "\n".join(more), bad=True)
+        title, reason = title_and_reason(what)
+        return cls(title, "\n".join(filter(None, (reason, *more))), bad=True)
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))

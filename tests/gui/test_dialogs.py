@@ -45,11 +45,12 @@ def said(dialog):
     return [one.text() for one in dialog.card.findChildren(QLabel) if one.text()]
 
 
-def test_an_error_is_two_lines_each_a_sentence(program):
+def test_an_error_has_a_title_and_its_reason_and_what_to_do(program):
     dialog = ErrorDialog(program.frame, ERROR)
     dialog.open()
-    assert said(dialog)[:2] == [
-        "This checkpoint could not be opened: config.json says dim 192; the weights say 256",
+    assert said(dialog)[:3] == [
+        "This checkpoint could not be opened",
+        "config.json says dim 192; the weights say 256.",
         "Set dim to 256, or choose another file.",
     ]
 
