@@ -93,11 +93,9 @@ def _ended(words: str) -> str:
 
 # what to do where the system says why a file cannot be used
 _WAYS = {
-    errno.ENOENT: "Check the path",
-    errno.ENOTDIR: "Check the path",
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "Check the path"),
     errno.EISDIR: "Choose a file",
-    errno.EACCES: "Choose another, or have its owner allow it",
-    errno.EPERM: "Choose another, or have its owner allow it",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Choose another, or have its owner allow it"),
     errno.EROFS: "Choose another place",
     errno.ENOSPC: "Free some space",
 }

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 LONGEST = 220  # characters of an example
 
 
-def number(value: float) -> str:
-    """Three significant digits with a real minus: 0.842, −1.20, 32,768."""
+def number(value: float, signed: bool = False) -> str:
+    """Three significant digits with a real minus: 0.842, −1.20, 32,768; signed: with a plus."""
     if not math.isfinite(value):
         return "–"
     size = abs(value)
@@ -20,13 +20,8 @@ def number(value: float) -> str:
         words = f"{digits}e−{abs(int(power))}"
     else:
         words = f"{size:#.3g}".rstrip(".") if size < 1000 else f"{size:,.0f}"
-    return f"−{words}" if value < 0 and words != "0" else words
-
-
-def signed_number(value: float) -> str:
-    """A number with its sign: +0.842."""
-    words = number(value)
-    return f"+{words}" if value > 0 and words != "0" else words
+    sign = "−" if value < 0 else "+" if signed else ""
+    return words if words == "0" else sign + words
 
 
 def short_number(value: float, signed: bool = False) -> str:

@@ -12,8 +12,6 @@ from msgspec import Meta
 
 from hgviz.files import write_atomic
 
-MOST = 12  # files that were opened last, and commands that were found last
-
 
 class Settings(msgspec.Struct, frozen=True):
     """Every setting with its default; a field added here is read and written by itself.
@@ -91,11 +89,6 @@ def load(path: Path | None = None) -> Settings:
         with suppress(OSError):
             path.replace(path.with_name(path.name + ".broken"))
         return Settings()
-
-
-def add_recent(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
-    """The items with this one first and not repeated, at most MOST of them."""
-    return (one, *(other for other in kept if other != one))[:MOST]
 
 
 def save(settings: Settings, path: Path | None = None) -> None:

@@ -61,6 +61,7 @@ from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undo
 from hgviz.session.other import Other
+from hgviz.session.places import add_recent
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
@@ -350,7 +351,7 @@ class Commands(ExportCommands):
         finder.open()
 
     def _run_found(self, name: str) -> None:
-        self._keep(used=settings.add_recent(settings.load().used, name))
+        self._keep(used=add_recent(settings.load().used, name))
         self.run(name)
 
     def _go_to(self, head: HeadId) -> None:

@@ -37,6 +37,7 @@ from hgviz.models.formats.cache import is_there
 from hgviz.palettes import PALETTES
 from hgviz.session import Mode, Session, saved
 from hgviz.session.other import Other
+from hgviz.session.places import add_recent
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
 from hgviz.study import Mask, Study
 
@@ -255,7 +256,7 @@ class Recent:
             return
         path = os.path.abspath(path) if os.path.lexists(path) else path
         self.session.put(gone=self.session.gone - {path})
-        self._put(settings.add_recent(self.session.recent, path))
+        self._put(add_recent(self.session.recent, path))
 
     def remove(self, path: str) -> None:
         """Forget one of them."""

@@ -9,6 +9,8 @@ from hgviz.files import resource
 from hgviz.models.formats.cache import is_name, is_there
 from hgviz.session.saved import Place
 
+MOST = 12  # files that were opened last, and commands that were found last
+
 
 def place_of(path: str, session_file: str | Path) -> Place | None:
     """The place of a path beside a session file; None for "" and where no relative path leads."""
@@ -39,3 +41,8 @@ def is_at(place: Place, session_file: str | Path) -> bool:
     """Whether there is something at a place."""
     path = path_of(place, session_file)
     return is_there(path) if place.of == "cache" else os.path.exists(path)
+
+
+def add_recent(kept: tuple[str, ...], one: str) -> tuple[str, ...]:
+    """The items with this one first and not repeated, at most MOST of them."""
+    return (one, *(other for other in kept if other != one))[:MOST]

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hgviz.language import join_words, number, p_value, percent, percentage_points, signed_number
+from hgviz.language import join_words, number, p_value, percent, percentage_points
 from hgviz.tasks.charting import (
     activation_chart,
     distances_chart,
@@ -81,12 +81,16 @@ def _verdict(found: Laboratory) -> str:
         )
     value, low, high = one.difference
     if one.a.score.metric == "bits_per_byte":
-        ends = f"({signed_number(low)} to {signed_number(high)})" if math.isfinite(low) else ""
+        ends = (
+            f"({number(low, signed=True)} to {number(high, signed=True)})"
+            if math.isfinite(low)
+            else ""
+        )
         apart = low > 0 or high < 0
         which = (
             f"{'A' if value > 0 else 'B'} is better" if apart else "Neither is shown to be better"
         )
-        return f"{which}: B less A is {signed_number(value)} bits per byte {ends}."
+        return f"{which}: B less A is {number(value, signed=True)} bits per byte {ends}."
     ends = f"({percentage_points(low)} to {percentage_points(high)})"
     apart = low > 0 or high < 0
     which = f"{'B' if value > 0 else 'A'} answers better" if apart else (
@@ -274,7 +278,7 @@ def _heads(found: Laboratory) -> list[Block]:
     rows = tuple(
         (
             f"{MEASURES[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
-            signed_number(one.difference[0]), interval(one), p_value(one.p), judged(one),
+            number(one.difference[0], signed=True), interval(one), p_value(one.p), judged(one),
         )
         for one in found.changes
     )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from hgviz import language
-from hgviz.language import number, signed_number
+from hgviz.language import number
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Change
@@ -55,4 +55,6 @@ def judged(one: Change) -> str:
 def interval(one: Change) -> str:
     """The ends of a difference."""
     low, high = one.difference[1:]
-    return f"{signed_number(low)} to {signed_number(high)}" if math.isfinite(low) else "–"
+    return (
+        f"{number(low, signed=True)} to {number(high, signed=True)}" if math.isfinite(low) else "–"
+    )

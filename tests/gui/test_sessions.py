@@ -19,7 +19,7 @@ from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
 from hgviz.gui.sources import placed
 from hgviz.session import saved
 from hgviz.session.other import Other
-from hgviz.settings import MOST, add_recent
+from hgviz.session.places import MOST, add_recent
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import torch
@@ -78,8 +79,7 @@ class RepeatedOutputs(Mapping[int, Tensor]):
         return index in self._last or index in self._indices
 
     def __iter__(self) -> Iterator[int]:
-        yield from self._indices
-        yield from self._last
+        return chain(self._indices, self._last)
 
     def __len__(self) -> int:
         return len(self._indices) + len(self._last)
