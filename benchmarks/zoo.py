@@ -132,7 +132,7 @@ def in_a_line(error):
     from hgviz.core import HgvizError
 
     if isinstance(error, HgvizError):
-        return error.lines[1] if len(error.lines) > 1 else error.lines[0]
+        return error.what.partition(": ")[2] or error.what
     words = " ".join(str(error).split())
     if needed := re.search(r"requires the (\w+) library", words):
         return f"Needs the package {needed[1]}, which is not installed."
