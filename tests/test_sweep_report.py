@@ -187,7 +187,7 @@ def test_a_study_that_asks_for_no_scores_has_no_such_figure():
         one for one in sweep.standings if one.cell.work != "score"))  # fmt: skip
     with pytest.raises(HgvizError, match="does not ask"):
         tasks.sweep_chart("seeds", less)
-    with pytest.raises(HgvizError, match="no curve of gates"):
+    with pytest.raises(HgvizError, match="unknown curve of this study .gates."):
         tasks.sweep_chart("budgets", sweep, ("gates",))
 
 

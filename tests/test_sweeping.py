@@ -369,7 +369,7 @@ def test_a_disk_that_is_full_before_the_plan_is_no_obstacle_later(file, monkeypa
 
     out = file.parent / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("hgviz.store.sweep.write_whole", full)
+        patch.setattr("hgviz.store.sweep.write_atomic", full)
         with pytest.raises(HgvizError, match="disk is full"):
             run_sweep(file, out)
     assert [one.name for one in out.iterdir()] == ["cells"]

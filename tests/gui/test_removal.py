@@ -177,7 +177,7 @@ def _full(tmp_path, monkeypatch):
     def refuse(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(own, "write_whole", refuse)
+    monkeypatch.setattr(own, "write_atomic", refuse)
 
 
 def _other(tmp_path, monkeypatch):

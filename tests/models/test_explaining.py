@@ -185,7 +185,7 @@ def test_baselines_are_what_they_are_called():
     mask = next(i for i, p in zip(*_named(model, "[MASK]"), strict=True) if p == "[MASK]")
     assert torch.equal(blank[0], table[prompt.ids[0]])  # [CLS] stays
     assert torch.equal(blank[3], table[mask])
-    with pytest.raises(HgvizError, match="no baseline 'noise'"):
+    with pytest.raises(HgvizError, match="unknown baseline 'noise'"):
         Path(model, prompt, Answer(0), baseline="noise")
 
 
