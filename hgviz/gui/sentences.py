@@ -20,7 +20,6 @@ from hgviz.core import Capture, HeadId, HeadSet, Integers, Layer, Level, ModelSp
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
-    pass
     from hgviz.models.model import Model
 
 # --- words ----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class RepeatedOutputs(Mapping[int, Tensor]):
     def __init__(
         self, baseline: BaselinePass, layer: int, variants: int = 1, output: Tensor | None = None
     ) -> None:
-        self._whole, self._variants = baseline, variants
+        self._baseline, self._variants = baseline, variants
         self._indices = [index for index in baseline.outputs if index < layer]
         self._last = {} if output is None else {layer: output}
 
@@ -68,12 +68,12 @@ class RepeatedOutputs(Mapping[int, Tensor]):
             return self._last[index]
         if index not in self._indices:
             raise KeyError(index)
-        output, place = self._whole.outputs[index], (index, self._variants)
+        output, place = self._baseline.outputs[index], (index, self._variants)
         if self._variants == 1:
             return output
-        if place not in self._whole.copies:
-            self._whole.copies[place] = repeat_batch(output, self._variants)
-        return self._whole.copies[place]
+        if place not in self._baseline.copies:
+            self._baseline.copies[place] = repeat_batch(output, self._variants)
+        return self._baseline.copies[place]
 
     def __contains__(self, index: object) -> bool:
         return index in self._last or index in self._indices
@@ -148,8 +148,8 @@ class HeadAblation:
     @torch.inference_mode()
     def baseline(self, tokens: Tokens) -> tuple[BaselinePass, Tensor]:
         """The baseline pass, heads of `off` off; logits (B, classes) or (B, n, vocabulary)."""
-        whole = BaselinePass(tokens)
-        return whole, self.module(tokens, replace(self._run, observers=(whole,)))
+        recorder = BaselinePass(tokens)
+        return recorder, self.module(tokens, replace(self._run, observers=(recorder,)))
 
     @torch.inference_mode()
     def ablate(self, baseline: BaselinePass, off: Collection[HeadId]) -> Tensor:
