@@ -111,9 +111,9 @@ def _is_there(path: str) -> bool:
     """Whether there is such a file or folder, or a model of that name in Hugging Face's cache."""
     if path.startswith("-") or os.path.exists(path):  # also of names that no file system takes
         return os.path.exists(path)
-    from hgviz.models.formats.cache import is_there
+    from hgviz.files import path_exists
 
-    return is_there(path)
+    return path_exists(path)
 
 
 def _fail(line: str, code: int = 1) -> int:

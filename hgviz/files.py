@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and those that come with hgviz."""
+"""Files that are there whole or not at all, what paths name, and what files of strangers say."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from hgviz.errors import HgvizError, file_error
 
 SAMPLE = "sample"  # the folder whose files people may name
 TEMPORARY = ".tmp"  # what the name of a file that is being written ends in
+CONFIG = "config.json"  # what says how a model of transformers or hgviz computes
+WEIGHT_SUFFIXES, INDEX_SUFFIX = (".safetensors", ".pt", ".bin"), ".index.json"  # index: of shards
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+SOUND_SUFFIXES, VALUES_SUFFIX = (".wav",), ".npy"  # values: an array that a processor made
+JSON_LIMIT = 2**20  # bytes
+QUOTE_LIMIT = 200  # characters of a file that an error repeats
 
 # --- writing --------------------------------------------------------------------------------------
 
@@ -75,3 +83,124 @@ def find_sample(path: str | os.PathLike[str]) -> Path:
         return given
     found = resource(given.as_posix())
     return found if found.exists() else given
+
+
+# --- names of models ------------------------------------------------------------------------------
+
+
+def find_path(path: str | os.PathLike[str]) -> Path:
+    """The path where something is there, else the bundled sample or the folder in the local
+    Hugging Face cache that has this name.
+
+    A path that can be no name of a model is returned as it is. Nothing is downloaded. Raises
+    HgvizError for a name that the cache does not hold.
+    """
+    place = find_sample(path)
+    if os.path.lexists(place) or not is_model_name(place):
+        return place
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    name, cache = place.as_posix(), Path(constants.HF_HUB_CACHE)
+    with path_errors(cache):
+        moved = [] if "/" in name else list(cache.glob(f"models--*--{name}"))
+        for candidate in (name, *(map(_repository, moved) if len(moved) == 1 else ())):
+            config = try_to_load_from_cache(candidate, CONFIG, cache)
+            if isinstance(config, str):
+                return Path(config).parent
+    home = str(Path.home())
+    shown = str(cache).replace(home, "~", 1) if cache.is_relative_to(home) else cache
+    raise HgvizError(
+        f"there is no {name}: no file or folder has that name, and the Hugging Face cache "
+        f"({shown}) holds no {CONFIG} of such a model",
+        f"Check the name, or fetch the model with `hf download {name}`: hgviz downloads nothing",
+    )
+
+
+def path_exists(path: str | os.PathLike[str]) -> bool:
+    """Whether find_path finds something that is there."""
+    try:
+        return find_path(path).exists()
+    except (HgvizError, OSError):
+        return False
+
+
+def is_model_name(path: str | os.PathLike[str]) -> bool:
+    """Whether a path could be a name on the Hugging Face Hub, such as gpt2 or org/name."""
+    if Path(path).suffix in (".h5", ".part"):  # captures and studies
+        return False
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
+    try:
+        validate_repo_id(Path(path).as_posix())
+    except HFValidationError:
+        return False
+    return True
+
+
+def model_name(folder: Path) -> str:
+    """The name of the model in a folder: that of its repository in the cache, else the folder's."""
+    snapshots = folder.absolute().parent
+    if snapshots.name == "snapshots" and snapshots.parent.name.startswith("models--"):
+        return _repository(snapshots.parent)
+    return folder.resolve().name
+
+
+def _repository(folder: Path) -> str:
+    return folder.name.removeprefix("models--").replace("--", "/")
+
+
+# --- files of strangers ---------------------------------------------------------------------------
+
+
+def short_path(path: Path) -> str:
+    """A path as errors name it: its last two parts, or the name of a cached model and the file."""
+    path = path.absolute()
+    if path.parent.parent.name == "snapshots":
+        return f"{model_name(path.parent)}/{path.name}"
+    return "/".join(path.parts[-2:])
+
+
+@contextmanager
+def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
+    """Raise what the system says of a file, or of too little memory for it, as HgvizError."""
+    try:
+        yield
+    except OSError as error:
+        raise file_error(f"{short_path(path)} {what}", error) from None
+    except (MemoryError, OverflowError):
+        raise HgvizError(f"{short_path(path)} {what}: it does not fit in memory") from None
+
+
+def read_object(path: Path, limit: int = JSON_LIMIT) -> dict[str, Any]:
+    """The object in a JSON file of at most `limit` bytes. Raises HgvizError for anything else."""
+    import msgspec
+
+    with path_errors(path):
+        if not path.is_file():  # opening a pipe would wait for its writer
+            what = f"{short_path(path)} could not be read: there is no such file"
+            raise HgvizError(what, "Check the path")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    if len(data) > limit:
+        raise HgvizError(f"{short_path(path)} is too large: the limit is {limit:,} bytes")
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        what = f"{short_path(path)} is not a JSON object: {first_line(error)}"
+        raise HgvizError(what) from None
+
+
+def printable(text: str) -> str:
+    """The beginning of a text from a file, with U+FFFD in place of what would break a line."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text[:QUOTE_LIMIT])
+
+
+def quoted(value: Any) -> str:
+    """A value from a file within an error: its repr on one line, or "not there" for None."""
+    return "not there" if value is None else printable(repr(value))[:40]
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its type where it says nothing."""
+    return printable((str(error).splitlines() or [type(error).__name__])[0])

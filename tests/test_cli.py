@@ -328,7 +328,7 @@ def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatc
 
 
 def test_a_model_is_named_in_place_of_a_path(run, refusal, facts, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.chdir(tmp_path)
     cached(tmp_path / "hub", "org/small")
     told = facts("info", "org/small")

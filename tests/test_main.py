@@ -128,8 +128,11 @@ def test_a_missing_system_library_is_one_line_with_the_command_that_helps(monkey
 
 
 def test_names_of_models_in_the_cache_open_in_the_window(app, display, here, monkeypatch):
-    monkeypatch.setenv("HF_HUB_CACHE", str(here / "hub"))
-    (here / "hub" / "models--org--small" / "snapshots" / ("a" * 40)).mkdir(parents=True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here / "hub"))
+    store = here / "hub" / "models--org--small"
+    for file, text in (("refs/main", "a" * 40), (f"snapshots/{'a' * 40}/config.json", "{}")):
+        (store / file).parent.mkdir(parents=True)
+        (store / file).write_text(text)
     assert program.main(["small"]) == program.main(["org/small"]) == 0
     assert asked_for(app) == [("window", "small"), ("window", "org/small")]
     assert program.main(["org/other"]) == 1

@@ -46,7 +46,14 @@ from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
-from hgviz.files import resource
+from hgviz.files import (
+    IMAGE_SUFFIXES,
+    INDEX_SUFFIX,
+    SOUND_SUFFIXES,
+    VALUES_SUFFIX,
+    WEIGHT_SUFFIXES,
+    resource,
+)
 from hgviz.gui import theme
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.language import tr
@@ -63,7 +70,7 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
-from hgviz.models.formats.readers import ARRAYS, IMAGES, INDEX, SOUNDS, SUFFIXES, VALUES
+from hgviz.models.formats.readers import ARRAYS
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.session.saved import SUFFIX
 from hgviz.settings import Settings
@@ -1064,11 +1071,14 @@ def _show(control: QWidget, value: Any) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-WEIGHTS = tuple(f"*{one}" for one in (*SUFFIXES, INDEX, ARRAYS))
+WEIGHTS = tuple(f"*{one}" for one in (*WEIGHT_SUFFIXES, INDEX_SUFFIX, ARRAYS))
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 CAPTURES = "Captures (*.h5)"
-READABLE = {"image": (*IMAGES, VALUES), "audio": (*SOUNDS, VALUES)}  # files of what models read
+READABLE = {
+    "image": (*IMAGE_SUFFIXES, VALUES_SUFFIX),
+    "audio": (*SOUND_SUFFIXES, VALUES_SUFFIX),
+}  # files of what models read
 READ = {  # by what a model reads: what is asked for where that is no text, and which files
     "text": ("Choose a file of ids", "Token ids (*.json);;All files (*)"),
     "image": ("Choose an image", "Images ({endings});;All files (*)"),

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 from hgviz import settings, tasks
 from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
-from hgviz.files import resource
+from hgviz.files import path_exists, resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING, Jobs, Lanes, within
@@ -33,7 +33,6 @@ from hgviz.gui.sources import NAMES, SessionCheck, checking, gather, placed, sav
 from hgviz.gui.view import LOOKS
 from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
-from hgviz.models.formats.cache import is_there
 from hgviz.palettes import PALETTES
 from hgviz.session import Mode, Session, saved
 from hgviz.session.other import Other
@@ -285,7 +284,7 @@ class Recent:
 
 def _gone(paths: tuple[str, ...]) -> frozenset[str]:
     progress(0, 1)
-    return frozenset(one for one in paths if not os.path.lexists(one) and not is_there(one))
+    return frozenset(one for one in paths if not os.path.lexists(one) and not path_exists(one))
 
 
 def place_of(path: str) -> str:

@@ -29,7 +29,7 @@ from hgviz.core import (
     progress,
     progress_as,
 )
-from hgviz.files import resource
+from hgviz.files import IMAGE_SUFFIXES, SOUND_SUFFIXES, resource
 from hgviz.gui import log
 from hgviz.gui.actions import reads_pairs, reads_text
 from hgviz.gui.dialogs import (
@@ -59,7 +59,6 @@ from hgviz.gui.samples import (
 )
 from hgviz.gui.sentences import counted
 from hgviz.gui.studyruns import trained_as
-from hgviz.models.formats.readers import IMAGES, SOUNDS
 from hgviz.session import Session, clearest, places, saved, strongest_key
 from hgviz.session.saved import (
     Beside,
@@ -297,7 +296,9 @@ class CaptureRequest:
     def reads(self) -> Modality:
         """What is read: a text or ids, or an image or a sound by the name of its file."""
         ending = Path(self.ids).suffix.lower()
-        return "image" if ending in IMAGES else "audio" if ending in SOUNDS else "text"
+        return (
+            "image" if ending in IMAGE_SUFFIXES else "audio" if ending in SOUND_SUFFIXES else "text"
+        )
 
 
 class UnreadError(HgvizError):

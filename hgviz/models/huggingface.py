@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from hgviz.core import Floats, HgvizError, Modality
+from hgviz.files import first_line, printable
 from hgviz.maps.rule import Rule
 from hgviz.models import differential, longformer
 from hgviz.models.blocks import Network, Tokens, as_tokens
@@ -41,11 +42,7 @@ from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
 from hgviz.models.factors import to_numpy
-from hgviz.models.formats.readers import (
-    BRING,
-    line_of,
-    plain,
-)
+from hgviz.models.formats.readers import BRING
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import ExternalLayer
 from hgviz.models.patches import Cut, cut_of, tell_patches
@@ -315,7 +312,7 @@ def _left(
         words = "{} heads in {} groups of keys"
         raise HgvizError(
             "the heads that config.json says are left do not fit the weights: "
-            f"{plain(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
+            f"{printable(kept.name)} has {words.format(q.shape[1], k.shape[1])}, and "
             f"{words.format(*kept.sizes)} by config.json",
             "Put the config.json beside them that came with these weights",
         )
@@ -631,7 +628,9 @@ class Transformers(Network):
             else:
                 ids = torch.zeros(1, count, dtype=torch.long, device=self.weight.device)
                 return Tokens(ids, signal=one[None].to(self.weight))
-        why = "no picture or sound was known that it takes" if failed is None else line_of(failed)
+        why = (
+            "no picture or sound was known that it takes" if failed is None else first_line(failed)
+        )
         raise unseen(self.config.family, why)
 
     def positions(self, signal: Tensor) -> int:
@@ -839,7 +838,7 @@ class Transformers(Network):
                 raise
             raise HgvizError(
                 f"this {self.config.family} cannot read this text: "
-                f"transformers says: {line_of(error)}",
+                f"transformers says: {first_line(error)}",
                 "Give another text, or set in its config.json what it asks for",
             ) from error
 
@@ -976,7 +975,7 @@ def library() -> Any:
         from transformers.masking_utils import AttentionMaskInterface
     except ImportError as error:
         raise HgvizError(
-            f"this model needs the package transformers, version 5 or later: {line_of(error)}",
+            f"this model needs the package transformers, version 5 or later: {first_line(error)}",
             "Install it: pip install 'transformers>=5'",
         ) from None
 

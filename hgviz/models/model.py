@@ -27,12 +27,12 @@ from hgviz.core import (
     slot_prompt,
 )
 from hgviz.errors import HgvizWarning, choose
+from hgviz.files import model_name, printable
 from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
-from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import outline
-from hgviz.models.formats.readers import plain, read, unread_files
+from hgviz.models.formats.readers import read, unread_files
 from hgviz.models.formats.shards import files_of
 from hgviz.models.inputs import (
     READS,
@@ -489,8 +489,8 @@ def open_model(
     config = _masked(found.config, masking)
     module = module_of(config, found.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
-    spec = config.spec(plain(called(found.folder) + name), found.digest, parameters)
-    spec = replace(spec, labels=tuple(map(plain, spec.labels)))
+    spec = config.spec(printable(model_name(found.folder) + name), found.digest, parameters)
+    spec = replace(spec, labels=tuple(map(printable, spec.labels)))
     if config.vocab_size:
         tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
     else:  # a model of images or sounds

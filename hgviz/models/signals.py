@@ -21,15 +21,15 @@ import torch
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, HgvizError, Prompt, Signal, textless_prompt
-from hgviz.models.formats.cache import called
-from hgviz.models.formats.readers import (
-    IMAGES,
-    VALUES,
-    line_of,
+from hgviz.files import (
+    IMAGE_SUFFIXES,
+    VALUES_SUFFIX,
+    first_line,
+    model_name,
     path_errors,
-    plain,
-    read_config,
-    shown,
+    printable,
+    read_object,
+    short_path,
 )
 from hgviz.models.huggingface import Transformers, library, quiet, stated_of
 
@@ -56,7 +56,7 @@ class Processor:
         Errors: HgvizError for files that cannot be read, and a folder without a processor.
         """
         modality, file = self.network.config.modality, path.suffix.lower()
-        if file == VALUES:
+        if file == VALUES_SUFFIX:
             signal = self._seen(values_at(path))
         elif modality == "image":
             signal = self._seen(self._of(images=picture_at(path)))
@@ -112,11 +112,11 @@ class Processor:
         image = self.network.config.modality == "image"
         if file is None:
             raise HgvizError(
-                f"{called(self.folder)} has no {names[0]}: "
+                f"{model_name(self.folder)} has no {names[0]}: "
                 f"so nothing says how {'an image' if image else 'a sound'} becomes numbers",
                 "Save the model's processor into its folder, or give a .npy of what it makes",
             )
-        _require_bounded(read_config(file), shown(file))
+        _require_bounded(read_object(file), short_path(file))
         made = library()
         auto = made.AutoImageProcessor if image else made.AutoFeatureExtractor
         try:
@@ -175,8 +175,8 @@ def _require_bounded(data: Mapping[str, Any], where: str) -> None:
             _require_bounded(value, where)
         elif isinstance(value, int) and abs(value) > (MOST_SIDE if key in SIDES else MOST_COUNT):
             raise HgvizError(
-                f"{where} does not describe a processor: {plain(key)} is {value:,}",
-                f"Correct {plain(key)} in {where}",
+                f"{where} does not describe a processor: {printable(key)} is {value:,}",
+                f"Correct {printable(key)} in {where}",
             )
 
 
@@ -189,14 +189,14 @@ def _fits(path: Path, family: str) -> Iterator[None]:
         raise
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise HgvizError(
-            f"{shown(path)} does not fit this model: {family} says: {line_of(error)}",
+            f"{short_path(path)} does not fit this model: {family} says: {first_line(error)}",
             "Give what its own processor makes",
         ) from None
 
 
 def _unprocessed(file: Path, error: Exception) -> HgvizError:
     return HgvizError(
-        f"{shown(file)} cannot be used: transformers says: {line_of(error)}",
+        f"{short_path(file)} cannot be used: transformers says: {first_line(error)}",
         "Save the model's processor again, or give a .npy of what it makes",
     )
 
@@ -217,7 +217,7 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
             with Image.open(path) as image:
                 if image.width * image.height > MOST_PIXELS:
                     raise HgvizError(
-                        f"{shown(path)} is too large: "
+                        f"{short_path(path)} is too large: "
                         f"it has {image.width:,} x {image.height:,} pixels",
                         "Make it smaller first",
                     )
@@ -237,8 +237,8 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
 
 def _no_image(path: Path, error: Exception) -> HgvizError:
     return HgvizError(
-        f"{shown(path)} cannot be read as an image: {line_of(error)}",
-        f"Choose a file of {', '.join(one[1:].upper() for one in IMAGES[:4])}",
+        f"{short_path(path)} cannot be read as an image: {first_line(error)}",
+        f"Choose a file of {', '.join(one[1:].upper() for one in IMAGE_SUFFIXES[:4])}",
     )
 
 
@@ -259,19 +259,19 @@ def samples_at(path: Path, rate: int) -> Floats:
                     raise wave.Error(f"{channels} channels of {8 * width} bits at {own} Hz")
                 if count / own > MOST_SECONDS:
                     raise HgvizError(
-                        f"{shown(path)} is too long: it lasts {count / own:,.0f} seconds",
+                        f"{short_path(path)} is too long: it lasts {count / own:,.0f} seconds",
                         f"Cut it to {MOST_SECONDS:,} seconds",
                     )
                 data = file.readframes(count)
         except (wave.Error, EOFError) as error:
             raise HgvizError(
-                f"{shown(path)} cannot be read as a sound: "
-                + (line_of(error) if str(error) else "it ends too early"),
+                f"{short_path(path)} cannot be read as a sound: "
+                + (first_line(error) if str(error) else "it ends too early"),
                 "Save it as a WAV file of 8 to 32 bits PCM",
             ) from None
     mono = _samples(data[: len(data) // (width * channels) * width * channels], width, channels)
     if not len(mono):
-        raise HgvizError(f"{shown(path)} is empty: it has no samples", "Choose another sound")
+        raise HgvizError(f"{short_path(path)} is empty: it has no samples", "Choose another sound")
     return mono if own == rate else _resampled(mono, own, rate)
 
 
@@ -301,12 +301,12 @@ def values_at(path: Path) -> Floats:
     """
     with path_errors(path):
         if path.stat().st_size > MOST_VALUES:
-            raise HgvizError(f"{shown(path)} is too large: the limit is {MOST_VALUES:,} bytes")
+            raise HgvizError(f"{short_path(path)} is too large: the limit is {MOST_VALUES:,} bytes")
         try:
             found = np.load(path, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError) as error:
             raise HgvizError(
-                f"{shown(path)} cannot be read as an array: {line_of(error)}",
+                f"{short_path(path)} cannot be read as an array: {first_line(error)}",
                 "Save it by numpy.save",
             ) from None
     good = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.size > 0
@@ -314,7 +314,7 @@ def values_at(path: Path) -> Floats:
         found = found[0]
     if not good or not 1 <= found.ndim <= 3 or not np.isfinite(found).all():
         raise HgvizError(
-            f"{shown(path)} is not what a model reads: "
+            f"{short_path(path)} is not what a model reads: "
             "it needs finite numbers: pixels (channels, height, width), frames (mel bins, frames) "
             "or samples (samples,)",
             "Save what the model's processor gives",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hgviz.files import resource
-from hgviz.models.formats.cache import is_name, is_there
+from hgviz.files import is_model_name, path_exists, resource
 from hgviz.session.saved import Place
 
 MOST = 12  # files that were opened last, and commands that were found last
@@ -16,7 +15,7 @@ def place_of(path: str, session_file: str | Path) -> Place | None:
     """The place of a path beside a session file; None for "" and where no relative path leads."""
     if not path:
         return None
-    if not os.path.lexists(path) and is_name(path):
+    if not os.path.lexists(path) and is_model_name(path):
         return Place(path, "cache")
     there, own = Path(path).absolute(), resource("sample").absolute()
     if there.is_relative_to(own):
@@ -40,7 +39,7 @@ def path_of(place: Place, session_file: str | Path) -> str:
 def is_at(place: Place, session_file: str | Path) -> bool:
     """Whether there is something at a place."""
     path = path_of(place, session_file)
-    return is_there(path) if place.of == "cache" else os.path.exists(path)
+    return path_exists(path) if place.of == "cache" else os.path.exists(path)
 
 
 def add_recent(kept: tuple[str, ...], one: str) -> tuple[str, ...]:

@@ -30,12 +30,12 @@ Unattending = tuple[tuple[str, str], ...]  # layers by name, and what they are m
 
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
-    from hgviz.models.formats.cache import settled
-    from hgviz.models.formats.readers import path_errors, recognises
+    from hgviz.files import find_path, path_errors
+    from hgviz.models.formats.readers import recognises
     from hgviz.store import is_capture, is_study
     from hgviz.store.sweep import is_sweep
 
-    path = settled(path)
+    path = find_path(path)
     if not os.path.lexists(path):
         raise HgvizError(f"there is no {path}: no file or folder has that name", "Check the path")
     if os.path.isfile(path):

@@ -14,22 +14,14 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
-from hgviz.files import write_atomic
+from hgviz.files import CONFIG, path_errors, read_object, short_path, write_atomic
 from hgviz.models.blocks import Network
 from hgviz.models.config import Config, HourglassConfig, TransformersConfig
 from hgviz.models.families import build
 from hgviz.models.formats import package
 from hgviz.models.formats.files import require_finite, require_fit
 from hgviz.models.formats.own import config_json, parse_config
-from hgviz.models.formats.readers import (
-    CONFIG,
-    WEIGHTS,
-    located,
-    path_errors,
-    read_config,
-    shown,
-    weights_of,
-)
+from hgviz.models.formats.readers import WEIGHTS, located, weights_of
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
 from hgviz.models.texts.text import TOKENIZER
@@ -97,11 +89,11 @@ def read_own(path: Path) -> Checkpoint:
     """hgviz's own folder. Errors: HgvizError for what is missing, damaged or does not fit."""
     where, weights = located(path)[0], weights_of(path)
     tensors = read_weights(weights)
-    data = read_config(where)
+    data = read_object(where)
     position = tensors.get("embed.position.weight")
     if position is not None and position.dim() == 2 and data.get("max_positions") is None:
         data["max_positions"] = len(position)  # the weights say it where the config does not
-    config = parse_config(data, shown(where))
+    config = parse_config(data, short_path(where))
     require_depth(weights, config, tensors)
     require_fit(weights, shapes_of(config), {name: tuple(t.shape) for name, t in tensors.items()})
     return checked(config, tensors, weights)
@@ -116,7 +108,7 @@ def read_package(path: Path) -> Checkpoint:
     held = read_weights(weights)
     found = package.stripped(held)
     shapes = {name: tuple(tensor.shape) for name, tensor in found.items()}
-    settled = package.settle(read_config(where), shapes, shown(where))
+    settled = package.settle(read_object(where), shapes, short_path(where))
     require_depth(weights, settled.config, found)
     wanted = shapes_of(settled.config)
     sources = {name: Source(*package.source(name, settled.config)) for name in wanted}
@@ -138,7 +130,7 @@ def require_depth(weights: Path, config: Config, found: Collection[str]) -> None
     """
     if len(config.layers) > len(found):
         raise HgvizError(
-            f"{shown(weights)} does not fit its config.json: "
+            f"{short_path(weights)} does not fit its config.json: "
             f"it holds {len(found):,} tensors, and config.json says {len(config.layers):,} layers",
             "Correct config.json, or choose another file",
         )

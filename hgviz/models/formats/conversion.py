@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from hgviz.core import HgvizError, ModelSpec
+from hgviz.files import CONFIG, model_name, path_errors, short_path
 from hgviz.models.config import TransformersConfig
 from hgviz.models.formats import rewriting
-from hgviz.models.formats.cache import called
 from hgviz.models.formats.checkpoint import Checkpoint, save
-from hgviz.models.formats.readers import CONFIG, path_errors, shown
 from hgviz.models.texts.text import (
     MOST_TOKENIZER,
     SETTINGS,
@@ -32,10 +31,12 @@ def require_free(
     with path_errors(out):
         taken = os.path.lexists(out)
         if taken and not out.is_dir():
-            raise HgvizError(f"{shown(out)} is no folder: a checkpoint is one", "Choose another")
+            raise HgvizError(
+                f"{short_path(out)} is no folder: a checkpoint is one", "Choose another"
+            )
         if taken and not force and any(out.iterdir()):
             raise HgvizError(
-                f"{shown(out)} is there and not empty: nothing is replaced unasked", do
+                f"{short_path(out)} is there and not empty: nothing is replaced unasked", do
             )
 
 
@@ -50,7 +51,7 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
     with path_errors(out, "could not be written"):
         if out.exists() and out.samefile(found.folder):
             raise HgvizError(
-                f"{shown(out)} is the model itself: converting it would overwrite it",
+                f"{short_path(out)} is the model itself: converting it would overwrite it",
                 "Choose another folder",
             )
     files: tuple[Path, ...] = ()
@@ -70,7 +71,7 @@ def write(found: Checkpoint, out: Path) -> ModelSpec:
             shutil.copyfile(folder / one, out / one)
     save(out, found.config, found.tensors, tokenizer)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
-    return found.config.spec(called(out), found.digest, parameters)
+    return found.config.spec(model_name(out), found.digest, parameters)
 
 
 def _others(found: Checkpoint, out: Path) -> tuple[Path, ...]:

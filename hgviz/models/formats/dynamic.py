@@ -18,11 +18,12 @@ from typing import Any
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.files import path_errors, quoted, short_path
 from hgviz.models.config import Config, DynamicConfig
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, require_depth, shapes_of
 from hgviz.models.formats.files import read_pickle, require_finite, require_fit, tensors_of
 from hgviz.models.formats.own import parse_config
-from hgviz.models.formats.readers import path_errors, quoted, self_contained, shown, weights_of
+from hgviz.models.formats.readers import self_contained, weights_of
 from hgviz.models.formats.source import Source
 
 MOST_LAYERS = 200  # characters of "[2, (8,), 2]"
@@ -137,7 +138,7 @@ def _config(file: Path, said: Mapping[str, Any], symbols: Any) -> DynamicConfig:
     if kind == "whitespaces":
         spaces = [*symbols].index(" ") if isinstance(symbols, list) and " " in symbols else None
         keys["whitespace_id"] = spaces
-    found = parse_config(keys, shown(file))
+    found = parse_config(keys, short_path(file))
     assert isinstance(found, DynamicConfig)
     return found
 
@@ -191,4 +192,4 @@ def _is_vocabulary(symbols: Any, size: int) -> bool:
 
 
 def _wrong(file: Path, why: str) -> HgvizError:
-    return HgvizError(f"{shown(file)} does not describe a model hgviz can build: {why}", DO)
+    return HgvizError(f"{short_path(file)} does not describe a model hgviz can build: {why}", DO)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
-from hgviz.models.formats.readers import line_of, path_errors, plain, shown
+from hgviz.files import first_line, path_errors, printable, short_path
 
 MOST_HEADER = 64 * 2**20
 MOST_NAME = 512
@@ -49,7 +49,7 @@ def read_tensors(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     skip = skip or _nothing
     with path_errors(path):
         if not path.is_file():
-            raise HgvizError(f"{shown(path)} could not be read: it is no file")
+            raise HgvizError(f"{short_path(path)} could not be read: it is no file")
         size = path.stat().st_size
         kinds = {".safetensors": _read_safetensors, ".npz": _read_npz}
         return kinds.get(path.suffix, _read_pt)(path, size, skip)
@@ -81,7 +81,7 @@ def _header(path: Path, data: bytes, available: int, skip: Skip) -> dict[str, _E
         kept = {name: raw for name, raw in header.items() if not skip(name)}
         entries = {name: msgspec.json.decode(raw, type=_Entry) for name, raw in kept.items()}
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _damaged(path, f"its header is wrong: {line_of(error)}") from None
+        raise _damaged(path, f"its header is wrong: {first_line(error)}") from None
     bits = ("BOOL", "U8")
     entries = {name: one for name, one in entries.items()
                if one.dtype not in bits or not _mask(one.shape)}  # fmt: skip
@@ -142,7 +142,7 @@ def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
         raise
     except Exception as error:  # torch raises many kinds for what it will not read
         raise HgvizError(
-            f"{shown(path)} could not be read: {_refusal(error)}",
+            f"{short_path(path)} could not be read: {_refusal(error)}",
             "Save the state dict alone, torch.save(model.state_dict(), ...), or as safetensors",
         ) from None
 
@@ -192,14 +192,14 @@ def _check_zip(path: Path, size: int) -> None:
             old = opened.read(2) == b"\x80\x02"
         why = "it was written by torch before 1.6" if old else "it is cut short, or no torch file"
         raise HgvizError(
-            f"{shown(path)} could not be read: {why}", "Save it again with a newer torch"
+            f"{short_path(path)} could not be read: {why}", "Save it again with a newer torch"
         ) from None
     declared = sum(entry.file_size for entry in entries)
     if declared > 2 * size:  # torch stores without compression
         raise _damaged(path, f"it declares {declared:,} bytes in a file of {size:,}")
     if any(entry.filename.endswith("/constants.pkl") for entry in entries):
         raise HgvizError(
-            f"{shown(path)} is a TorchScript program: programs are never run",
+            f"{short_path(path)} is a TorchScript program: programs are never run",
             "Save the state dict alone, torch.save(model.state_dict(), ...)",
         )
 
@@ -208,7 +208,7 @@ def _refusal(error: Exception) -> str:
     text = str(error)
     if "weights_only" in text or "Unsupported" in text:
         return "it holds more than tensors, and only tensors are loaded"
-    return line_of(error)
+    return first_line(error)
 
 
 # --- numpy ----------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ def require_fit(
         return
     name, wanted, held = wrong[0]
     raise HgvizError(
-        f"{shown(path)} does not fit {'its ' * (said == 'config.json')}{said}: "
+        f"{short_path(path)} does not fit {'its ' * (said == 'config.json')}{said}: "
         f"{why or f'{name} is {held}, and {said} says {wanted}'}",
         do or f"Correct {said}, or choose another file",
         details=_table([("tensor", "expected", "found"), *wrong]),
@@ -293,7 +293,7 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
         if not torch.isfinite(tensor).all():
             count = int((~torch.isfinite(tensor)).sum())
             raise HgvizError(
-                f"{shown(path)} holds weights that are no numbers: "
+                f"{short_path(path)} holds weights that are no numbers: "
                 f"{name} has {count:,} NaN or infinite values of {tensor.numel():,}",
                 "Choose a checkpoint from before the training diverged",
             )
@@ -305,19 +305,19 @@ def _check_name(path: Path, name: str) -> None:
 
 
 def _damaged(path: Path, why: str) -> HgvizError:
-    return HgvizError(f"{shown(path)} is damaged: {why}", "Copy or download it again")
+    return HgvizError(f"{short_path(path)} is damaged: {why}", "Copy or download it again")
 
 
 def _not_floating(path: Path, name: str, dtype: str) -> HgvizError:
     return HgvizError(
-        f"{shown(path)} holds something else than weights: "
-        f"{name} is {plain(dtype)[:20]}, and weights are float64, float32, float16 or bfloat16"
+        f"{short_path(path)} holds something else than weights: "
+        f"{name} is {printable(dtype)[:20]}, and weights are float64, float32, float16 or bfloat16"
     )
 
 
 def _no_state_dict(path: Path, found: str) -> HgvizError:
     return HgvizError(
-        f"{shown(path)} is no state dict: it holds {found[:80]}",
+        f"{short_path(path)} is no state dict: it holds {found[:80]}",
         "Save the state dict alone, torch.save(model.state_dict(), ...)",
     )
 

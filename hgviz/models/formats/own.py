@@ -8,9 +8,10 @@ from typing import Any, get_args
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
+from hgviz.files import CONFIG, quoted
 from hgviz.maps.rule import Norm
 from hgviz.models.config import FAMILIES, Attending, Config, HourglassConfig, Unattending
-from hgviz.models.formats.readers import CONFIG, converted, quoted
+from hgviz.models.formats.readers import converted
 
 NORMS = ("none", *get_args(get_args(Norm)[0]))
 

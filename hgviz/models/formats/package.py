@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
+from hgviz.files import CONFIG
 from hgviz.models.config import HourglassConfig
 from hgviz.models.formats.files import Shapes, dims
-from hgviz.models.formats.readers import CONFIG, PACKAGE, converted
+from hgviz.models.formats.readers import PACKAGE, converted
 from hgviz.models.hierarchy import from_depth
 
 PREFIXES = ("module.", "net.")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,29 +17,35 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from hgviz.core import HgvizError
-from hgviz.errors import file_error
-from hgviz.models.formats.cache import called, settled
+from hgviz.files import (
+    CONFIG,
+    INDEX_SUFFIX,
+    JSON_LIMIT,
+    WEIGHT_SUFFIXES,
+    find_path,
+    model_name,
+    path_errors,
+    printable,
+    quoted,
+    read_object,
+    short_path,
+)
 
 if TYPE_CHECKING:
     from hgviz.core import Modality
     from hgviz.models.formats.checkpoint import Checkpoint
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
-SUFFIXES = (".safetensors", ".pt", ".bin")
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-SOUNDS, VALUES = (".wav",), ".npy"  # and arrays of what a processor made elsewhere
+WEIGHTS = "model.safetensors"
 TRAX, ARRAYS = "trax", ".npz"
-INDEX = ".index.json"  # beside weights that are split over several files
-FIRST = (WEIGHTS, WEIGHTS + INDEX, "pytorch_model.bin", "pytorch_model.bin" + INDEX)
+FIRST = (WEIGHTS, WEIGHTS + INDEX_SUFFIX, "pytorch_model.bin", "pytorch_model.bin" + INDEX_SUFFIX)
 PACKAGE = "hourglass-transformer-pytorch"
 POOLING = "dynamic-pooling"
 SAVED, PARTS = "checkpoint_last.pt", (b"model_config", b"model_state")  # by its training
 ADAPTER = "adapter_config.json"  # of PEFT: beside it lie weights that are added to a model's
 OTHERS = (  # ends of names of weights that may lie beside those that are read
-    *SUFFIXES, INDEX, ADAPTER, ".pth", ".ckpt", ".gguf", ".msgpack", ".onnx", ".ot", "tf_model.h5",
+    *WEIGHT_SUFFIXES, INDEX_SUFFIX, ADAPTER, ".pth", ".ckpt", ".gguf", ".msgpack", ".onnx",
+    ".ot", "tf_model.h5",
 )  # fmt: skip
-MOST_CONFIG = 2**20
-MOST_WORDS = 200  # of what a stranger wrote, in an error
 
 Config = TypeVar("Config")
 
@@ -107,7 +113,7 @@ READERS: tuple[Reader, ...] = (
 
 def recognises(path: str | Path) -> bool:
     """Whether a path looks like a checkpoint, even a broken one; read says what is wrong."""
-    path = settled(path)
+    path = find_path(path)
     with path_errors(path):
         if path.is_dir():
             return (path / CONFIG).exists() or any(_weighs(one) for one in path.iterdir())
@@ -121,14 +127,14 @@ def read(path: str | Path, reads: Modality = "text") -> Checkpoint:
     folder such as CLIP's, with one for texts and one for images or sounds.
     Errors: HgvizError for whatever is missing, damaged or does not fit together.
     """
-    path = settled(path)
+    path = find_path(path)
     for reader in READERS:
         if reader.recognises(path):
             return reader.read(path, reads)
     known = ", ".join(reader.name for reader in READERS if reader.stated)
     stated = _model_type(path)
     raise HgvizError(
-        f"{shown(located(path)[0])} is of a model that hgviz cannot run: "
+        f"{short_path(located(path)[0])} is of a model that hgviz cannot run: "
         f"its model_type is {quoted(stated)}, and hgviz runs {known}",
         BRING,
     )
@@ -143,14 +149,14 @@ def located(path: Path) -> tuple[Path, Path | None]:
         if path.is_dir():
             return path / CONFIG, None
         if not path.exists():
-            what = f"{shown(path)} could not be opened"
+            what = f"{short_path(path)} could not be opened"
             raise HgvizError(f"{what}: there is no such file", "Check the path")
         if path.name == CONFIG:
             return path, None
         if _weighs(path):
             return path.parent / CONFIG, path
     raise HgvizError(
-        f"{shown(path)} is no checkpoint: weights are in {' or '.join(SUFFIXES)} files",
+        f"{short_path(path)} is no checkpoint: weights are in {' or '.join(WEIGHT_SUFFIXES)} files",
         "Open a checkpoint's folder, its weights file or its config.json",
     )
 
@@ -160,19 +166,19 @@ def self_contained(path: Path) -> Path | None:
     a config.json lies there, which says how its weights are read."""
     folder = path if path.is_dir() else path.parent
     file = path / SAVED if path.is_dir() else path
-    if (folder / CONFIG).exists() or file.suffix not in SUFFIXES[1:] or not file.is_file():
+    if (folder / CONFIG).exists() or file.suffix not in WEIGHT_SUFFIXES[1:] or not file.is_file():
         return None
     with suppress(OSError, zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, KeyError):
         with zipfile.ZipFile(file) as archive:
             name = next((one for one in archive.namelist() if one.endswith("/data.pkl")), "")
             with archive.open(name) as pickle:
-                start = pickle.read(MOST_CONFIG)
+                start = pickle.read(JSON_LIMIT)
         return file if all(one in start for one in PARTS) else None
     return None
 
 
 def _weighs(path: Path) -> bool:
-    return path.suffix in SUFFIXES or path.name.endswith(INDEX)
+    return path.suffix in WEIGHT_SUFFIXES or path.name.endswith(INDEX_SUFFIX)
 
 
 def _model_type(path: Path) -> Any:
@@ -186,12 +192,13 @@ def _model_type(path: Path) -> Any:
             raise _adapter_alone(config.parent)
         if not config.is_file():
             raise HgvizError(
-                f"{shown(config)} is missing: the weights alone do not say how the model computes",
+                f"{short_path(config)} is missing: "
+                "the weights alone do not say how the model computes",
                 'Write one with its "model_type": '
                 + ", ".join(f'"{r.name}"' for r in READERS if r.stated)
                 + ", or that of a model of transformers",
             )
-    data = read_config(config)
+    data = read_object(config)
     first = data.get("architectures")
     if "model_type" not in data and isinstance(first, list) and first:
         return first[0]  # BERT's first files do not say it otherwise
@@ -206,19 +213,19 @@ def weights_of(path: Path) -> Path:
     config, named = located(path)
     folder = config.parent
     if named is not None:
-        index = folder / (re.sub(r"-\d+-of-\d+(?=\.\w+$)", "", named.name) + INDEX)
+        index = folder / (re.sub(r"-\d+-of-\d+(?=\.\w+$)", "", named.name) + INDEX_SUFFIX)
         with path_errors(index):
-            return index if index.name != named.name + INDEX and index.exists() else named
+            return index if index.name != named.name + INDEX_SUFFIX and index.exists() else named
     with path_errors(folder):
         for first in FIRST:
             if os.path.lexists(folder / first):
                 return folder / first
         # training leaves other .bin files beside the weights: those are only opened by their name
-        found = sorted(one for one in folder.iterdir() if one.suffix in SUFFIXES[:2]
+        found = sorted(one for one in folder.iterdir() if one.suffix in WEIGHT_SUFFIXES[:2]
                        and not one.name.startswith("adapter_"))  # fmt: skip
     if len(found) > 1:
         raise HgvizError(
-            f"{called(folder)} holds {len(found)} weights files: "
+            f"{model_name(folder)} holds {len(found)} weights files: "
             f"such as {found[0].name} and {found[1].name}",
             "Open the one you mean",
         )
@@ -236,14 +243,14 @@ def _no_weights(folder: Path) -> HgvizError:
         why, do = f"it holds {other[0]}, which hgviz does not read", f"Convert it to {WEIGHTS}"
     else:
         do = "Copy or download the weights into it"
-    return HgvizError(f"{called(folder)} holds no weights: {why}", do)
+    return HgvizError(f"{model_name(folder)} holds no weights: {why}", do)
 
 
 def _adapter_alone(folder: Path) -> HgvizError:
     """What is said of a folder that holds an adapter and no model."""
-    base = read_config(folder / ADAPTER).get("base_model_name_or_path")
+    base = read_object(folder / ADAPTER).get("base_model_name_or_path")
     return HgvizError(
-        f"{called(folder)} is an adapter of PEFT, not a whole model: "
+        f"{model_name(folder)} is an adapter of PEFT, not a whole model: "
         + (f"its base model is {quoted(base)}" if base else ""),
         "Merge the two and open the result: AutoPeftModelForCausalLM.from_pretrained(DIR)"
         ".merge_and_unload().save_pretrained(OUT)",
@@ -258,28 +265,12 @@ def unread_files(weights: Path, read: Collection[str]) -> list[str]:
     names = sorted(one.name for one in weights.parent.iterdir() if one.is_file())
     return [
         f"{name} (an adapter)" if name.startswith("adapter_model.") else name
-        for name in map(plain, names)
+        for name in map(printable, names)
         if name not in read and name.endswith(OTHERS)
     ]
 
 
 # --- what files say -------------------------------------------------------------------------------
-
-
-def read_config(path: Path, most: int = MOST_CONFIG) -> dict[str, Any]:
-    """config.json as a dict. Errors: HgvizError where it is missing, too large or no object."""
-    with path_errors(path):
-        if not path.is_file():
-            what = f"{shown(path)} could not be read"
-            raise HgvizError(f"{what}: there is no such file", "Check the path")
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    if len(data) > most:
-        raise HgvizError(f"{shown(path)} is too large: the limit is {most:,} bytes")
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise HgvizError(f"{shown(path)} is not a JSON object: {line_of(error)}") from None
 
 
 def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
@@ -297,38 +288,4 @@ def converted(data: dict[str, Any], kind: type[Config], where: str) -> Config:
 
 def _plain(words: str) -> str:
     words = words.replace("`", "").replace("Object missing required field", "it lacks")
-    return plain(words.replace("Object contains unknown field", "hgviz knows no"))
-
-
-def plain(words: str) -> str:
-    """What a stranger wrote, not endless and without what would break a line."""
-    return "".join(one if one.isprintable() else "\ufffd" for one in words[:MOST_WORDS])
-
-
-def quoted(value: Any) -> str:
-    """A stranger's value within an error: short, and of one line."""
-    return "not there" if value is None else plain(repr(value))[:40]
-
-
-def shown(path: Path) -> str:
-    """A file as people are told of it: the last two parts of its path, or the model's name."""
-    whole = path.absolute()
-    if whole.parent.parent.name == "snapshots":  # a commit tells nobody anything
-        return f"{called(whole.parent)}/{whole.name}"
-    return "/".join(whole.parts[-2:])
-
-
-@contextmanager
-def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
-    """Turn what the system says of a file into one error."""
-    try:
-        yield
-    except OSError as error:
-        raise file_error(f"{shown(path)} {what}", error) from None
-    except (MemoryError, OverflowError):
-        raise HgvizError(f"{shown(path)} {what}: it does not fit in memory") from None
-
-
-def line_of(error: BaseException) -> str:
-    """The first line of what an error says, as plain."""
-    return plain((str(error).splitlines() or [type(error).__name__])[0])
+    return printable(words.replace("Object contains unknown field", "hgviz knows no"))

@@ -17,16 +17,16 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.files import CONFIG, INDEX_SUFFIX, WEIGHT_SUFFIXES, path_errors, short_path
 from hgviz.models.config import TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.files import read_tensors
-from hgviz.models.formats.readers import CONFIG, INDEX, SUFFIXES, path_errors, shown
 from hgviz.models.formats.shards import places_of, read_weights
 
 # what may hold weights, and what several programs name their graphs and states
 WEIGHTY = (
-    *SUFFIXES, ".pth", ".ckpt", ".h5", ".msgpack", ".npz", ".onnx", ".onnx_data", ".data", ".ot",
-    ".gguf", ".tflite", ".mlmodel", ".pb", ".pkl",
+    *WEIGHT_SUFFIXES, ".pth", ".ckpt", ".h5", ".msgpack", ".npz", ".onnx", ".onnx_data", ".data",
+    ".ot", ".gguf", ".tflite", ".mlmodel", ".pb", ".pkl",
 )  # fmt: skip
 NEVER = (".git", ".cache", ".locks", "__pycache__")  # folders that are no part of a model
 MODULES = "modules.json"  # of sentence-transformers: the parts of a model, a folder each
@@ -40,7 +40,8 @@ def write(found: Checkpoint, out: Path) -> Path:
     """
     if not found.sources:
         raise HgvizError(
-            f"{shown(found.weights)} is not written again as it is: it holds more than tensors",
+            f"{short_path(found.weights)} is not written again as it is: "
+            "it holds more than tensors",
             "Choose --form smaller, or convert it first with hgviz convert",
         )
     weights, files = found.weights, _files(found)
@@ -82,16 +83,16 @@ def beside(found: Checkpoint, out: Path) -> tuple[tuple[Path, ...], tuple[Path, 
             for one in sorted(files):
                 place = inner / one
                 if place.parent == Path() and one in written:
-                    if one == found.weights.name and one.endswith(INDEX):
+                    if one == found.weights.name and one.endswith(INDEX_SUFFIX):
                         copied.append(place)
                     continue
-                other = one.endswith(WEIGHTY) or one.endswith(INDEX)
+                other = one.endswith(WEIGHTY) or one.endswith(INDEX_SUFFIX)
                 own = place.parts[0] in modules
                 readable = (top / place).is_file()  # no link that leads nowhere, no pipe
                 (copied if readable and (own or not other) else left).append(place)
             if len(copied) > MOST_FILES:
                 raise HgvizError(
-                    f"{shown(found.folder)} holds more than a model: "
+                    f"{short_path(found.folder)} holds more than a model: "
                     f"there are over {MOST_FILES:,} files in it, and all would be copied",
                     "Move the model into a folder of its own",
                 )
@@ -112,7 +113,7 @@ def _modules(folder: Path) -> set[str]:
 
 def _files(found: Checkpoint) -> dict[str, list[str]]:
     """The names of the neutral tensors in each file."""
-    index = found.weights.name.endswith(INDEX)
+    index = found.weights.name.endswith(INDEX_SUFFIX)
     places = places_of(found.weights) if index else {}
     files: dict[str, list[str]] = {file: [] for file in places.values()}
     for name, source in found.sources.items():
@@ -126,7 +127,7 @@ def _restate(out: Path, data: Mapping[str, Any]) -> None:
     if json.loads(config.read_bytes()) == data:
         return
     config.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    for index in out.glob(f"*{INDEX}"):
+    for index in out.glob(f"*{INDEX_SUFFIX}"):
         told, held = json.loads(index.read_bytes()), read_weights(index)
         sizes = {
             "total_size": sum(one.nbytes for one in held.values()),

@@ -9,17 +9,17 @@ from typing import Any
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.files import (
+    INDEX_SUFFIX,
+    WEIGHT_SUFFIXES,
+    path_errors,
+    printable,
+    quoted,
+    read_object,
+    short_path,
+)
 from hgviz.models.devices import require_room
 from hgviz.models.formats.files import Skip, read_tensors
-from hgviz.models.formats.readers import (
-    INDEX,
-    SUFFIXES,
-    path_errors,
-    plain,
-    quoted,
-    read_config,
-    shown,
-)
 
 MOST_INDEX = 16 * 2**20
 MOST_SHARDS = 1000
@@ -31,7 +31,7 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     Errors: HgvizError as files.read_tensors, for an index that is no index, and for tensors that
     are not where it says.
     """
-    if not path.name.endswith(INDEX):
+    if not path.name.endswith(INDEX_SUFFIX):
         _require_room(path, [path])
         return read_tensors(path, skip)
     places = places_of(path)
@@ -40,19 +40,19 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     for shard in sorted(set(places.values())):
         if not (path.parent / shard).exists():
             raise HgvizError(
-                f"{shown(path.parent / shard)} is missing: "
+                f"{short_path(path.parent / shard)} is missing: "
                 f"{path.name} names it, one of {len(set(places.values()))} files of weights",
                 "Copy or download it again",
             )
         held = read_tensors(path.parent / shard, skip)
         for name in held:
             if places.get(name) != shard:
-                place = plain(places[name]) if name in places else "no file"
+                place = printable(places[name]) if name in places else "no file"
                 raise _wrong(path, f"{shard} holds {name}, which it places in {place}")
         found.update(held)
     for name, shard in places.items():
         if name not in found and not (skip and skip(name)):
-            raise _wrong(path, f"it places {plain(name)} in {shard}, which lacks it")
+            raise _wrong(path, f"it places {printable(name)} in {shard}, which lacks it")
     return found
 
 
@@ -60,12 +60,12 @@ def _require_room(path: Path, files: Sequence[Path]) -> None:
     """Errors: HgvizError for weights that do not fit the memory, before any is read."""
     with path_errors(path):
         size = sum(one.stat().st_size for one in files if one.is_file())
-    require_room(f"the model of {shown(path)}", size, "Open it on a machine with more")
+    require_room(f"the model of {short_path(path)}", size, "Open it on a machine with more")
 
 
 def places_of(path: Path) -> dict[str, str]:
     """The file of every tensor that an index names. A file's name is never a path."""
-    data = read_config(path, MOST_INDEX).get("weight_map")
+    data = read_object(path, MOST_INDEX).get("weight_map")
     if not isinstance(data, dict) or not data:
         raise _wrong(path, "it has no weight_map")
     for shard in {*map(_text, data.values())}:
@@ -78,7 +78,7 @@ def places_of(path: Path) -> dict[str, str]:
 
 def files_of(path: Path) -> set[str]:
     """The names of a weights file, or of an index and the files that it names."""
-    return {path.name, *(places_of(path).values() if path.name.endswith(INDEX) else ())}
+    return {path.name, *(places_of(path).values() if path.name.endswith(INDEX_SUFFIX) else ())}
 
 
 def _text(value: Any) -> str:
@@ -87,8 +87,10 @@ def _text(value: Any) -> str:
 
 def _plain_name(shard: str) -> bool:
     odd = set("/\\:\0") & {*shard} or shard.startswith(".") or not shard.isprintable()
-    return not odd and shard.endswith(SUFFIXES) and len(shard) <= 255
+    return not odd and shard.endswith(WEIGHT_SUFFIXES) and len(shard) <= 255
 
 
 def _wrong(path: Path, why: str) -> HgvizError:
-    return HgvizError(f"{shown(path)} is no index of weights: {why}", "Copy or download it again")
+    return HgvizError(
+        f"{short_path(path)} is no index of weights: {why}", "Copy or download it again"
+    )

@@ -26,6 +26,7 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
+from hgviz.files import first_line, printable, quoted, read_object, short_path
 from hgviz.language import counted
 from hgviz.models import differential, longformer
 from hgviz.models.blocks import Tokens
@@ -42,17 +43,7 @@ from hgviz.models.formats.checkpoint import Checkpoint, digest_of
 from hgviz.models.formats.files import require_finite
 from hgviz.models.formats.own import require_activations
 from hgviz.models.formats.package import stripped
-from hgviz.models.formats.readers import (
-    BRING,
-    converted,
-    line_of,
-    located,
-    plain,
-    quoted,
-    read_config,
-    shown,
-    weights_of,
-)
+from hgviz.models.formats.readers import BRING, converted, located, weights_of
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
 from hgviz.models.huggingface import (
@@ -250,14 +241,16 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
     does not fit together.
     """
     where, weights = located(path)[0], weights_of(path)
-    data = read_config(where)
-    kind = require_known(data, shown(where))
+    data = read_object(where)
+    kind = require_known(data, short_path(where))
     whole = {key: value for key, value in data.items() if key != ENTRY}
-    _require_own_positions(whole, kind, shown(where))
+    _require_own_positions(whole, kind, short_path(where))
     held = read_weights(weights, lambda name: name.endswith(BUFFERS))
     require_finite(weights, held)
     size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
-    require_room(f"the model of {shown(where)} in float32", size, "Open it on a machine with more")
+    require_room(
+        f"the model of {short_path(where)} in float32", size, "Open it on a machine with more"
+    )
     stated = _stated(whole, kind, where, weights, held)
     found = stripped(held)
     names, held = dict(zip(found, held, strict=True)), found
@@ -270,7 +263,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
-            f"{shown(where)} says two things: "
+            f"{short_path(where)} says two things: "
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
             "Put the config.json beside the weights that came with them",
         )
@@ -289,9 +282,9 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         names = {name.removeprefix(cut): names[name] for name in held if name.startswith(stem)}
         held = {name.removeprefix(cut): one for name, one in held.items() if name.startswith(stem)}
     tables = sum(one.nbytes for one in outline.buffers())
-    require_room(f"the model of {shown(where)}", tables, "Open it on a machine with more")
-    entry = converted(data.get(ENTRY, {}), Entry, shown(where))
-    kept = entry.layers or _pruned(outline, whole, shown(where))
+    require_room(f"the model of {short_path(where)}", tables, "Open it on a machine with more")
+    entry = converted(data.get(ENTRY, {}), Entry, short_path(where))
+    kept = entry.layers or _pruned(outline, whole, short_path(where))
     alone = _fitting(outline, where, weights, held, kept)
     turned = _turned(outline)
     held = {name: one.T if unprefixed(made, name) in turned else one for name, one in held.items()}
@@ -299,7 +292,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         asks = _asks(made)
         if kept and not asks:
             raise HgvizError(
-                f"{shown(where)} says two things: "
+                f"{short_path(where)} says two things: "
                 f"it lists heads that are left, and no {kind} is written without some",
                 "Put the config.json beside the weights that came with them",
             )
@@ -310,7 +303,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
             net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
         if missing and len(unused) == len(held):
             raise HgvizError(
-                f"{shown(weights)} holds the weights of another model: "
+                f"{short_path(weights)} holds the weights of another model: "
                 f"none of its tensors is one of {made.__name__}",
                 "Put the config.json beside them that came with these weights",
             )
@@ -329,13 +322,13 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _not_run(where, error, whole) from None
-    require_activations(config, shown(where))
+    require_activations(config, short_path(where))
     config.box[:] = [network, held]
     sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
     parts = Counter(
         unprefixed(made, name).split(".")[0] for name in unused if not _made(name, held)
     )
-    rest = tuple(f"{plain(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
+    rest = tuple(f"{printable(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
     return Checkpoint(config, held, digest_of(config, held), weights, sources, unused=rest)
 
 
@@ -420,7 +413,7 @@ def retargeted(
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
-        raise _not_for(config, goal, f"transformers says: {line_of(error)}") from None
+        raise _not_for(config, goal, f"transformers says: {first_line(error)}") from None
     if new.goal != goal:
         raise _not_for(config, goal, "each of its tokens sees those after it")
     new = replace(new, **config.entry.exchanged())
@@ -444,7 +437,7 @@ def _class_for(config: TransformersConfig, goal: str) -> Any:
 
 def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
     return HgvizError(
-        f"a {config.family} cannot be trained for the goal {plain(goal)}: {why}",
+        f"a {config.family} cannot be trained for the goal {printable(goal)}: {why}",
         "Choose another goal, or a model of another type",
     )
 
@@ -462,7 +455,7 @@ def renamed(found: Checkpoint) -> Checkpoint:
     config, held = cast(TransformersConfig, found.config), found.tensors
     if config.alone:
         raise HgvizError(
-            f"{shown(found.folder)} opens in hgviz alone, since some of its heads are gone: "
+            f"{short_path(found.folder)} opens in hgviz alone, since some of its heads are gone: "
             f"{config.alone}",
             "Open it as it is, or convert the whole model",
         )
@@ -592,8 +585,8 @@ def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
     for name in names:
         if (bare := unprefixed(made, name)) != name and bare in names:
             raise HgvizError(
-                f"{shown(weights)} holds one tensor twice: "
-                f"{plain(bare)} and {plain(name)} are the same to this model",
+                f"{short_path(weights)} holds one tensor twice: "
+                f"{printable(bare)} and {printable(name)} are the same to this model",
                 "Leave out the one that is not meant",
             )
 
@@ -671,7 +664,7 @@ def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...
         layer, heads = next(iter(pruned.items()))
         raise HgvizError(
             f"the pruned_heads in {where} cannot be used: "
-            f"the model has no such heads as {plain(layer)}: {quoted(heads)}",
+            f"the model has no such heads as {printable(layer)}: {quoted(heads)}",
             "Use the config.json that came with these weights",
         )
     return tuple(found)
@@ -748,9 +741,9 @@ def _require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path)
             continue
         if key in known or re.search("position|n_ctx", key):
             raise HgvizError(
-                f"{shown(where)} describes a model that is too large: "
-                f"{plain(key)} is {max(sizes):,}, and up to {MOST_SIZE:,} are read",
-                f"Correct {plain(key)} in {shown(where)}",
+                f"{short_path(where)} describes a model that is too large: "
+                f"{printable(key)} is {max(sizes):,}, and up to {MOST_SIZE:,} are read",
+                f"Correct {printable(key)} in {short_path(where)}",
             )
 
 
@@ -792,7 +785,9 @@ def _fitting(
                 continue
             sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
             raise _unfit(
-                where, weights, f"{plain(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
+                where,
+                weights,
+                f"{printable(name)} is {sizes[1]} in it, and {sizes[0]} by config.json",
             )
     return why_alone(kept, held) if narrow else ""
 
@@ -857,15 +852,15 @@ def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[
 
 def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
     do = "Put the config.json beside them that came with these weights"
-    return HgvizError(f"{shown(weights)} does not fit its config.json: {why}", do)
+    return HgvizError(f"{short_path(weights)} does not fit its config.json: {why}", do)
 
 
 def _reason(error: Exception) -> str:
     """What transformers says, in a line: the last one, since what it is about stands above it."""
     if isinstance(error, ImportError):  # which ends with how a notebook is started again
-        return f"transformers says: {line_of(ValueError(str(error).strip()))}"
+        return f"transformers says: {first_line(ValueError(str(error).strip()))}"
     last = str(error).strip().rpartition("\n")[2].lstrip(" )")
-    return f"transformers says: {line_of(ValueError(last) if last else error)}"
+    return f"transformers says: {first_line(ValueError(last) if last else error)}"
 
 
 def _unbuilt(
@@ -882,8 +877,9 @@ def _unbuilt(
         field, value = _field_at_fault(data, error, build)
     named = f"{field} is {quoted(value)}; " if field and field not in str(error) else ""
     return HgvizError(
-        f"{shown(where)} does not describe a model that can be built: {named + _reason(error)}",
-        f"Correct {field or 'what it names'} in {shown(where)}",
+        f"{short_path(where)} does not describe a model that can be built: "
+        f"{named + _reason(error)}",
+        f"Correct {field or 'what it names'} in {short_path(where)}",
     )
 
 
@@ -897,10 +893,10 @@ def _field_at_fault(
             rest = {name: one for name, one in value.items() if name != inner}
             with quiet(), suppress(Exception):
                 build({**data, key: rest})
-                return plain(f"{key}.{inner}"), value[inner]
+                return printable(f"{key}.{inner}"), value[inner]
         with quiet(), suppress(Exception):
             build({name: one for name, one in data.items() if name != key})
-            return plain(key), value
+            return printable(key), value
     # where two fields do not fit each other, and neither fits the usual value of the other
     numbers = {*re.findall(r"\d+", str(error))}
     alike = {key: one for key, one in data.items() if type(one) is int and str(one) in numbers}
@@ -917,22 +913,24 @@ def _field_in_message(data: Mapping[str, Any], error: Exception) -> str:
 def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizError:
     """What is said where a model is built, and transformers fails to run it."""
     field = _field_in_message(data, error)
-    do = f"Correct {field} in {shown(where)}" if field else (
+    do = f"Correct {field} in {short_path(where)}" if field else (
         "Run it by transformers alone to see whether the model or hgviz is at fault")  # fmt: skip
     if isinstance(error, ImportError):
         do = "Install the package that it names"
-    return HgvizError(f"transformers cannot run the model of {shown(where)}: {_reason(error)}", do)
+    return HgvizError(
+        f"transformers cannot run the model of {short_path(where)}: {_reason(error)}", do
+    )
 
 
 def _listed(names: Sequence[str]) -> str:
-    return plain(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return printable(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
     told, text = net.config, _text_config(net)
     goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
     named = told.id2label or {}
-    labels = tuple(plain(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
+    labels = tuple(printable(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
     takes = signature(net.forward).parameters
     both = bool(getattr(told, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
     cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hgviz.core import HgvizError
+from hgviz.files import short_path
 from hgviz.models.config import Config
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, require_depth, shapes_of
 from hgviz.models.formats.files import Shapes, dims, read_tensors, require_finite, require_fit
 from hgviz.models.formats.own import parse_config
-from hgviz.models.formats.readers import shown
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.models.texts.spelling import ALPHABET
 from hgviz.models.texts.text import MOST_TOKENIZER, TOKENIZER, Pieces, read_regular, tokenizer_file
@@ -59,7 +59,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
     for name, axes in NEEDED.items():
         if len(shapes.get(name, ())) != axes:
             raise HgvizError(
-                f"{shown(path)} holds no Hourglass of trax: "
+                f"{short_path(path)} holds no Hourglass of trax: "
                 f"{name} is {dims(shapes[name]) if name in shapes else 'not there'}",
                 "Export the weights under the names of docs/models.md",
             )
@@ -70,7 +70,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
     asked = up == "attention" and base_up == "repeat"
     if grown and not asked:
         raise HgvizError(
-            f"{shown(path)} does not fit --attention-upsampling {grown}: "
+            f"{short_path(path)} does not fit --attention-upsampling {grown}: "
             + ("a linear map comes first there" if up == "attention" else "nothing attends there"),
             "Leave it out",
         )
@@ -86,7 +86,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
     if unknown:
         whys, options = zip(*unknown, strict=True)
         raise HgvizError(
-            f"{shown(path)} does not show all of its model: "
+            f"{short_path(path)} does not show all of its model: "
             f"its weights do not tell {' and '.join(whys)}",
             f"Give hgviz convert {' and '.join(options)}",
         )
@@ -96,7 +96,7 @@ def _config(path: Path, shapes: Shapes, said: str | None, grown: Grown | None) -
         "d_ff": inner, "hierarchy": hierarchy, "downsampling": down, "upsampling": up,
         "attention_downsampling": base_down, "attention_upsampling": grown or base_up,
     }  # fmt: skip
-    return parse_config(keys, shown(path))
+    return parse_config(keys, short_path(path))
 
 
 def _kinds(stage: str, shapes: Shapes, plain: str) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def _hierarchy(path: Path, shapes: Shapes, width: int, said: str | None) -> tupl
         one not in (0, two) for one, two in factors
     ):
         raise HgvizError(
-            f"{shown(path)} does not fit the hierarchy {str(given)!r}: "
+            f"{short_path(path)} does not fit the hierarchy {str(given)!r}: "
             f"its weights are of {found!r}",
             "Correct --hierarchy",
         )
@@ -159,7 +159,7 @@ def _tokenizer(beside: Path, asked: Path | None, vocabulary: int) -> bytes | Non
     file = tokenizer_file(place) if place.is_dir() else place
     if file is None and asked:
         why = "there is none in the folder"
-        raise HgvizError(f"{shown(asked)} has no {TOKENIZER}: {why}", "Name the file")
+        raise HgvizError(f"{short_path(asked)} has no {TOKENIZER}: {why}", "Name the file")
     if file is None:
         return _begun(_BYTES, BEGIN) if vocabulary == 256 else None
     # a file that is asked for may be called anything
@@ -172,7 +172,8 @@ def _tokenizer(beside: Path, asked: Path | None, vocabulary: int) -> bytes | Non
     first = found.id_to_token(0)
     if first is None:
         raise HgvizError(
-            f"{shown(file)} has no token 0: texts of trax begin with it", "Choose the model's own"
+            f"{short_path(file)} has no token 0: texts of trax begin with it",
+            "Choose the model's own",
         )
     return _begun(json.loads(found.to_str()), first)
 

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 
 from hgviz.core import HeadSet, HgvizError
+from hgviz.files import CONFIG, path_errors, short_path
 from hgviz.models.config import TransformersConfig
 from hgviz.models.formats import conversion, readers, rewriting
 from hgviz.models.formats.checkpoint import Checkpoint
-from hgviz.models.formats.readers import CONFIG, WEIGHTS, path_errors, shown
+from hgviz.models.formats.readers import WEIGHTS
 from hgviz.models.model import Model, module_of
 from hgviz.models.surgery.proof import Form, Runner, runner
 from hgviz.models.surgery.removal import smaller, zeroed
@@ -108,6 +109,6 @@ def require_some(found: Checkpoint, off: HeadSet) -> None:
     """Errors: HgvizError where nothing is to be removed."""
     if not off:
         raise HgvizError(
-            f"no head is named: {shown(found.folder)} would only be copied",
+            f"no head is named: {short_path(found.folder)} would only be copied",
             "Name heads by --off, such as 3.5,4.*",
         )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Prompt
 from hgviz.errors import require
-from hgviz.models.formats.readers import line_of
+from hgviz.files import first_line
 from hgviz.models.texts.text import MOST_IDS, read_bytes
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ def read_boundaries(path: str | Path) -> NDArray[np.int64]:
         return np.array(bits, np.int64)
     except (msgspec.DecodeError, ValueError, OverflowError) as error:
         raise HgvizError(
-            f"{path.name} does not hold boundaries: {line_of(error)}", "Write [1, 0, 0, 1] or 1001"
+            f"{path.name} does not hold boundaries: {first_line(error)}",
+            "Write [1, 0, 0, 1] or 1001",
         ) from None
 
 

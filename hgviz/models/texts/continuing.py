@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
+from hgviz.files import CONFIG, read_object
 from hgviz.models.formats.patience import within
-from hgviz.models.formats.readers import CONFIG, read_config
 from hgviz.models.texts.text import MOST_TOKENIZER, PATIENCE, Pieces, Tokenizer
 
 SAYING_ENDS = (CONFIG, "generation_config.json")
@@ -121,7 +121,7 @@ def ends_of(folder: Path, tokenizer: Tokenizer) -> frozenset[int]:
 
 def _said_in(file: Path) -> dict[str, Any]:
     with suppress(HgvizError):
-        return read_config(file, MOST_TOKENIZER)
+        return read_object(file, MOST_TOKENIZER)
     return {}
 
 

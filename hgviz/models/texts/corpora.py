@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hgviz.core import HgvizError, Prompt
-from hgviz.models.formats.readers import path_errors, shown
+from hgviz.files import path_errors, short_path
 from hgviz.models.inputs import READS
 from hgviz.models.model import Model
 from hgviz.models.texts.labelled import (
@@ -85,7 +85,7 @@ def read_corpus(
     and a row without a text, naming its line.
     """
     path = Path(path)
-    name = shown(path)
+    name = short_path(path)
     if path.suffix.lower() not in ENDINGS:
         raise HgvizError(
             f"{name} is not read as a corpus: "

@@ -19,7 +19,7 @@ import numpy as np
 from hgviz.core import HgvizError, Prompt
 from hgviz.errors import LabelError
 from hgviz.examples import IGNORE_INDEX
-from hgviz.models.formats.readers import line_of, path_errors, shown
+from hgviz.files import first_line, path_errors, short_path
 
 MOST_LINE = 2**20
 TABLES = (".tsv", ".csv", ".jsonl")
@@ -143,7 +143,7 @@ def read_tagged(path: str | Path, words: str = "", tags: str = "") -> Tagged:
     """Rows of a JSONL with a list of words (tokens) and one of their tags (ner_tags), as token
     classification has them. Errors: HgvizError as of read_rows, and for lists of other lengths."""
     path = Path(path)
-    name, keys = shown(path), (words, tags)
+    name, keys = short_path(path), (words, tags)
     found = []
     for line, row in _json_rows(path, '{"tokens": ["A", "word"], "ner_tags": ["O", "O"]}'):
         one: Any
@@ -230,7 +230,7 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
             good = False
         if not good:
             raise HgvizError(
-                f"{shown(path)}, line {line:,} is no question with an answer in its context: "
+                f"{short_path(path)}, line {line:,} is no question with an answer in its context: "
                 f"it has {listed(list(row))}",
                 f"Write lines such as {like}",
             )
@@ -259,9 +259,9 @@ def read_lines(path: str | Path) -> tuple[str, ...]:
     """The lines of a text that are not empty. Errors: HgvizError as of read_rows."""
     path = Path(path)
     with path_errors(path), path.open("rb") as file:
-        found = tuple(line.strip() for _, line in text_lines(file, shown(path)))
+        found = tuple(line.strip() for _, line in text_lines(file, short_path(path)))
     if not found:
-        raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
+        raise HgvizError(f"{short_path(path)} is empty: it has no rows", "Choose a file of texts")
     return found
 
 
@@ -270,7 +270,8 @@ def _json_rows(path: Path, like: str) -> list[tuple[int, dict[str, Any]]]:
     if isinstance(table, Objects):
         return table.rows
     raise HgvizError(
-        f"{shown(path)} is not what this model is scored on: it needs a .jsonl, an object a line",
+        f"{short_path(path)} is not what this model is scored on: "
+        "it needs a .jsonl, an object a line",
         f"Write lines such as {like}",
     )
 
@@ -285,8 +286,8 @@ def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -
     path = Path(path)
     table = read_table(path)
     if isinstance(table, Objects):
-        return _from_objects(table.rows, shown(path), text_column, label_column)
-    return _from_cells(table, shown(path), text_column, label_column)
+        return _from_objects(table.rows, short_path(path), text_column, label_column)
+    return _from_cells(table, short_path(path), text_column, label_column)
 
 
 def is_table(path: str | Path) -> bool:
@@ -301,7 +302,7 @@ def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
     with a name of TEXTS, or the only one. Errors: HgvizError as of read_rows.
     """
     path = Path(path)
-    table, name = read_table(path), shown(path)
+    table, name = read_table(path), short_path(path)
     if isinstance(table, Objects):
         keys = list(table.rows[0][1])
         column = _text_column(keys, name, text_column)
@@ -352,15 +353,17 @@ def require_columns(path: str | Path, *columns: str) -> None:
     only its first row is read."""
     path = Path(path)
     with path_errors(path), path.open("rb") as file:
-        lines = text_lines(file, shown(path))
+        lines = text_lines(file, short_path(path))
         if (first := next(lines, None)) is None:
-            raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
+            raise HgvizError(
+                f"{short_path(path)} is empty: it has no rows", "Choose a file of texts"
+            )
         rows = {"jsonl": _objects, "tsv": _tabs, "csv": _commas}[_kind(path, first[1])]
-        _, cells = next(iter(rows(chain([first], lines), shown(path))))
+        _, cells = next(iter(rows(chain([first], lines), short_path(path))))
     keys = [one.strip() for one in cells]
     for one in columns:
         if one and _by_number(one, keys) not in keys:
-            raise _no_column(shown(path), one, keys)
+            raise _no_column(short_path(path), one, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,15 +376,17 @@ class Objects:
 def read_table(path: Path) -> list[Cells] | Objects:
     """All rows of a file as they stand, by its ending or else its first line; at least one."""
     with path_errors(path), path.open("rb") as file:
-        lines = text_lines(file, shown(path))
+        lines = text_lines(file, short_path(path))
         first = next(lines, None)
         if first is None:
-            raise HgvizError(f"{shown(path)} is empty: it has no rows", "Choose a file of texts")
+            raise HgvizError(
+                f"{short_path(path)} is empty: it has no rows", "Choose a file of texts"
+            )
         kind = _kind(path, first[1])
         every = chain([first], lines)
         if kind == "jsonl":
-            return Objects(list(_objects(every, shown(path))))
-        return list((_tabs if kind == "tsv" else _commas)(every, shown(path)))
+            return Objects(list(_objects(every, short_path(path))))
+        return list((_tabs if kind == "tsv" else _commas)(every, short_path(path)))
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -460,7 +465,7 @@ def _objects(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int,
             yield number, decoder.decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise HgvizError(
-                f"{name}, line {number:,} is no JSON object: {line_of(error)}",
+                f"{name}, line {number:,} is no JSON object: {first_line(error)}",
                 'Write one a line, such as {"text": "...", "label": "..."}',
             ) from None
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.errors import file_error, require
+from hgviz.files import CONFIG, first_line, printable, read_object
 from hgviz.models.formats.patience import within
-from hgviz.models.formats.readers import CONFIG, line_of, plain, read_config
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Pieces:
         if last >= self._vocabulary:
             token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
             raise HgvizError(
-                f"the model has no embedding for the token {plain(token)}: "
+                f"the model has no embedding for the token {printable(token)}: "
                 f"its id in {self._name} is {last:,}, the model's ids end at "
                 f"{self._vocabulary - 1:,}",
                 "Leave this token out, or use the tokenizer that the model was trained with",
@@ -306,7 +306,7 @@ def read_ids(path: str | Path) -> Ids:
         ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise HgvizError(
-            f"{path.name} does not hold token ids: {line_of(error)}",
+            f"{path.name} does not hold token ids: {first_line(error)}",
             'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
         ) from None
     for name, beside in _BESIDE:
@@ -431,7 +431,7 @@ def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     if data is None and file.name != TOKENIZER:
         return _made(file)
     if data is None and os.path.lexists(file.parent / SETTINGS):
-        read_config(file.parent / SETTINGS, MOST_TOKENIZER)
+        read_object(file.parent / SETTINGS, MOST_TOKENIZER)
         with suppress(Exception):  # where transformers reads no text, the file says what it says
             return _made(file)
     return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
@@ -468,7 +468,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
 
     folder, auto = file.parent, library().models.auto.tokenization_auto
     config, said = (
-        read_config(folder / name, MOST_TOKENIZER) if os.path.lexists(folder / name) else {}
+        read_object(folder / name, MOST_TOKENIZER) if os.path.lexists(folder / name) else {}
         for name in (CONFIG, SETTINGS)
     )
     if said.get("auto_map"):
@@ -480,7 +480,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
     if not name and kind not in auto.TOKENIZER_MAPPING_NAMES:
         name = CLASSES.get(file.name)
     if name and not any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast")):
-        raise _unmade(file, f"transformers knows no class {plain(str(name))[:60]} for it")
+        raise _unmade(file, f"transformers knows no class {printable(str(name))[:60]} for it")
     paths = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
     said = {key: one for key, one in said.items() if key not in paths}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
@@ -501,7 +501,7 @@ def _made(file: Path) -> tokenizers.Tokenizer:
         raise _unmade(file, f"{type(found).__name__} reads {min(lacking)}, which is not there")
     unknown = getattr(backend.model, "unk_token", None)
     if unknown is not None and backend.model.token_to_id(unknown) is None:
-        raise _unmade(file, f"it lacks {plain(unknown)[:40]}, its unk_token")
+        raise _unmade(file, f"it lacks {printable(unknown)[:40]}, its unk_token")
     return cast("tokenizers.Tokenizer", backend)
 
 
@@ -520,7 +520,7 @@ def _guarded(what: str, do: str = "Use the tokenizer.json the model came with") 
             raise
         if isinstance(error, HgvizError):
             raise
-        why = line_of(error)
+        why = first_line(error)
         raise HgvizError(f"{what}: {why}", do) from None
 
 

@@ -20,10 +20,9 @@ import msgspec
 import torch
 
 from hgviz.core import HeadSet, HgvizError, progress
-from hgviz.files import TEMPORARY, open_atomic
+from hgviz.files import TEMPORARY, first_line, open_atomic
 from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
-from hgviz.models.formats.readers import line_of
 from hgviz.models.huggingface import Transformers
 from hgviz.models.model import module_of
 from hgviz.models.training.gating import Gated
@@ -263,7 +262,7 @@ def _found(out: Path, plan: Plan) -> dict[str, Any] | None:
         found: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # zip files, pickles and streams each fail in their own way
         raise HgvizError(
-            f"{path} is damaged: {line_of(error)}", "Delete it to begin again from the start"
+            f"{path} is damaged: {first_line(error)}", "Delete it to begin again from the start"
         ) from None
     if not isinstance(found, dict) or found.get("plan") != msgspec.json.encode(plan).decode():
         raise HgvizError(

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
+from hgviz.files import first_line
 from hgviz.models.blocks import Network
 from hgviz.models.config.huggingface import Entry, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import require_activations
-from hgviz.models.formats.readers import WEIGHTS, converted, line_of
+from hgviz.models.formats.readers import WEIGHTS, converted
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.transformers import BUFFERS, build, retargeted
 from hgviz.models.huggingface import Transformers, quiet
@@ -85,7 +86,7 @@ def require_runs(model: Network, objective: Objective) -> None:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise HgvizError(f"this {model.config.family} cannot be trained: "
-f"transformers says: {line_of(error)}",
+f"transformers says: {first_line(error)}",
 "Choose another model, or another goal") from None  # fmt: skip
 
 

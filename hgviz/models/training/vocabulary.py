@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HgvizError
-from hgviz.models.formats.readers import path_errors, shown
+from hgviz.files import path_errors, short_path
 from hgviz.models.texts.text import Pieces, prompt_of, tokenizer_file
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def read_coder(path: Path, cls: int = 1, most: int = ANY) -> Coder:
     file = tokenizer_file(path) if path.is_dir() else path
     if file is None:
         raise HgvizError(
-            f"{shown(path)} has no {TOKENIZER}: training needs to know how texts become ids",
+            f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids",
             "Put the model's own tokenizer.json there",
         )
     tokenizer = Pieces(file, most)
