@@ -22,9 +22,9 @@ import torch
 from table import heading, line
 
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
+from hgviz.models.layers import Tokens
 
 LENGTH, HELD_OUT = 2048, 65_536
 MODEL = {

@@ -18,9 +18,9 @@ from table import heading, line
 from hgviz.core import HeadId, listening
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import build
 from hgviz.models.formats.own import parse_config
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run
 

@@ -18,7 +18,7 @@ from hgviz.core import HeadId
 from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.gradients import of_example
 from hgviz.models.measures.variants import attention_modules
 from hgviz.models.run import Run

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON, Activation
 from hgviz.core import progress
 from hgviz.maps.lazy import LazyMap
-from hgviz.maps.rule import Diagonals, Distances, Factors, Rule, distances_of, plain
+from hgviz.maps.rule import Diagonals, DistanceScores, Factors, Rule, plain
 
 BLOCK = 4096  # keys that are multiplied at a time
 
@@ -63,7 +63,7 @@ class Query:
     rule: Rule
     left: Doubles
     far: Doubles | None
-    distances: Distances | None
+    distances: DistanceScores | None
 
     @classmethod
     def of(cls, factors: Factors, place: int, row: int) -> Query:
@@ -71,10 +71,11 @@ class Query:
         rule = factors.rule
         act = ACTIVATIONS[rule.activations[place]]
         q = plain(factors.q[place, row : row + 1], np.float64)
-        distances = None if act.features is not None else distances_of(rule, np.float64)
-        left, far = q, None
-        if distances is not None:
-            left, far = distances.to_keys(place, q), distances.to_distances(place, q)[0]
+        distances, left, far = None, q, None
+        if rule.relative is not None and act.features is None:
+            distances = DistanceScores(rule, np.float64)
+            left, position = distances.head(place).query_terms(q)
+            far = position[0]
         left = left[0] if act.of_keys is None else np.append(left[0], 1.0)
         return cls(row, place, rule, left, far, distances)
 
@@ -88,12 +89,12 @@ class Query:
         """What queries and keys are called that meet."""
         if self.activation.features is not None:
             return "φ(q)", "φ(k)"
-        return ("q", "k") if self.distances is None else self.distances.names[:2]
+        return ("q", "k") if self.distances is None else self.distances.head(self.place).names[:2]
 
     @property
     def far_names(self) -> tuple[str, str]:
         """The same of what meets for the distance."""
-        return ("", "") if self.distances is None else self.distances.names[2:]
+        return ("", "") if self.distances is None else self.distances.head(self.place).names[2:]
 
     def with_keys(self, keys: NDArray[Any]) -> Elements:
         """q . k, or (q + u) . k, of some keys (keys, d), and what these add."""
@@ -108,7 +109,7 @@ class Query:
         if self.distances is None or self.far is None or not len(columns):
             return None
         row = range(self.row, self.row + 1)
-        band = self.distances.keys(self.place, *self.distances.band(row, columns))
+        band = self.distances.keys(self.place, *self.distances.span(row, columns))
         return Elements.of(self.far, band[:: self.distances.a])
 
 

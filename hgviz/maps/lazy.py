@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.maps.pyramid import Pyramid, fold_ends, fold_max, larger
-from hgviz.maps.rule import Factors, Grouped, Rule, distances_of, plain
+from hgviz.maps.rule import DistanceScores, Factors, Grouped, Rule, plain
 from hgviz.maps.survey import Summarised, Summary, lengths, log_sums, totals
 from hgviz.maps.tiles import TILE, Cache, Tiled, exponential
 
@@ -70,7 +70,7 @@ class Operands:
         self.number = next(_numbers)
         weakref.finalize(self, _READY.forget, self.number).atexit = False
         self._riding = tuple(map(self._rides, range(len(rule.activations))))
-        self._distances = distances_of(rule, self.dtype)
+        self._distances = DistanceScores(rule, self.dtype) if rule.relative is not None else None
 
     def queries(self, place: int, i: int, rows: range) -> Queries:
         """The block of rows i of the head stored at a place."""
@@ -99,7 +99,7 @@ class Operands:
         """(rows, columns) The scores of relative positions."""
         distances = self._distances
         assert distances is not None
-        lowest, count = distances.band(rows, columns)
+        lowest, count = distances.span(rows, columns)
         key = (self.number, place, "r", lowest, count)
         band = _READY.get(key, lambda: distances.keys(place, lowest, count))
         return distances.scores(position, band, len(rows), len(columns))
@@ -129,8 +129,7 @@ class Operands:
         factor, least, shift = self._row_terms(place, rows)
         content, position = q, None
         if self._distances is not None and self._acts[place].features is None:
-            content = self._distances.to_keys(place, q)
-            position = self._distances.to_distances(place, q)
+            content, position = self._distances.head(place).query_terms(q)
         content = self._with_one(place, content)
         # in the model's own order: scaling q first, or a statistic rounded to float32 as one more
         # column of the product, was up to 8 times less exact

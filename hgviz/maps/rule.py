@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -19,49 +19,85 @@ Norm = Literal["l2", "l2-literal"] | None
 Near = tuple[int, int] | None  # how many first and how many latest keys; None: all
 
 
-@dataclass(frozen=True, slots=True)
-class Relative:
-    """Transformer-XL terms: score = [(q + u).k + (q + v).(W phi(delta) + b)] * scale.
+class Distance(ABC):
+    """What the distance of a query and a key adds to their score, for the heads of one layer.
 
-    weight (heads, d_head, width), bias (heads, d_head), content and position (heads, d_head) are
-    W, b, u, v; delta = (j stride_k - i stride_q) / unit (models.md A.4: unit is 1, and stride_q
-    going up). phi(t) = [sin(t f), cos(t f)], f_c = 10000^(-2c / width), c = 0 .. width/2 - 1.
-    Heads that weigh features of q and k (linear attention) have none of these.
+    Its arrays, of numpy or torch, have the heads on their first axis. A score is
+    [content . k + position . r(delta)] * scale, where r(delta) is a row of numbers for the distance
+    delta = (j stride_k - i stride_q) / unit of column j and row i, in tokens. Heads that weigh
+    features of q and k (linear attention) have no such term.
     """
 
-    weight: NDArray[Any]
-    bias: NDArray[Any]
-    content: NDArray[Any]
-    position: NDArray[Any]
     unit: int = 1
+    names: ClassVar[tuple[str, str, str, str]]  # content, k, position and r, as a reader sees them
+
+    @abstractmethod
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """The same terms with every array changed."""
+
+    def query_terms(self, q: Any) -> tuple[Any, Any]:
+        """(content, position) of queries (..., heads, rows, d_head), or (rows, d_head) of one."""
+        return q, 0 * q[..., :1] + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Quadratic:
+class Relative(Distance):
+    """Transformer-XL terms: score = [(q + u).k + (q + v).(W phi(delta) + b)] * scale (Dai et al.
+    2019, 3.3).
+
+    weight (heads, d_head, width), bias (heads, d_head), content and position (heads, d_head) are
+    W, b, u, v; unit is 1, and stride_q going up. phi(t) = [sin(t f), cos(t f)],
+    f_c = 10000^(-2c / width), c = 0 .. width/2 - 1.
+    """
+
+    weight: Any
+    bias: Any
+    content: Any
+    position: Any
+    unit: int = 1
+    names = "q+u", "k", "q+v", "r"
+
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """The same terms with every array changed."""
+        parts = (self.weight, self.bias, self.content, self.position)
+        return type(self)(*map(change, parts), self.unit)  # type: ignore[call-arg]
+
+    def query_terms(self, q: Any) -> tuple[Any, Any]:
+        """q + u and q + v"""
+        return q + self.content[..., None, :], q + self.position[..., None, :]
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic(Distance):
     """Quadratic terms: score = [q.k - a (delta - c)^2] * scale (Cordonnier et al. 2020, 3.1).
 
     curve (heads, 2): a and c; a * scale is what they call alpha, so that a head without content
-    weighs by exp(-alpha (delta - c)^2) over its sum, delta = j stride_k - i stride_q in tokens.
-    Heads that weigh features of q and k have none of these.
+    weighs by exp(-alpha (delta - c)^2) over its sum.
     """
 
-    curve: NDArray[Any]
+    curve: Any
+    names = "q", "k", "1", "−a(δ−c)²"
+
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """The same terms with every array changed."""
+        return type(self)(change(self.curve))
 
 
 @dataclass(frozen=True, slots=True)
-class Diagonals:
+class Diagonals(Distance):
     """A bias by distance: score = [q.k + values[h, delta - lowest]] * scale, delta = j - i.
 
     values (heads, distances), from the distance lowest on: what ALiBi (Press et al. 2022, eq. 1)
     and the buckets of T5 (Raffel et al. 2020, 2.1) add, over scale; in layers of one stride.
-    Heads that weigh features of q and k have none of these.
     """
 
-    values: NDArray[Any]
+    values: Any
     lowest: int
+    names = "q", "k", "1", "b(δ)"
 
-
-Distance = Relative | Quadratic | Diagonals
+    def map(self, change: Callable[[Any], Any]) -> Self:
+        """The same terms with every array changed."""
+        return type(self)(change(self.values), self.lowest)
 
 
 class Grouped:
@@ -134,7 +170,7 @@ class Rule:
         """How many keys each row of a head keeps, None for all."""
         return self.top_k if self.activations[place] == "topk" else None
 
-    def alike(self) -> tuple[tuple[int, ...], ...]:
+    def head_kinds(self) -> tuple[tuple[int, ...], ...]:
         """The places of the heads that share activation, norm and keys, one group after another."""
         found: dict[Any, list[int]] = {}
         near = self.near or (None,) * len(self.activations)
@@ -307,175 +343,83 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
 
 
-__all__ = [
-    "Diagonals", "Distance", "Factors", "Grouped", "Near", "Norm", "Quadratic", "Relative", "Rule",
-    "plain", "proof_rows", "replace",
-]  # fmt: skip
+# --- distances by blocks --------------------------------------------------------------------------
 
 
-# --- relative positions ---------------------------------------------------------------------------
+class DistanceScores:
+    """The scores by distance of one layer, for blocks of the rows and columns of a head.
 
-Array = NDArray[Any]
-
-
-class Distances(ABC):
-    """The distances between rows and columns of one layer, as multiples of a common step.
-
-    Row i and column j are (j a - i b) steps apart. dtype: of all that is given.
+    Row i and column j are (j a - i b) steps apart. dtype: of all results.
     """
-
-    names: tuple[str, str, str, str]  # queries and keys, and what meets as them for distances
 
     def __init__(self, rule: Rule, dtype: type[Any]) -> None:
         self.step = gcd(rule.stride_q, rule.stride_k)
         self.a, self.b = rule.stride_k // self.step, rule.stride_q // self.step
-        self.dtype = dtype
+        self.terms, self.dtype = rule.relative, dtype
+        self._heads: dict[int, Distance] = {}
 
-    def band(self, rows: range, columns: range) -> tuple[int, int]:
+    def head(self, place: int) -> Distance:
+        """The terms of the head stored at a place, in the dtype of the results."""
+        if place not in self._heads:
+            assert self.terms is not None
+            self._heads[place] = self.terms.map(lambda part: plain(part[place], self.dtype))
+        return self._heads[place]
+
+    def span(self, rows: range, columns: range) -> tuple[int, int]:
         """(lowest, count): the distances that occur in a block of rows and columns."""
         lowest = columns.start * self.a - (rows.stop - 1) * self.b
         return lowest, (len(columns) - 1) * self.a + (len(rows) - 1) * self.b + 1
 
-    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
-        """Scores (rows, columns) of what meets distances (rows, width), for those of a band."""
-        return self.skewed(position @ band.T, rows, columns)
+    def keys(self, place: int, lowest: int, count: int) -> NDArray[Any]:
+        """r(delta) of a head (count, width), for so many distances from the lowest on."""
+        terms = self.head(place)
+        if isinstance(terms, Relative):
+            return _turned_keys(terms, lowest, count, self.step / terms.unit).astype(self.dtype)
+        if isinstance(terms, Quadratic):
+            a, c = terms.curve.astype(np.float64)
+            delta = np.arange(lowest, lowest + count)[:, None] * float(self.step)
+            curve: NDArray[Any] = -a * (delta - c) ** 2
+            return curve.astype(self.dtype)
+        assert isinstance(terms, Diagonals)
+        first, keys = lowest - terms.lowest, np.zeros((count, 1), self.dtype)
+        start, stop = max(0, first), max(0, min(first + count, len(terms.values)))
+        if stop > start:  # beyond the last there is no cell
+            keys[start - first : stop - first, 0] = terms.values[start:stop]
+        return keys
 
-    def skewed(self, scores: Array, rows: int, columns: int) -> Array:
-        """Scores by distance (rows, count) read along the slants: a view (rows, columns)."""
-        down, across = scores.strides
-        start = scores[:, (rows - 1) * self.b :]
+    def scores(
+        self, position: NDArray[Any], keys: NDArray[Any], rows: int, columns: int
+    ) -> NDArray[Any]:
+        """Scores (rows, columns) of positions (rows, width) with the keys of a span: those by
+        distance read along the slants."""
+        by_distance = position @ keys.T
+        down, across = by_distance.strides
+        start = by_distance[:, (rows - 1) * self.b :]
         shape, strides = (rows, columns), (down - self.b * across, self.a * across)
         return as_strided(start, shape, strides, writeable=False)
 
-    @abstractmethod
-    def to_keys(self, place: int, q: Array) -> Array:
-        """What queries (rows, d_head) of a head meet keys with, (rows, d_head)."""
 
-    @abstractmethod
-    def to_distances(self, place: int, q: Array) -> Array:
-        """What they meet distances with, (rows, width)."""
+def _turned_keys(terms: Relative, lowest: int, count: int, step: float) -> NDArray[np.float64]:
+    """W phi(delta) + b of one head (count, d_head), for distances that are a step apart.
 
-    @abstractmethod
-    def keys(self, place: int, lowest: int, count: int) -> Array:
-        """What they meet there for each distance of a band, (count, width)."""
-
-
-class Sinusoids(Distances):
-    """Those of Transformer-XL (Dai et al. 2019, 3.3)."""
-
-    names = "q+u", "k", "q+v", "r"
-
-    def __init__(self, rule: Rule, relative: Relative, dtype: type[Any]) -> None:
-        super().__init__(rule, dtype)
-        self.relative, self.width = relative, int(relative.weight.shape[-1])
-        self.size = self.step / relative.unit  # what one step adds to delta
-
-    def _term(self, values: Array, place: int) -> Array:
-        return plain(values[place], self.dtype)
-
-    def to_keys(self, place: int, q: Array) -> Array:
-        """q + u"""
-        return q + self._term(self.relative.content, place)
-
-    def to_distances(self, place: int, q: Array) -> Array:
-        """q + v"""
-        return q + self._term(self.relative.position, place)
-
-    def keys(self, place: int, lowest: int, count: int) -> Array:
-        """W phi(delta) + b of a band, (count, d_head).
-
-        phi(lowest + r) is phi(r) turned by the angle of lowest, and turning W (d_head, width)
-        instead lets all bands share one table of phi(r).
-        """
-        weight, bias = (
-            self._term(self.relative.weight, place),
-            self._term(self.relative.bias, place),
-        )
-        half = self.width // 2
-        sin, cos = _turn(lowest * self.size * _frequencies(self.width))
-        sines, cosines = weight[:, :half], weight[:, half:]
-        turned = np.concatenate([sines * cos - cosines * sin, sines * sin + cosines * cos], axis=1)
-        band: Array = _table(count, self.size, self.width) @ turned.T + bias
-        return band.astype(self.dtype)
-
-
-class ByDistance(Distances):
-    """Every query meets the same number, which depends on the distance alone."""
-
-    def to_keys(self, place: int, q: Array) -> Array:
-        """q"""
-        return q
-
-    def to_distances(self, place: int, q: Array) -> Array:
-        """1"""
-        return np.ones((len(q), 1), self.dtype)
-
-    def scores(self, position: Array, band: Array, rows: int, columns: int) -> Array:
-        """The same number at a distance in every row, times what that row has for it."""
-        each = np.broadcast_to(band[:, 0], (rows, len(band)))
-        found: Array = self.skewed(each, rows, columns) * position
-        return found
-
-
-class Parabolas(ByDistance):
-    """Quadratic ones."""
-
-    names = "q", "k", "1", "−a(δ−c)²"
-
-    def __init__(self, rule: Rule, curve: Array, dtype: type[Any]) -> None:
-        super().__init__(rule, dtype)
-        self.curve = curve
-
-    def keys(self, place: int, lowest: int, count: int) -> Array:
-        """-a (delta - c)^2 of a band, (count, 1)."""
-        a, c = plain(self.curve[place], np.float64)
-        delta = np.arange(lowest, lowest + count)[:, None] * float(self.step)
-        found: Array = -a * (delta - c) ** 2
-        return found.astype(self.dtype)
-
-
-class Biases(ByDistance):
-    """Those that are given one by one; beyond the last they are 0, where no cell is."""
-
-    names = "q", "k", "1", "b(δ)"
-
-    def __init__(self, rule: Rule, given: Diagonals, dtype: type[Any]) -> None:
-        super().__init__(rule, dtype)
-        self.given = given
-
-    def keys(self, place: int, lowest: int, count: int) -> Array:
-        """b(delta) of a band, (count, 1)."""
-        first, size = lowest - self.given.lowest, self.given.values.shape[1]
-        start, stop = max(0, first), max(0, min(first + count, size))
-        found = np.zeros((count, 1), self.dtype)
-        if stop > start:
-            known = plain(self.given.values[place, start:stop], self.dtype)
-            found[start - first : stop - first, 0] = known
-        return found
-
-
-def distances_of(rule: Rule, dtype: type[Any]) -> Distances | None:
-    """The relative positions of a layer, None where it has none."""
-    one = rule.relative
-    if one is None:
-        return None
-    if isinstance(one, Relative):
-        return Sinusoids(rule, one, dtype)
-    if isinstance(one, Diagonals):
-        return Biases(rule, one, dtype)
-    return Parabolas(rule, one.curve, dtype)
+    phi(lowest + r) is phi(r) turned by the angle of lowest, and turning W (d_head, width) instead
+    lets all spans share one table of phi(r).
+    """
+    width = terms.weight.shape[-1]
+    angles = lowest * step * _frequencies(width)
+    sin, cos = np.sin(angles), np.cos(angles)
+    sines, cosines = terms.weight[:, : width // 2], terms.weight[:, width // 2 :]
+    turned = np.concatenate([sines * cos - cosines * sin, sines * sin + cosines * cos], axis=1)
+    keys: NDArray[np.float64] = _features(count, step, width) @ turned.T + terms.bias
+    return keys
 
 
 def _frequencies(width: int) -> NDArray[np.float64]:
     return 10000.0 ** (-2.0 * np.arange(width // 2) / width)
 
 
-def _turn(angles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return np.sin(angles), np.cos(angles)
-
-
 @lru_cache(maxsize=32)
-def _table(count: int, size: float, width: int) -> NDArray[np.float64]:
+def _features(count: int, step: float, width: int) -> NDArray[np.float64]:
     """phi(0), phi(1 step), .. (count, width); for 256 rows less than a megabyte."""
-    sin, cos = _turn(np.arange(count)[:, None] * size * _frequencies(width))
-    return np.concatenate([sin, cos], axis=1)
+    angles = np.arange(count)[:, None] * step * _frequencies(width)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hgviz.core import HeadSet, HgvizError, Prompt, readonly
 from hgviz.errors import require
-from hgviz.models.blocks import Cache, Tokens
 from hgviz.models.config import TransformerConfig, TransformersConfig
+from hgviz.models.layers import Cache, Tokens
 from hgviz.models.model import Model
 from hgviz.models.run import Run
 from hgviz.models.texts.continuing import continued

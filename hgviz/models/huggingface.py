@@ -34,21 +34,19 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import Floats, HgvizError, Modality
 from hgviz.files import first_line, printable
-from hgviz.maps.rule import Rule
+from hgviz.maps.rule import Diagonals, Rule
 from hgviz.models import differential, longformer
-from hgviz.models.blocks import Network, Tokens, as_tokens
+from hgviz.models.attention import expand_key_groups, head_groups, to_numpy, weigh
 from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
-from hgviz.models.factors import to_numpy
 from hgviz.models.formats.readers import BRING
+from hgviz.models.layers import Network, Tokens, as_tokens
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import ExternalLayer
 from hgviz.models.patches import Cut, cut_of, tell_patches
-from hgviz.models.positions import Biases
 from hgviz.models.run import Run, WeightedCall
-from hgviz.models.weighing import alike, per_head, scored, weigh
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the short pass: by their lengths the two texts are told apart
@@ -83,7 +81,7 @@ class Call:
     v: Tensor
     rule: Rule
     keep: Tensor | None = None
-    bias: Biases | None = None
+    bias: Diagonals | None = None
     added: Tensor | None = None
     sinks: Tensor | None = None
     others: longformer.Global | None = None
@@ -382,7 +380,7 @@ def _call(
         if line is None:
             added = position_bias if added is None else added + position_bias
         elif line.any():
-            bias = Biases((line / scale).to(q.dtype), 1 - queries)
+            bias = Diagonals((line / scale).to(q.dtype), 1 - queries)
     each = sinks if sinks is not None and sinks.numel() > heads else None
     if each is not None and added is None:
         added = q.new_zeros(())
@@ -432,7 +430,7 @@ def _attended(call: Call, index: int, running: Running, out: nn.Linear | None) -
         why = "its model adds numbers to scores that no mask says"
         raise unstreamed(index, SUBTRACTS if call.difference is not None else why)
     weights = dense(call)
-    context = weights @ per_head(call.v, heads)
+    context = weights @ expand_key_groups(call.v, heads)
     if call.others is not None:
         weights, context = call.others.over(weights, context, call.keep, call.rule.scale)
     signed = call.difference is not None
@@ -457,8 +455,8 @@ def dense(call: Call) -> Tensor:
         return one - call.difference.share * other
     if not call.q.shape[1]:  # of a layer all of whose heads are gone
         return call.q.new_zeros(*call.q.shape[:3], call.k.shape[2])
-    (same,) = alike(call.q, per_head(call.k, call.q.shape[1]), call.rule)
-    scores, seen = scored(same, torch.arange(call.q.shape[2], device=call.q.device), call.keep)
+    (same,) = head_groups(call.q, expand_key_groups(call.k, call.q.shape[1]), call.rule)
+    scores, seen = same.scores(torch.arange(call.q.shape[2], device=call.q.device), call.keep)
     exact, lowest = scores.to(torch.promote_types(scores.dtype, torch.float32)), -1e30
     exact = exact.masked_fill(~seen, lowest)
     assert call.added is not None

@@ -28,7 +28,6 @@ from hgviz.core import (
 )
 from hgviz.errors import HgvizWarning, choose
 from hgviz.files import model_name, printable
-from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.formats.checkpoint import outline
@@ -44,6 +43,7 @@ from hgviz.models.inputs import (
     require_none,
     token_types,
 )
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.run import Observer, Run
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.texts.continuing import ends_of

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import Patches
+from hgviz.models.layers import Tokens
 
 
 @dataclass(slots=True)

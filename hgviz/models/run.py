@@ -15,13 +15,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.core import NO_STREAMING, HeadSet, Streaming
-from hgviz.maps.rule import Rule
-from hgviz.models.attention import attend
-from hgviz.models.factors import RowLogSums
-from hgviz.models.positions import Bias
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import NO_STREAMING, HeadSet, HgvizError, Streaming
+from hgviz.maps.rule import Distance, Rule
+from hgviz.models.attention import (
+    CELLS,
+    RowLogSums,
+    attend,
+    expand_key_groups,
+    factors,
+    fill_empty_rows,
+    head_groups,
+    in_layer_order,
+    to_numpy,
+    value_norms,
+)
+from hgviz.models.devices import free_memory
 
 EMBEDDING = -1  # the index of the block that embeds tokens
 
@@ -43,7 +55,7 @@ class AttentionCall:
     v: Tensor
     rule: Rule
     keep: Tensor | None = None
-    relative: Bias | None = None
+    relative: Distance | None = None
     row_sums: RowLogSums | None = None
     output: nn.Linear | None = None
     mixture: Tensor | None = None
@@ -127,7 +139,7 @@ class Run:
         *,
         heads: Sequence[int] | None = None,
         keep: Tensor | None = None,
-        relative: Bias | None = None,
+        relative: Distance | None = None,
         output: nn.Linear | None = None,
         mixture: Tensor | None = None,
         length: tuple[int, int] | None = None,
@@ -192,3 +204,95 @@ class Run:
             context = context.index_fill(1, torch.tensor(off, device=context.device), 0.0)
         gates = self.gates.get(layer)
         return context if gates is None else context * gates[:, :, None, None]
+
+
+# --- recording ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DenseWeights:
+    """The maps of one layer: values (heads, queries, keys) in the dtype of the model, bfloat16 as
+    its bits; causal: row i has none right of column i; value_norms and mixture as in Factors.
+    """
+
+    values: NDArray[Any]
+    signed: bool
+    causal: bool
+    value_norms: NDArray[Any] | None = None
+    mixture: NDArray[Any] | None = None
+
+
+class CaptureRecorder(Observer):
+    """Hands over what a capture keeps of each layer while the pass goes on.
+
+    on_layer(layer, kept) is called with Factors, or with DenseWeights where `dense` asks for them
+    or no rule gives the weights of a layer.
+    """
+
+    def __init__(self, on_layer: Callable[[int, Any], None], dense: bool = False) -> None:
+        self._on_layer, self._dense = on_layer, dense
+        self.needs_row_sums = not dense
+
+    def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Keep factors; or weights, and let the model go on with the context that they give."""
+        kept: Any
+        real, replacement = call.without_padding(), None
+        if self._dense:
+            replacement, kept = attend_by_maps(real)
+        else:
+            kept = factors(real.q, real.k, real.rule, real.keep, real.relative, real.row_sums)
+        mixture = None if call.mixture is None else to_numpy(call.mixture.detach().float())
+        norms = _value_norms(real.v, call.output)
+        self._on_layer(call.layer, replace(kept, value_norms=norms, mixture=mixture))
+        return replacement if real is call else None
+
+    def weighted(self, call: WeightedCall, context: Tensor) -> None:
+        """Keep the weights."""
+        norms = None if call.v is None else _value_norms(call.v, call.output)
+        values = to_numpy(call.weights[0])
+        self._on_layer(call.layer, DenseWeights(values, call.signed, call.causal, norms))
+
+
+def _value_norms(v: Tensor, output: nn.Linear | None) -> Any:
+    return None if output is None else to_numpy(value_norms(v, output.weight))
+
+
+def attend_by_maps(call: AttentionCall) -> tuple[Tensor, DenseWeights]:
+    """The context (1, H, Q, D) of a call of one text, and the weights that gave it.
+
+    Raises HgvizError where the maps would not fit the memory.
+    """
+    q, k, rule, keep = call.q, call.k, call.rule, call.keep
+    if len(q) != 1:
+        raise HgvizError(f"only one text can be captured at a time: got a batch of {len(q)}")
+    v = expand_key_groups(call.v, q.shape[1])
+    shape = (*q.shape[:3], k.shape[2])
+    _require_room(shape[1:], q.dtype.itemsize)
+    uniform = keep is not None and rule.empty_rows == "uniform"
+    maps, parts = torch.empty(shape, dtype=q.dtype), []
+    # no row is summed in less than float32, as in fused kernels
+    exact = torch.promote_types(q.dtype, torch.float32)
+    groups = [group.to(exact) for group in head_groups(q, k, rule, call.relative)]
+    step = max(1, CELLS // max(1, shape[1] * shape[3]))
+    for rows in torch.arange(shape[2], device=q.device).split(step) if groups else ():
+        weights = in_layer_order(rule, [one.weigh(*one.scores(rows, keep)) for one in groups])
+        if uniform:
+            weights = fill_empty_rows(weights[0], rule, keep, rows)[None]
+        weights = weights.to(q.dtype)
+        parts.append(weights @ v)
+        maps[:, :, int(rows[0]) : int(rows[-1]) + 1] = weights.detach()
+    square = rule.stride_q == rule.stride_k and shape[2] == shape[3]
+    signed = any(ACTIVATIONS[name].signed for name in rule.activations)
+    context = torch.cat(parts, dim=2) if parts else torch.zeros_like(q)
+    return context, DenseWeights(to_numpy(maps[0]), signed, rule.causal and square and not uniform)
+
+
+def _require_room(shape: tuple[int, ...], itemsize: int) -> None:
+    heads, queries, keys = shape
+    needed, free = heads * queries * keys * itemsize, free_memory()
+    if free is not None and needed > free:
+        raise HgvizError(
+            f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: "
+            f"{heads} heads have {queries:,} x {keys:,} weights",
+            "Leave --dense out: q and k are kept then, from which any weight is computed",
+        )

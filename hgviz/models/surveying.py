@@ -30,9 +30,9 @@ from hgviz.maps.survey import (
     totals,
 )
 from hgviz.maps.tiles import TILE, TILE_ZOOM, Tiled
+from hgviz.models.attention import visible
 from hgviz.models.devices import out_of_memory
-from hgviz.models.positions import Distances, bias_of
-from hgviz.models.weighing import visible
+from hgviz.models.mechanisms import DistanceScores
 
 LEAST = 1 << 20  # cells of a map that is worth starting kernels for; benchmarks/device.py tells
 CELLS = 1 << 24  # weighed at a time, but for at least a tile's rows: 64 MB, a few times over
@@ -138,10 +138,11 @@ class _Head:
         self.q, self.k = (put(plain(one[place], dtype)) for one in (factors.q, factors.k))
         self.content, self.distances = self.q, None
         if (one := rule.relative) is not None:
-            terms = bias_of(one, term)
-            self.content = terms.to_keys(self.q[None, None])[0, 0]
+            terms = one.map(term)
+            content, position = terms.query_terms(self.q[None, None])
+            self.content, self.position = content[0, 0], position
             sizes = len(self.q), len(self.k)
-            self.distances = Distances(terms, rule, *sizes, self.q.device)
+            self.distances = DistanceScores(terms, rule, *sizes, self.q.device)
         of_keys = ACTIVATIONS[rule.activations[place]].of_keys
         if of_keys is not None:  # what keys add to any product, as one more column
             self.content = F.pad(self.content, (0, 1), value=1.0)
@@ -174,7 +175,7 @@ class _Head:
         i, j = (torch.arange(one.start, one.stop, device=self.q.device) for one in (rows, columns))
         logs = self.content[rows] @ self.k[columns].T
         if self.distances is not None:
-            logs += self.distances.scores(self.q[None, None, rows], i, len(j))[0, 0]
+            logs += self.distances.scores(self.position[:, :, rows], i, len(j))[0, 0]
         logs *= self.scale
         for part in self.stat:
             logs -= part[rows]

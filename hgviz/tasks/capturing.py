@@ -133,7 +133,7 @@ def run(
 ) -> NDArray[Any]:
     """Run a model on the texts of a capture; what it gives. keep is called with each layer's number
     and what is kept of it, while the pass goes on."""
-    from hgviz.models.recording import CaptureRecorder
+    from hgviz.models.run import CaptureRecorder
 
     heads = [layer.heads for layer in model.spec.layers]
     recorder = CaptureRecorder(

@@ -15,8 +15,8 @@ from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
     from hgviz.examples import Examples
-    from hgviz.models.blocks import Tokens
     from hgviz.models.formats.checkpoint import Checkpoint
+    from hgviz.models.layers import Tokens
     from hgviz.models.model import Model
     from hgviz.models.surgery.compensation import Compensation
     from hgviz.models.surgery.proof import Form, Latency, Proof, Read, Runner

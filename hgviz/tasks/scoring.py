@@ -82,7 +82,7 @@ def evaluate(
 def _cached(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> float:
     """Of the keys (and values) that a text leaves in the caches of all layers, the part that is
     needed; those that heads share as long as one of them needs them."""
-    from hgviz.models.recording import CaptureRecorder, DenseWeights
+    from hgviz.models.run import CaptureRecorder, DenseWeights
 
     needed, every = 0, 0
 

@@ -14,11 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Capture
-from hgviz.maps import Diagonals, Factors, Grouped, LazyMap, Rule, measured, settled
+from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured, settled
 from hgviz.maps.anatomy import dissect
-from hgviz.maps.rule import proof_rows
-from hgviz.models.positions import Biases
-from hgviz.models.recording import attend_by_maps
+from hgviz.maps.rule import Diagonals, proof_rows
+from hgviz.models.run import AttentionCall, attend_by_maps
 from hgviz.store import open_capture, write_capture
 from hgviz.store.overviews import write
 from tests.closeness import scaled_error
@@ -151,7 +150,7 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     q, k, rule = layer
     v = np.random.default_rng(1).normal(size=k.shape).astype(np.float32)
     keep = None if rule.keep is None else torch.as_tensor(rule.keep)[None]
-    bias = rule.relative and Biases(torch.as_tensor(rule.relative.values), rule.relative.lowest)
+    bias = rule.relative and Diagonals(torch.as_tensor(rule.relative.values), rule.relative.lowest)
     plain = replace(rule, keep=None, relative=None)
     given_ = [torch.as_tensor(one)[None] for one in (q, k, v)]
     context, found = captured_layer(*given_, plain, keep=keep, relative=bias)
@@ -165,7 +164,7 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     assert max(np.abs(maps.read(head) - whole[head]).max() for head in range(HEADS)) < 2e-6
     assert maps.verify_max_abs < 2e-6
     if len(k) == HEADS:
-        same, weights = attend_by_maps(*given_, plain, keep, bias)
+        same, weights = attend_by_maps(AttentionCall(0, *given_, plain, keep, bias))
         assert scaled_error(weights.values, whole) < 1e-5
         assert scaled_error(same.numpy(), context.numpy()) < 1e-5
 

@@ -1,8 +1,7 @@
 """One layer that attends in a run of its own, and what a capture keeps of it."""
 
 from hgviz.core import NO_STREAMING, HeadId, Streaming
-from hgviz.models.recording import CaptureRecorder
-from hgviz.models.run import Run
+from hgviz.models.run import CaptureRecorder, Run
 
 
 def attended(q, k, v, rule, *, off=(), streaming=(), near=(1, 1), **options):

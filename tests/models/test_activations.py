@@ -12,8 +12,9 @@ from torch.autograd import gradcheck
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
 from hgviz.maps import Rule
-from hgviz.models.attention import attend, weigh, weights
-from hgviz.models.positions import Sinusoids
+from hgviz.maps.rule import Relative
+from hgviz.models import attention
+from hgviz.models.attention import attend, factors, weigh, weights
 from tests.closeness import scaled_error
 from tests.models.running import attended, captured_layer
 
@@ -334,7 +335,7 @@ def test_linear_attention_in_one_pass_is_its_map_times_values(strides, padded):
 
 
 def test_linear_heads_of_a_layer_leave_relative_positions_to_the_others():
-    bias = Sinusoids(
+    bias = Relative(
         *(draw(2, *shape, seed=s) for s, shape in enumerate([(4, 6), (4,), (4,), (4,)])), 1
     )
     q, k = draw(1, 2, 5, 4), draw(1, 2, 5, 4, seed=1)
@@ -356,11 +357,11 @@ def test_unlike_heads_attend_as_each_would_alone(causal, kept, terms):
     rule = Rule(0.5, names, norms, causal=causal, top_k=3)
     q, k, v = (draw(2, 8, 40, 4, seed=seed) for seed in range(3))
     keep = torch.arange(40)[None] >= torch.tensor([[0], [5]]) if kept else None
-    bias = Sinusoids(*(draw(8, *s) for s in [(4, 6), (4,), (4,), (4,)]), 1) if terms else None
+    bias = Relative(*(draw(8, *s) for s in [(4, 6), (4,), (4,), (4,)]), 1) if terms else None
     whole = attend(q, k, v, rule, keep=keep, relative=bias)
     for h in range(8):
         at = slice(h, h + 1)
-        one = None if bias is None else bias.each(lambda part, at=at: part[at])
+        one = None if bias is None else bias.map(lambda part, at=at: part[at])
         parts = (q[:, at], k[:, at], v[:, at])
         alone = attend(*parts, rule.only((h,)), keep=keep, relative=one)
         assert (whole[:, at] - alone).abs().max() < 1e-12
@@ -372,21 +373,17 @@ def test_unlike_heads_attend_as_each_would_alone(causal, kept, terms):
 
 
 def test_blocks_of_rows_are_put_together(monkeypatch):
-    from hgviz.models import weighing
-
     names = ("softmax", "ymish", "topk")
     rule = Rule(0.5, names, (None, "l2", None), causal=True, top_k=3)
     q, k, v = (draw(1, 3, 50, 4, seed=seed) for seed in range(3))
     keep = torch.arange(50)[None] >= 4
     whole = attend(q, k, v, rule, keep=keep)
-    monkeypatch.setattr(weighing, "ROWS", 7)
+    monkeypatch.setattr(attention, "ROWS", 7)
     assert (attend(q, k, v, rule, keep=keep) - whole).abs().max() < 1e-13
 
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_layer_without_heads_attends_to_nothing(kept):
-    from hgviz.models.attention import factors
-
     q, k = draw(1, 0, 5, 4), draw(1, 0, 6, 4)
     keep = torch.ones(1, 6, dtype=torch.bool) if kept else None
     context, found = captured_layer(q, k, k, Rule(0.5, (), ()), keep=keep)

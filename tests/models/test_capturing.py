@@ -11,13 +11,13 @@ from hgviz import tasks
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, Rule, pool
-from hgviz.models import attention, open_model, recording, run
-from hgviz.models.blocks import Attention
-from hgviz.models.factors import value_norms
+from hgviz.models import attention, open_model, run
+from hgviz.models.attention import value_norms
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import parse_config
+from hgviz.models.layers import Attention
+from hgviz.models.mechanisms import Mixtures
 from hgviz.models.model import Model
-from hgviz.models.slots import Mixtures
 from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.making import make_capture
@@ -109,7 +109,7 @@ def whole_rule(call):
     _, _, _, rule, options, _ = call
     keep, relative = options["keep"], options["relative"]
     if relative is not None:
-        relative = relative.each(lambda one: one.detach().double().numpy())
+        relative = relative.map(lambda one: one.detach().double().numpy())
     return replace(rule, keep=None if keep is None else keep[0].numpy(), relative=relative)
 
 
@@ -332,7 +332,7 @@ def test_an_unfinished_capture_of_factors_is_not_gone_on_with(tmp_path):
 
 
 def test_maps_that_would_not_fit_are_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(recording, "free_memory", lambda: 10**9)
+    monkeypatch.setattr(run, "free_memory", lambda: 10**9)
     q = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
     rule = Rule(0.5, ("softmax",) * 12, (None,) * 12, causal=True)
     with pytest.raises(HgvizError, match=r"take 43\.2 GB, and 1\.0 GB are free") as found:
@@ -367,7 +367,7 @@ def test_tiles_from_a_file_are_as_exact_as_float32_whatever_the_model_computes_i
         wide = [
             attention.weights(
                 q.to(kind), k.to(kind), rule, options["keep"],
-                None if terms is None else terms.each(lambda one, kind=kind: one.to(kind)),
+                None if terms is None else terms.map(lambda one, kind=kind: one.to(kind)),
             )[0].double().numpy()
             for kind in (torch.float64, torch.float32)
         ]  # fmt: skip

@@ -8,11 +8,10 @@ import torch
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.attention import rotate
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.measures import reaching
-from hgviz.models.recording import CaptureRecorder
-from hgviz.models.run import Run
+from hgviz.models.mechanisms import rotate
+from hgviz.models.run import CaptureRecorder, Run
 from hgviz.tasks import reach
 from tests.models.building import (
     make_config,

@@ -9,12 +9,12 @@ import torch
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import outline, save, shapes_of
+from hgviz.models.layers import Attention
 from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
-from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import CaptureRecorder
 from hgviz.models.surgery.removal import smaller
 from hgviz.tasks import capture
 from tests.closeness import scaled_error

@@ -9,8 +9,8 @@ import torch
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.formats import readers
+from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.surgery import export
 from hgviz.models.surgery.compensation import gates, means

@@ -12,11 +12,11 @@ from hgviz.core import HgvizError
 from hgviz.maps import TILE, LazyMap
 from hgviz.maps.rule import Rule
 from hgviz.models import open_model
+from hgviz.models.attention import ROWS
 from hgviz.models.formats.own import parse_config
 from hgviz.models.huggingface import Transformers
 from hgviz.models.measures.complexity import mixings
 from hgviz.models.measures.timing import timed
-from hgviz.models.weighing import ROWS
 from tests.models.building import PLAIN, make_config, write_unattending
 from tests.models.running import captured_layer
 from tests.models.zoo import write

@@ -7,13 +7,12 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
-from hgviz.models.blocks import Tokens
 from hgviz.models.families.dynamic import rises, segment_means
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.own import config_json, parse_config
+from hgviz.models.layers import Tokens
 from hgviz.models.model import open_model
-from hgviz.models.recording import CaptureRecorder
-from hgviz.models.run import Run
+from hgviz.models.run import CaptureRecorder, Run
 from tests.models.building import make_transformer, write_checkpoint, write_transformer
 from tests.models.segments import forward
 

@@ -14,8 +14,8 @@ from captum.attr import (
 from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.layers import Tokens
 from hgviz.models.measures import explaining
 from hgviz.models.measures.explaining import Answer, Path
 from hgviz.models.measures.variants import HeadAblation, attention_modules

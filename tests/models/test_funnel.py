@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.formats import rewriting
 from hgviz.models.formats.readers import read
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
 from hgviz.models.surgery import proof

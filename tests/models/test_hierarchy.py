@@ -10,7 +10,7 @@ from hgviz.files import resource
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.hierarchy import Hierarchy, from_depth, parse_hierarchy
-from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import CaptureRecorder
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import make_config, make_hourglass, write_checkpoint

@@ -8,7 +8,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.reaching import SEED
 from hgviz.models.measures.variants import HeadAblation
 from hgviz.store import open_capture

@@ -11,7 +11,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, settled
 from hgviz.models import model as models
 from hgviz.models import open_model
-from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import CaptureRecorder
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
 

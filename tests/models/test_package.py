@@ -5,7 +5,7 @@ import pytest
 
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
-from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import CaptureRecorder
 from tests.models import package
 
 WIDTH = {"num_tokens": 29, "dim": 24, "max_seq_len": 320, "heads": 3, "dim_head": 8}

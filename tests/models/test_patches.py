@@ -13,8 +13,8 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import Patches
+from hgviz.models.layers import Tokens
 from hgviz.models.measures import gradients
 from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.patches import lengths_of

@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from hgviz import tasks
 from hgviz.analysis import habits
 from hgviz.core import HeadId, HgvizError
-from hgviz.maps import LazyMap, Quadratic, Rule
+from hgviz.maps import LazyMap, Rule
+from hgviz.maps.rule import Quadratic
 from hgviz.models.attention import weights
 from hgviz.models.formats.own import parse_config
 from hgviz.models.formats.readers import read
 from hgviz.models.measures.variants import GateGradientRecorder
 from hgviz.models.model import module_of
-from hgviz.models.positions import Parabolas
 from hgviz.models.run import Run
 from hgviz.models.surgery.removal import smaller
 from hgviz.store import open_capture
@@ -58,7 +58,7 @@ def test_without_content_a_head_is_the_gaussian_over_its_sum(causal):
     alpha, centre = torch.tensor([1.7, 0.02, 0.5]).double(), torch.tensor([2.0, -3.5, 0]).double()
     rule = Rule(0.35, ("softmax",) * 3, (None,) * 3, causal=causal)
     nothing = torch.zeros(1, 3, 11, 1).double()
-    terms = Parabolas(torch.stack([alpha / 0.35, centre], -1))
+    terms = Quadratic(torch.stack([alpha / 0.35, centre], -1))
     found = weights(nothing, nothing, rule, relative=terms)[0]
     for head in range(3):
         wanted = gaussian(11, alpha[head], centre[head], causal)
@@ -88,7 +88,7 @@ def test_with_content_it_is_the_product_of_two_kernels(name, kernel, causal):
     q, k = (torch.randn(1, 2, 9, 4, generator=draw, dtype=torch.float64) for _ in range(2))
     curve = torch.tensor([[0.6, -1.0], [0.1, 2.5]]).double()
     rule = Rule(0.5, (name,) * 2, (None,) * 2, causal=causal)
-    found = weights(q, k, rule, relative=Parabolas(curve))[0]
+    found = weights(q, k, rule, relative=Quadratic(curve))[0]
     for head, (a, c) in enumerate(curve):
         far = torch.arange(9)[None] - torch.arange(9)[:, None].double()
         both = kernel(q[0, head], k[0, head]) * torch.exp(-a / 2 * (far - c) ** 2)

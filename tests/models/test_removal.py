@@ -10,9 +10,9 @@ from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Tokens
 from hgviz.models.formats import readers
 from hgviz.models.formats.checkpoint import Checkpoint, save
+from hgviz.models.layers import Attention, Tokens
 from hgviz.models.measures.variants import BaselinePass
 from hgviz.models.model import module_of
 from hgviz.models.run import Run

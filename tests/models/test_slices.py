@@ -252,7 +252,7 @@ def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
 def test_curves_are_timed_with_models_that_lack_their_heads(folder):
     model = open_model(folder("roberta", "RobertaModel"))
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
-    from hgviz.models.blocks import Tokens
+    from hgviz.models.layers import Tokens
 
     ids = torch.as_tensor(ids_of(TOKENS))[None]
     found = export.in_memory(model, off)(Tokens(ids))

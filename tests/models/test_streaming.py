@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Streaming
 from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
+from hgviz.maps.rule import Diagonals
 from hgviz.maps.survey import Wanted, survey
-from hgviz.models import open_model, weighing
+from hgviz.models import attention, open_model
 from hgviz.models.attention import attend, weights
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.trials import Trials
-from hgviz.models.positions import Biases
 from hgviz.models.run import Run
 from hgviz.store import describe, open_capture, write_capture
 from hgviz.store.corpus import CorpusWriter
@@ -84,7 +84,7 @@ def layers(draw):
     keep = torch.tensor(random.random((texts, n)) < 0.7) if draw(st.booleans()) else None
     bias = None
     if draw(st.booleans()):
-        bias = Biases(torch.tensor(random.normal(size=(4, 2 * n - 1))), 1 - n)
+        bias = Diagonals(torch.tensor(random.normal(size=(4, 2 * n - 1))), 1 - n)
     places = tuple(sorted(draw(st.sets(st.integers(0, 3), min_size=1))))
     return q, k, v, rule, keep, bias, places, draw(st.integers(0, 9)), draw(st.integers(1, 12))
 
@@ -106,15 +106,16 @@ def test_the_weights_are_those_of_a_dense_mask(layer):
 def test_blocks_of_rows_hold_the_keys_that_some_row_of_them_sees(monkeypatch):
     held = []
 
-    def watched(one, rows, keep, reach=None, columns=None):
-        found = weighing.scored(one, rows, keep, reach, columns)
-        held.append(found[0].shape[-1])
-        return found
+    def watched(group, rows, keep, span=slice(None), columns=None):
+        result = scores(group, rows, keep, span, columns)
+        held.append(result[0].shape[-1])
+        return result
 
     q, k, v = (draw(1, 2, 400, 4, seed=seed) for seed in range(3))
     rule = Rule(0.5, ("softmax",) * 2, (None,) * 2, causal=True)
-    monkeypatch.setattr(weighing, "ROWS", 16)
-    monkeypatch.setattr("hgviz.models.attention.scored", watched)
+    monkeypatch.setattr(attention, "ROWS", 16)
+    scores = attention.HeadGroup.scores
+    monkeypatch.setattr(attention.HeadGroup, "scores", watched)
     found = attended(q, k, v, rule, streaming=(0, 1), near=(3, 8))
     assert max(held) == 3 + 8 + 15 and len(held) == 25
     assert (found - by_mask(q, k, v, rule, None, None, (0, 1), 3, 8)).abs().max() < 1e-12

@@ -19,8 +19,8 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.huggingface import attention, mask
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run
 from hgviz.models.texts.prompts import from_file

@@ -15,7 +15,7 @@ from hgviz.core import HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.formats.trax import BEGIN, read_trax
-from hgviz.models.recording import CaptureRecorder
+from hgviz.models.run import CaptureRecorder
 from tests.analysis.test_resolution import pool_matrix, rn, shift_matrix, spread_matrix
 from tests.closeness import scaled_error
 from tests.models.trax import Trax

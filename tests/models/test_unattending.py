@@ -7,8 +7,8 @@ import torch.nn.functional as F
 
 from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.generation import Writing, chosen
+from hgviz.models.layers import Tokens
 from hgviz.models.surgery.replacement import with_activation
 from tests.models.building import make_unattending, write_unattending
 

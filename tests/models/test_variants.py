@@ -12,7 +12,7 @@ from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import classification_examples, next_token_examples
 from hgviz.models import open_model
-from hgviz.models.blocks import Attention, Tokens
+from hgviz.models.layers import Attention, Tokens
 from hgviz.models.measures import gradients
 from hgviz.models.measures.trials import KEEP, PIECE, Trials
 from hgviz.models.measures.variants import BlockAblation, HeadAblation, attention_modules
@@ -369,13 +369,13 @@ def plain(model, tokens, quantity, monkeypatch, off=frozenset()):
     kept = {}
 
     def attend(q, k, v, rule, *, keep=None, relative=None, **_):
-        from hgviz.models.weighing import alike, scored, weigh
+        from hgviz.models.attention import head_groups, weigh
 
         rows, maps, leaves = torch.arange(q.shape[2]), [None] * q.shape[1], []
         scores = [None] * q.shape[1]
-        for one in alike(q, k, rule, relative):
-            found, seen = scored(one, rows, keep)
-            for at, place in enumerate(one.places):
+        for one in head_groups(q, k, rule, relative):
+            found, seen = one.scores(rows, keep)
+            for at, place in enumerate(one.heads):
                 noise = torch.zeros(found.shape[-2:], dtype=q.dtype, requires_grad=True)
                 shifted = found[:, at] + noise
                 scores[place] = torch.where(seen[:, 0], found[:, at], 0.0)[0].detach()
@@ -386,10 +386,10 @@ def plain(model, tokens, quantity, monkeypatch, off=frozenset()):
         kept[len(kept)] = (leaves, scores, [one[0].detach() for one in maps])
         context = torch.stack(maps, 1) @ v if maps else torch.zeros_like(q)
         if keep is not None and rule.empty_rows == "uniform":
-            from hgviz.models.attention import _empty
+            from hgviz.models.attention import _empty_rows
 
             context = torch.where(
-                _empty(rule, q.shape[-2], keep), v.mean(-2, keepdim=True), context
+                _empty_rows(rule, q.shape[-2], keep), v.mean(-2, keepdim=True), context
             )
         return context
 
@@ -439,7 +439,7 @@ def test_slopes_are_those_of_autograd_through_dense_maps(name, model, monkeypatc
 def test_blocks_of_a_few_rows_give_what_all_rows_together_give(monkeypatch):
     model = make_transformer(form="decoder", activations="ymish", n_layers=2).requires_grad_(False)
     found = gradients.Gradients(model, text(model, 40), asked)
-    monkeypatch.setattr("hgviz.models.weighing.ROWS", 16)
+    monkeypatch.setattr("hgviz.models.attention.ROWS", 16)
     blocks = list(found.blocks(1))
     assert len(blocks) == 3
     for head in (0, 1):
@@ -458,8 +458,8 @@ def test_maps_too_large_to_keep_are_computed_again_on_the_way_back(activation, m
     ).requires_grad_(False)
     tokens = text(model, 40)
     kept = gradients.Gradients(model, tokens, asked)
-    monkeypatch.setattr("hgviz.models.weighing.ROWS", 16)
-    monkeypatch.setattr("hgviz.models.attention.AGAIN", 1)
+    monkeypatch.setattr("hgviz.models.attention.ROWS", 16)
+    monkeypatch.setattr("hgviz.models.attention.RECOMPUTE_CELLS", 1)
     again = gradients.Gradients(model, tokens, asked)
     assert again.value == pytest.approx(kept.value, rel=1e-12)
     for head in (HeadId(0, 0), HeadId(1, 1)):

@@ -27,7 +27,13 @@ from hgviz.models.config.shared import (
 
 Stacks = Literal["encoder", "decoder", "encoder-decoder"]
 Positions = Literal["learned", "sinusoidal", "rotary", "quadratic", "none"]
-SCORES = ("dot", "dense", "random", "fixed", "factorised")  # models.synthesis has all but the first
+SCORES = (
+    "dot",
+    "dense",
+    "random",
+    "fixed",
+    "factorised",
+)  # models.mechanisms has all but the first
 
 
 class TransformerKeys(Keys, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,11 +92,11 @@ class TransformerConfig:
     (Linformer, Wang et al. 2020), by two matrices of each head ("none") or layer ("headwise"), or
     by one for both, of each layer ("kv") or of all ("layerwise"); slots_bias: a number more for
     each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
-    layers that attend to their own text, or for each of them; see models.synthesis. rank: of
-    factorised scores. positions "quadratic": each head looks around a distance of its own, as
-    models.positions.Quadratics; content: whether queries and keys count as well. shared_width: of
+    layers that attend to their own text, or for each of them; see models.mechanisms. rank: of
+    factorised scores. positions "quadratic": each head looks around a distance of its own, see
+    mechanisms.QuadraticPositions; content: whether queries and keys count as well. shared_width: of
     the queries and keys that all heads of a layer share and mix, 0 where each has its own; see
-    models.collaborative. kept: the numbers of the heads that each layer still has, all where empty.
+    layers.Collaborative. kept: the numbers of the heads that each layer still has, all where empty.
     """
 
     vocab_size: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hgviz.models.blocks import Network
 from hgviz.models.config import (
     Config,
     DynamicConfig,
@@ -16,6 +15,7 @@ from hgviz.models.families.hourglass import Hourglass
 from hgviz.models.families.lstm import LSTM
 from hgviz.models.families.transformer import Transformer
 from hgviz.models.families.window import Window
+from hgviz.models.layers import Network
 
 MODULES: dict[type[Config], type[Network]] = {
     HourglassConfig: Hourglass,

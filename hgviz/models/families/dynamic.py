@@ -19,7 +19,10 @@ from torch import Tensor, nn
 
 from hgviz.core import Layer
 from hgviz.errors import require
-from hgviz.models.blocks import (
+from hgviz.maps.rule import Relative
+from hgviz.models.config import DynamicConfig
+from hgviz.models.inputs import too_long
+from hgviz.models.layers import (
     NON_LINEARITIES,
     Attention,
     FeedForward,
@@ -29,9 +32,6 @@ from hgviz.models.blocks import (
     Tokens,
     as_tokens,
 )
-from hgviz.models.config import DynamicConfig
-from hgviz.models.inputs import too_long
-from hgviz.models.positions import Sinusoids
 from hgviz.models.run import Run
 
 SMALLEST = 1e-9  # beside the size of a segment
@@ -42,7 +42,7 @@ SMALLEST = 1e-9  # beside the size of a segment
 class LookingBack(Attention):
     """Attention with relative positions that count distances i - j, backwards from the query."""
 
-    def _bias(self, rel: RelativeBiases) -> Sinusoids:
+    def _bias(self, rel: RelativeBiases) -> Relative:
         return replace(super()._bias(rel), unit=-1)
 
 

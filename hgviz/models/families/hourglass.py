@@ -16,7 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import Layer
-from hgviz.models.blocks import (
+from hgviz.models.config import HourglassConfig
+from hgviz.models.inputs import too_long
+from hgviz.models.layers import (
     Attention,
     FeedForward,
     Network,
@@ -25,8 +27,6 @@ from hgviz.models.blocks import (
     Tokens,
     as_tokens,
 )
-from hgviz.models.config import HourglassConfig
-from hgviz.models.inputs import too_long
 from hgviz.models.run import Run
 
 # --- parts ----------------------------------------------------------------------------------------

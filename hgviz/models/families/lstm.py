@@ -12,9 +12,9 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.blocks import Network, Tokens, as_tokens
 from hgviz.models.config import LSTMConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.layers import Network, Tokens, as_tokens
 from hgviz.models.run import Run
 
 

@@ -13,21 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HgvizError, Layer
-from hgviz.models.blocks import (
+from hgviz.models.config import TransformerConfig
+from hgviz.models.inputs import too_long
+from hgviz.models.layers import (
     NON_LINEARITIES,
     Attention,
+    Collaborative,
     FeedForward,
     Network,
     ResidualBlock,
     Tokens,
     as_tokens,
 )
-from hgviz.models.collaborative import Collaborative
-from hgviz.models.config import TransformerConfig
-from hgviz.models.inputs import too_long
+from hgviz.models.mechanisms import Mixtures, Projection, Synthesis
 from hgviz.models.run import EMBEDDING, Run
-from hgviz.models.slots import Mixtures, Projection
-from hgviz.models.synthesis import Synthesis
 
 Slots = Projection | Mixtures
 

@@ -12,14 +12,9 @@ from typing import cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.models.blocks import (
-    NON_LINEARITIES,
-    Network,
-    Tokens,
-    as_tokens,
-)
 from hgviz.models.config import WindowConfig
 from hgviz.models.inputs import too_long
+from hgviz.models.layers import NON_LINEARITIES, Network, Tokens, as_tokens
 from hgviz.models.run import Run
 
 

@@ -15,7 +15,6 @@ from torch.overrides import TorchFunctionMode
 
 from hgviz.core import HgvizError
 from hgviz.files import CONFIG, path_errors, read_object, short_path, write_atomic
-from hgviz.models.blocks import Network
 from hgviz.models.config import Config, HourglassConfig, TransformersConfig
 from hgviz.models.families import build
 from hgviz.models.formats import package
@@ -24,6 +23,7 @@ from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.formats.readers import WEIGHTS, located, weights_of
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.source import Source
+from hgviz.models.layers import Network
 from hgviz.models.texts.text import TOKENIZER
 
 

@@ -29,7 +29,6 @@ from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.files import first_line, printable, quoted, read_object, short_path
 from hgviz.language import counted
 from hgviz.models import differential, longformer
-from hgviz.models.blocks import Tokens
 from hgviz.models.config.huggingface import (
     ENTRY,
     Entry,
@@ -64,6 +63,7 @@ from hgviz.models.huggingface import (
     unexchanged,
     unseen,
 )
+from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 
 SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hgviz.core import HeadSet, HgvizError, Prompt, progress
 from hgviz.errors import choose, require
-from hgviz.models.blocks import Attention, Network, Tokens
+from hgviz.models.layers import Attention, Network, Tokens
 from hgviz.models.measures.variants import ExternalLayer, output_projections, repeat_tokens
 from hgviz.models.model import Model
 from hgviz.models.run import Run

@@ -20,12 +20,12 @@ from torch import Tensor
 
 from hgviz.core import HeadId, HeadSet, HgvizError, Integers, Prompt
 from hgviz.examples import IGNORE_INDEX, Batch
-from hgviz.models.blocks import Network, Tokens
+from hgviz.models.attention import HeadGroup, head_groups
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
 from hgviz.models.measures.variants import GateGradientRecorder, attention_layers
 from hgviz.models.model import Model
 from hgviz.models.run import Run
-from hgviz.models.weighing import Alike, alike, row_blocks, scored
 
 Quantity = Callable[[Tensor], Tensor]  # logits (1, ...) -> one number
 Array = NDArray[Any]
@@ -144,7 +144,7 @@ class Gradients:
     def blocks(self, layer: int) -> Iterator[Slopes]:
         """A layer, a few rows of the heads of one kind at a time; rows of all heads in order."""
         for one in self._alike(layer):
-            for rows, _ in row_blocks(one):
+            for rows, _ in one.row_blocks():
                 yield self._slopes(layer, one, range(int(rows[0]), int(rows[-1]) + 1))
 
     def rows(self, layer: int, rows: range) -> Slopes:
@@ -156,7 +156,7 @@ class Gradients:
         parts = [self._slopes(layer, one, rows) for one in self._alike(layer)]
         if len(parts) == 1:
             return parts[0]
-        order = np.argsort([place for one in self._alike(layer) for place in one.places])
+        order = np.argsort([place for one in self._alike(layer) for place in one.heads])
         numbers = [number for part in parts for number in part.heads]
         scores, weights, at_scores, at_weights = (
             np.concatenate([getattr(part, name) for part in parts])[order]
@@ -185,15 +185,9 @@ class Gradients:
         if head.head not in there:
             raise HgvizError(f"this model has no head {head}", "Run `hgviz info` on it")
         place = there.index(head.head)
-        one = next(each for each in self._alike(head.layer) if place in each.places)
-        at = one.places.index(place)
-        part = slice(at, at + 1)
-        terms = one.relative
-        if terms is not None:
-            terms = terms.each(lambda each: each[part])
-        only = Alike((place,), one.rule.only((at,)), terms, one.q[:, part], one.k[:, part])
-        queries = one.q.shape[-2]
-        asked = range(queries) if rows is None else rows
+        group = next(each for each in self._alike(head.layer) if place in each.heads)
+        only = next(one for one in group.single_heads() if one.heads == (place,))
+        asked = range(only.q.shape[-2]) if rows is None else rows
         self._require(head.layer, asked)
         return self._slopes(head.layer, only, asked)
 
@@ -202,17 +196,19 @@ class Gradients:
         if rows.step != 1 or rows.start < 0 or not rows.start < rows.stop <= queries:
             raise HgvizError(f"rows {rows.start}:{rows.stop} are not there: 0:{queries} are")
 
-    def _alike(self, layer: int) -> Iterator[Alike]:
+    def _alike(self, layer: int) -> Iterator[HeadGroup]:
         call = self._calls[layer]
-        return alike(call.q.detach(), call.k.detach(), call.rule, call.relative)
+        return head_groups(call.q.detach(), call.k.detach(), call.rule, call.relative)
 
-    def _slopes(self, layer: int, one: Alike, rows: range) -> Slopes:
+    def _slopes(self, layer: int, one: HeadGroup, rows: range) -> Slopes:
         call, given = self._calls[layer], self._given[layer]
         at = torch.arange(rows.start, rows.stop, device=given.device)
         with torch.no_grad():
-            scores, seen = scored(one, at, call.keep)
+            scores, seen = one.scores(at, call.keep)
             empty = ~seen.any(-1, keepdim=True)
-            reached = one.of(given)[..., at, :] @ one.values(call.v.detach()).transpose(-1, -2)
+            reached = one.of_layer(given)[..., at, :] @ one.values(call.v.detach()).transpose(
+                -1, -2
+            )
             at_weights = torch.where(seen, reached, 0.0)
         with torch.enable_grad():
             leaf = scores.detach().clone().requires_grad_()
@@ -221,7 +217,7 @@ class Gradients:
         at_scores = torch.where(seen & ~empty, at_scores, 0.0)
         heads = self._layers[layer].heads
         return Slopes(
-            tuple(heads[place] for place in one.places),
+            tuple(heads[place] for place in one.heads),
             rows,
             _numpy(torch.where(seen, scores, 0.0)[0]),
             _numpy(weights[0]),

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer
-from hgviz.models.blocks import Attention
 from hgviz.models.formats.checkpoint import Checkpoint, outline
+from hgviz.models.layers import Attention
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model

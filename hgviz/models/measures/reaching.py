@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hgviz.core import HgvizError, Prompt, progress
 from hgviz.errors import require
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.model import Model
 from hgviz.models.run import Observer, Run
 

@@ -26,7 +26,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.examples import IGNORE_INDEX, Batch, Examples
-from hgviz.models.blocks import Tokens
+from hgviz.models.layers import Tokens
 from hgviz.models.measures.variants import BaselinePass, HeadAblation
 from hgviz.models.model import Model
 

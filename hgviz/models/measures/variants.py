@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import NO_STREAMING, HeadId, HeadSet, HgvizError, Layer, Streaming
-from hgviz.models.blocks import Attention, Network, ResidualBlock, Tokens, repeat_batch
+from hgviz.models.layers import Attention, Network, ResidualBlock, Tokens, repeat_batch
 from hgviz.models.run import AttentionCall, Observer, Run, WeightedCall
 
 MOST_TOKENS = 1024  # of all variants that go through the layers side by side: what caches hold

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer, ModelSpec
-from hgviz.models.blocks import Attention, Network, Tokens
+from hgviz.models.layers import Attention, Network, Tokens
 from hgviz.models.measures.variants import ExternalLayer, attention_modules
 from hgviz.models.run import Run
 from hgviz.models.surgery.proof import count

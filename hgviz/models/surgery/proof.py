@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hgviz.core import HeadSet, HgvizError, ModelSpec
 from hgviz.examples import Asked, Examples, describe_sample
-from hgviz.models.blocks import Network, Tokens
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.measures.trials import tokens_of
 from hgviz.models.run import Run
 

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer
-from hgviz.models.blocks import Attention, Network
 from hgviz.models.config import Config, TransformersConfig, attending
 from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
+from hgviz.models.layers import Attention, Network
 
 OUT, BIAS = "weight", "bias"
 

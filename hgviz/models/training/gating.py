@@ -16,9 +16,9 @@ from msgspec import to_builtins
 from torch import Tensor
 
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
-from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.run import Run
 from hgviz.models.surgery.removal import scaled
 from hgviz.models.training.batches import random_of

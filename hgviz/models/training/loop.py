@@ -21,9 +21,9 @@ import torch
 
 from hgviz.core import HeadSet, HgvizError, progress
 from hgviz.files import TEMPORARY, first_line, open_atomic
-from hgviz.models.blocks import Network
 from hgviz.models.formats.checkpoint import digest_of, save
 from hgviz.models.huggingface import Transformers
+from hgviz.models.layers import Network
 from hgviz.models.model import module_of
 from hgviz.models.training.gating import Gated
 from hgviz.models.training.learned import write_gates

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from hgviz.models.blocks import Network, Tokens
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.training.batches import Windows, random_of
 from hgviz.models.training.plan import Recipe
 

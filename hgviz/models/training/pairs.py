@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HgvizError
-from hgviz.models.blocks import Network, Tokens
 from hgviz.models.config import Config
+from hgviz.models.layers import Network, Tokens
 from hgviz.models.texts.labelled import Rows
 from hgviz.models.training.batches import Epochs
 from hgviz.models.training.objectives import NEITHER, Figures, autocast

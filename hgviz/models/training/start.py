@@ -13,13 +13,13 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import HeadSet, HgvizError, parse_heads
-from hgviz.models.blocks import Network
 from hgviz.models.config import PRESETS, Config, LSTMConfig, TransformersConfig
 from hgviz.models.families import build
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.formats.readers import read
 from hgviz.models.huggingface import Transformers
+from hgviz.models.layers import Network
 from hgviz.models.texts.labelled import Rows, numbers_of
 from hgviz.models.texts.text import tokenizer_file
 from hgviz.models.training import transformers

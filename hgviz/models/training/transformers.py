@@ -13,7 +13,6 @@ from torch import Tensor
 
 from hgviz.core import HgvizError
 from hgviz.files import first_line
-from hgviz.models.blocks import Network
 from hgviz.models.config.huggingface import Entry, TransformersConfig
 from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.formats.own import require_activations
@@ -21,6 +20,7 @@ from hgviz.models.formats.readers import WEIGHTS, converted
 from hgviz.models.formats.shards import read_weights
 from hgviz.models.formats.transformers import BUFFERS, build, retargeted
 from hgviz.models.huggingface import Transformers, quiet
+from hgviz.models.layers import Network
 from hgviz.models.training.objectives import Objective
 
 LEARNED = ("next", "masked", "classes")  # goals that a model of one text is trained for

@@ -13,9 +13,9 @@ from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.blocks import Tokens
 from hgviz.models.formats.checkpoint import save
 from hgviz.models.formats.readers import read
+from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.surgery import removal
 from hgviz.models.training import read_plan, train

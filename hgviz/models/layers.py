@@ -16,13 +16,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.core import Layer, raise_if_cancelled
-from hgviz.maps.rule import Rule
-from hgviz.models.attention import Bias, rotate
+from hgviz.maps.rule import Distance, Relative, Rule
 from hgviz.models.config import Config
-from hgviz.models.positions import Quadratics, Sinusoids
+from hgviz.models.mechanisms import (
+    Mixtures,
+    Projection,
+    QuadraticPositions,
+    Side,
+    Synthesis,
+    rotate,
+)
 from hgviz.models.run import Run
-from hgviz.models.slots import Mixtures, Projection
-from hgviz.models.synthesis import Side, Synthesis
 
 PIECE = 1 << 15  # tokens of a long text at a time, where each is read by itself
 
@@ -141,7 +145,7 @@ class Attention(nn.Module):
                 self.r = nn.Linear(width, inner)
         self.rotary = positions == "rotary"
         quadratic = positions == "quadratic"
-        self.places = Quadratics(len(layer.heads), layer.causal) if quadratic else None
+        self.places = QuadraticPositions(len(layer.heads), layer.causal) if quadratic else None
 
     def forward(
         self,
@@ -187,12 +191,12 @@ class Attention(nn.Module):
         """The token each row stands for."""
         return (torch.arange(x.shape[-2], device=x.device) + first) * stride
 
-    def _distances(self, rel: RelativeBiases | None) -> Bias | None:
+    def _distances(self, rel: RelativeBiases | None) -> Distance | None:
         if self.places is not None:
             return self.places(self.rule.scale)
         return self._bias(rel) if self.relative and rel is not None else None
 
-    def _bias(self, rel: RelativeBiases) -> Sinusoids:
+    def _bias(self, rel: RelativeBiases) -> Relative:
         heads = (len(self.layer.heads), self.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
         content: Tensor = rel.content_bias
@@ -200,9 +204,52 @@ class Attention(nn.Module):
         if len(content) > len(self.layer.heads):  # shared by the number of a head
             numbers = list(self.layer.heads)
             content, position = content[numbers], position[numbers]
-        return Sinusoids(
+        return Relative(
             self.r.weight.unflatten(0, heads), self.r.bias.view(heads), content, position, unit
         )
+
+
+class Collaborative(Attention):
+    """Heads that share one W_Q and W_K of width R and mix them, each in its own way.
+
+    S^(h) = X W_Q diag(m_h) W_K^T X^T (Cordonnier, Loukas and Jaggi 2020, eq. 6), and what biases
+    add: c_h . x_key, and of the query b_h . x + e_h, which softmax does not see. With
+    q_h = (x W_Q * m_h, b_h . x + e_h, 1) and k_h = (x W_K, 1, c_h . x) the product is the whole
+    score, so that everything that reads queries and keys reads these. mix (H, R) holds every m_h,
+    key_bias (H, d) every c_h, query_bias b_h and e_h.
+    """
+
+    of_all: ClassVar = ("o", "q", "k")
+
+    def __init__(
+        self,
+        layer: Layer,
+        rule: Rule,
+        width: int,
+        d_head: int,
+        positions: str,
+        shared: int,
+        mixtures: Mixtures | None = None,
+    ) -> None:
+        super().__init__(layer, rule, width, d_head, positions, mixtures=mixtures)
+        heads = len(layer.heads)
+        self.q = nn.Linear(width, shared, bias=False)
+        self.k = nn.Linear(width, shared, bias=False)
+        self.mix = nn.Parameter(torch.empty(heads, shared))
+        with warnings.catch_warnings():  # as in any layer without heads
+            warnings.filterwarnings("ignore", "Initializing zero-element tensors")
+            self.key_bias = nn.Linear(width, heads, bias=False)
+            self.query_bias = nn.Linear(width, heads)
+            nn.init.normal_(self.mix, std=(d_head / shared) ** 0.5)  # scores as of ordinary heads
+
+    def _side(self, name: Side, x: Tensor) -> Tensor:
+        if name == "q":
+            own = self.q(x)[:, None] * self.mix[:, None]  # (B, H, n, R)
+            bias = self.query_bias(x).mT[..., None]
+            return torch.cat([own, bias, torch.ones_like(bias)], -1)
+        own = self.k(x)[:, None].expand(-1, len(self.mix), -1, -1)
+        bias = self.key_bias(x).mT[..., None]
+        return torch.cat([own, torch.ones_like(bias), bias], -1)
 
 
 class FeedForward(nn.ModuleDict):
