@@ -13,7 +13,7 @@ from hgviz.core import Cancelled, HgvizError, cancelled_if, progress, raise_if_c
 from hgviz.jobs import Lane
 from hgviz.maps.rule import Rule
 from hgviz.maps.survey import in_threads
-from hgviz.models import attention, blocks, devices, open_model
+from hgviz.models import attention, devices, layers, open_model
 from hgviz.tasks import capturing
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
@@ -163,7 +163,7 @@ def test_what_is_unwanted_is_no_error_that_anybody_catches():
 
 
 def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
-    monkeypatch.setattr(blocks, "PIECE", 64)
+    monkeypatch.setattr(layers, "PIECE", 64)
     asked = []
 
     def is_cancelled():
@@ -174,7 +174,7 @@ def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
         tasks.capture(model, model.tokenize(text(1000)))
     assert len(asked) == 5
     again = tasks.capture(model, model.tokenize(text(1000)))
-    monkeypatch.setattr(blocks, "PIECE", 1 << 15)
+    monkeypatch.setattr(layers, "PIECE", 1 << 15)
     whole = tasks.capture(model, model.tokenize(text(1000)))
     assert scaled_error(again.logits, whole.logits) < 1e-5
 
@@ -193,8 +193,8 @@ def test_fused_attention_by_rows_is_that_of_one_call(monkeypatch, dtype, causal,
     with torch.inference_mode():
         whole = attention.attend(q, k, v, rule)
         one, kept = captured_layer(q[:1], k[:1], v[:1], rule)
-        monkeypatch.setattr(attention, "LONG", 0)
-        monkeypatch.setattr(attention, "FEW", few)
+        monkeypatch.setattr(attention, "LONG_CELLS", 0)
+        monkeypatch.setattr(attention, "LEAST_ROWS", few)
         parts = attention.attend(q, k, v, rule)
         _, by_rows = captured_layer(q[:1], k[:1], v[:1], rule)
     limit = {torch.float32: 2e-6, torch.float64: 1e-14, torch.bfloat16: 2e-2}[dtype]
@@ -205,8 +205,8 @@ def test_fused_attention_by_rows_is_that_of_one_call(monkeypatch, dtype, causal,
 
 
 def test_a_stop_comes_between_two_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(attention, "LONG", 0)
-    monkeypatch.setattr(attention, "FEW", 8)
+    monkeypatch.setattr(attention, "LONG_CELLS", 0)
+    monkeypatch.setattr(attention, "LEAST_ROWS", 8)
     q = torch.randn(1, 2, 80, 4)
     rule = Rule(scale=0.5, activations=("softmax",) * 2, norms=(None,) * 2, causal=True)
     left = iter([True] * 3 + [False] * 9)
