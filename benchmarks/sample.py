@@ -15,7 +15,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.files import resource
-from hgviz.models.training import bits_per_byte
+from hgviz.models.objectives import bits_per_byte
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 HELP = "".join(topics.values()).encode()[: 1 << 16]

@@ -86,9 +86,7 @@ class LearnedImportance:
     """Importance of each head learned in training: runs (runs, heads), one per seed, high where
     the head is needed.
 
-    method "gates": hard-concrete gates at test time, 0 to 1; "subset": the logits w of
-    differentiable subset pruning; "causal-on" and "causal-off": gates, 0 to 1, fitted while a
-    regulariser pushes all of them on, or off. note: how, for people.
+    method "gates": hard-concrete gates at test time, 0 to 1. note: how, for people.
     """
 
     method: str

@@ -11,8 +11,7 @@ from hgviz import examples, tasks
 from hgviz.analysis import evaluation, scores
 from hgviz.core import HeadId, MetricEstimate, Prompt
 from hgviz.models import open_model
-from hgviz.models.training import Vocabulary
-from hgviz.models.training.vocabulary import train_coder
+from hgviz.models.training import Vocabulary, train_coder
 from tests.models.building import write_checkpoint, write_transformer
 from tests.progress import cancelled, steps_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hgviz import tasks
 from hgviz.analysis import curves
-from hgviz.analysis.importance import METHODS, importance
+from hgviz.analysis.importance import LEARNED, METHODS, importance
 from hgviz.core import HeadId, HgvizError, listening
 from hgviz.models import open_model
 from hgviz.models.surgery import export, proof
@@ -440,5 +440,4 @@ def test_curves_of_a_language_model_are_measured(tmp_path):
 
 
 def test_every_method_needs_something_that_is_measured():
-    learned = {"gates", "subset", "causal"}
-    assert {one.needs for name, one in METHODS.items() if name not in learned} < NEEDS
+    assert {one.needs for name, one in METHODS.items() if name not in LEARNED} < NEEDS

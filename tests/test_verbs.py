@@ -2,7 +2,6 @@
 listens, and ends where it is cancelled."""
 
 import itertools
-import tomllib
 from types import SimpleNamespace
 
 import msgspec
@@ -13,7 +12,7 @@ from hgviz.core import Capture, HeadId, Selection
 from hgviz.figures.spec import Spec
 from hgviz.models import open_model
 from tests.models.folders import own_bert, write_bert, write_gpt2
-from tests.models.training.test_classes import PLAN
+from tests.models.trainings import CLASSIFIER
 from tests.progress import cancelled, with_steps
 
 TEXT = "the hidden states of BERT"
@@ -38,8 +37,7 @@ def given(tmp_path_factory):
     rows = [f"{text}\t{label}" for text in SENTENCES * 3 for label in ("against", "for")]
     data.write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
     (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n")
-    plan = tomllib.loads(PLAN)
-    plan["recipe"] |= {"steps": 2}
+    plan = {**CLASSIFIER, "recipe": {**CLASSIFIER["recipe"], "steps": 2}}
     (folder / "plan.toml").write_bytes(msgspec.toml.encode(plan))
     for name in ("train", "dev"):
         (folder / f"{name}.tsv").write_text(data.read_text())

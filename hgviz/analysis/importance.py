@@ -48,7 +48,7 @@ class Method:
     def measured(self, study: Study) -> bool:
         """Whether a study has what it is made from."""
         if self.name in LEARNED:
-            return all(any(one.method == kind for one in study.learned) for kind in _kinds(self))
+            return any(one.method == self.name for one in study.learned)
         return getattr(study, self.needs) is not None
 
 
@@ -256,23 +256,13 @@ def _permutations(study: Study, some: Chosen, batch: int) -> Rows:
     return study.shapley, np.ones((len(study.shapley), 1))
 
 
-def _runs(*kinds: str) -> Callable[[Study, Chosen, int], Rows]:
-    """One row per seed; of two kinds the sum - 1, which is 1 where both hold a head on."""
-
-    def rows(study: Study, some: Chosen, batch: int) -> Rows:
-        found = [one.runs for kind in kinds for one in study.learned if one.method == kind]
-        count = min(len(runs) for runs in found)
-        total = sum(runs[:count].astype(float) for runs in found) - (len(found) - 1)
-        return np.asarray(total), np.ones((count, 1))
-
-    return rows
+def _gates(study: Study, some: Chosen, batch: int) -> Rows:
+    """One row per seed of a training."""
+    (runs,) = (one.runs.astype(float) for one in study.learned if one.method == "gates")
+    return runs, np.ones((len(runs), 1))
 
 
-LEARNED = {"gates": ("gates",), "subset": ("subset",), "causal": ("causal-on", "causal-off")}
-
-
-def _kinds(one: Method) -> tuple[str, ...]:
-    return LEARNED[one.name]
+LEARNED = {"gates"}  # methods whose scores trainings give
 
 
 METHODS: dict[str, Method] = {
@@ -316,15 +306,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "gates", "Hard-concrete gate", "clip(1.2 sigmoid(log a) - 0.1, 0, 1)",
-            "Voita et al. 2019", "gates", "", _runs("gates"), stated="training",
-        ),
-        Method(
-            "subset", "Subset weight", "w of the differentiable top K",
-            "Li, Cotterell, Sachan 2021", "subset", "", _runs("subset"), stated="training",
-        ),
-        Method(
-            "causal", "Causal gate", "gate pushed off + gate pushed on - 1", "arXiv 2505.13737",
-            "causal", "", _runs(*LEARNED["causal"]), stated="training",
+            "Voita et al. 2019", "gates", "", _gates, stated="training",
         ),
     )
 }  # fmt: skip

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Method = Literal[
     "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley",
-    "gates", "subset", "causal",
+    "gates",
 ]  # fmt: skip
-LEARNED = {"gates", "subset", "causal"}  # by trainings, not here
+LEARNED = {"gates"}  # by trainings, not here
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
 SLOPES = {"gradient", "token_gradient"}  # one pass gives both
 TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
@@ -53,7 +53,7 @@ def importance(
         typer.Option(
             help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
             "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
-            "orders; gates, subset and causal: what trainings learned, by --gates.",
+            "orders; gates: what trainings learned, by --gates.",
         ),
     ] = None,
     gates: Annotated[

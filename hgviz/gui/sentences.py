@@ -466,15 +466,6 @@ SCORES = {
         "The gate that training with a price for every open one left the head, 0 to 1",
         "clip(1.2 σ(ln α) − 0.1, 0, 1)",
     ),
-    "subset": (
-        "The weight that training left the head when only so many could stay",
-        "w of softmax((w + Gumbel) / τ), top K, τ → 0",
-    ),
-    "causal": (
-        "Where two gates ended, one pushed open and one pushed shut: 1 helps, −1 is in the way, 0 "
-        "does not matter",
-        "g₊ + g₋ − 1",
-    ),
 }
 
 # Of every other number of the page: what it says, its formula, its source.

@@ -53,7 +53,7 @@ FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
 KEY = re.compile(r"[0-9a-f]{24}")
 MOST_PLAN, MOST_RESULT = 1 << 29, 1 << 25  # bytes
 MOST_CHANGES = 100  # kept in a plan
-SNAPSHOT = "state.pt"  # of a training, see models.training.loop
+SNAPSHOT = "state.pt"  # of a training, see models.training
 
 Key = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{24}\Z")]
 

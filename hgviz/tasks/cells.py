@@ -108,15 +108,14 @@ def _measured(folder: SweepFolder, cell: Cell) -> Facts:
 def _train(folder: SweepFolder, cell: Cell) -> Facts:
     """Train a model into the folder; a try that died is gone on with from its last snapshot."""
     from hgviz.models import training
-    from hgviz.models.training.plan import with_files
 
     for name, path in cell.paths.items():
         _require_same(name, path, cell.given["files"][name])
-    plan = with_files(cell.given["plan"], cell.paths)
+    plan = training.plan_with_files(cell.given["plan"], cell.paths)
     out = folder.model_at(cell.key)
     if not (out / training.STATE).exists():
         shutil.rmtree(out, ignore_errors=True)  # of a result that somebody deleted
-    report = training.train(plan, out, keep=True)
+    report = training.train(plan, out, keep_state=True)
     return {
         "metric": report.metric, "value": report.value, "figures": report.figures,
         "steps": report.steps, "digest": _open(folder, {"trained": cell.key}, {}).spec.digest,

@@ -18,9 +18,9 @@ def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[LearnedImportance,
     """
     if not gates:
         return ()
-    from hgviz.models.training.learned import read_learned
+    from hgviz.models.training import read_learned
 
-    return read_learned(gates, spec)[0]
+    return read_learned(gates, spec)
 
 
 def with_learned(study: Study, found: Sequence[LearnedImportance]) -> Study:

@@ -16,7 +16,7 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.models.config import Config
     from hgviz.models.formats.checkpoint import Checkpoint
-    from hgviz.models.training.plan import Plan
+    from hgviz.models.training import Plan
 
 # arrays of a study that one pass gives together
 TOGETHER = {
@@ -71,12 +71,12 @@ class _Planning:
         there = {name: one for name, one in tables.items() if one}
         if not there or any("checkpoint" not in one for one in asked.models):
             return
-        from hgviz.models.training.plan import checked
+        from hgviz.models.training import parse_plan
 
         told = {"model": {}, "data": {"train": [""], "valid": ""}, "recipe": {"steps": 1}}
         named = " and ".join(f"[{name}]" for name in there)
         try:
-            training = checked(told | there, self.here)
+            training = parse_plan(told | there, self.here)
         except HgvizError as error:
             raise HgvizError(
                 f"{named} of this study cannot be used: {error.what}", error.do
@@ -285,16 +285,15 @@ def _require_steps(training: Plan) -> None:
 def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
     """A training file as a study tells it; a key that is none shows before anything is trained."""
     from hgviz.models.formats.own import parse_config
-    from hgviz.models.training.data import work_of
-    from hgviz.models.training.plan import checked
+    from hgviz.models.training import goal_of, parse_plan
 
     try:
-        training = checked(told, here)
+        training = parse_plan(told, here)
         if "from" not in training.model:
             words = training.tokenizer
             # as the data will have it: ids and labels are not known before the texts are read
             likely = {"model_type": "hgviz", "vocab_size": words.size if words else 256}
-            labels = {"labels": ["0", "1"]} if work_of(training.model) == "classes" else {}
+            labels = {"labels": ["0", "1"]} if goal_of(training.model) == "classes" else {}
             parse_config(likely | labels | training.model, "[model]")
     except HgvizError as error:
         name = f"{place['model']} of this study"

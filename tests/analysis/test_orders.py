@@ -13,7 +13,7 @@ from scipy import stats
 from hgviz.analysis import curves, orders, scores
 from hgviz.analysis.importance import METHODS, changes, importance
 from hgviz.core import HeadCost, HeadId, HgvizError, Layer, Level, ModelSpec
-from hgviz.study import UNKNOWN, LearnedImportance, PruningCurve
+from hgviz.study import UNKNOWN, PruningCurve
 from tests.studying import make_study
 
 HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
@@ -172,7 +172,7 @@ def test_order_and_curve_share_no_example_and_leave_none_out(rows, seed, share):
 # --- scores of heads ------------------------------------------------------------------------------
 
 
-MEASURED = [name for name, one in METHODS.items() if one.needs not in ("subset", "causal")]
+MEASURED = [*METHODS]
 
 
 def each(values, counts):
@@ -315,20 +315,11 @@ def test_answers_that_were_not_measured_are_not_tested():
     assert found.change[3] == pytest.approx(study.change[:10, 3].mean())
 
 
-def test_gates_held_both_ways_are_facilitating_and_held_in_neither_interfering():
-    study = make_study(1, 5)
-    on, off = np.ones((2, 18), np.float32), np.zeros((2, 18), np.float32)
-    on[:, 0], off[:, 1] = 0, 1
-    learned = (LearnedImportance("causal-on", on), LearnedImportance("causal-off", off))
-    found = importance(replace(study, learned=learned), "causal")
-    assert found.score.tolist() == [-1, 1, *[0] * 16]
-
-
 def test_scores_that_cannot_be_made_say_why():
     study = make_study(1, 5, without=("gradient", "shapley"))
-    for name in ("signed", "shapley", "subset", "causal"):
+    for name in ("signed", "shapley", "gates"):
         with pytest.raises(HgvizError, match="nothing that"):
-            importance(study, name)
+            importance(replace(study, learned=()), name)
     with pytest.raises(HgvizError, match="no score named magic"):
         importance(study, "magic")
     with pytest.raises(HgvizError, match="no examples"):

@@ -1,0 +1,849 @@
+"""Train small models on one machine from a TOML file: new ones, and checkpoints that go on.
+
+AdamW with decoupled weight decay on matrices only (Loshchilov, Hutter 2019), linear warm-up then
+cosine, gradient clipping. A training that was stopped or killed continues where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+import numpy as np
+import torch
+from msgspec import Meta, structs
+from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
+from tokenizers.models import BPE, WordLevel, WordPiece
+from torch import nn
+
+from hgviz.core import HeadSet, HgvizError, ModelSpec, parse_heads, progress
+from hgviz.errors import file_error, require
+from hgviz.files import (
+    TEMPORARY,
+    find_sample,
+    first_line,
+    open_atomic,
+    short_path,
+    write_atomic,
+)
+from hgviz.models import families
+from hgviz.models.config import PRESETS, Config, LSTMConfig, TransformersConfig
+from hgviz.models.config.huggingface import Entry
+from hgviz.models.devices import device_of
+from hgviz.models.formats import transformers
+from hgviz.models.formats.checkpoint import Checkpoint, digest_of, save
+from hgviz.models.formats.own import config_json, parse_config, require_activations
+from hgviz.models.formats.readers import WEIGHTS, converted, read
+from hgviz.models.formats.shards import read_weights
+from hgviz.models.huggingface import Transformers, quiet
+from hgviz.models.layers import Network
+from hgviz.models.model import module_of
+from hgviz.models.objectives import (
+    CLS,
+    MASK,
+    PAD,
+    SEP,
+    TOKENIZER,
+    UNKNOWN,
+    Coder,
+    Data,
+    Figures,
+    HardConcrete,
+    Objective,
+    Positive,
+    Recipe,
+    TrainedHeads,
+    make_objective,
+    read_data,
+)
+from hgviz.models.surgery.removal import scaled
+from hgviz.models.texts.labelled import Rows, numbers_of
+from hgviz.models.texts.text import Pieces, tokenizer_file
+from hgviz.study import LearnedImportance
+
+STATE, LOG, GATES = "state.pt", "log.jsonl", "gates.json"
+GATES_VERSION = 1
+
+# --- the training file ----------------------------------------------------------------------------
+
+
+class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tokenizer trained on the training texts, or taken from a file or folder.
+
+    size: the most pieces, special ones included; least: how often a piece must occur.
+    """
+
+    kind: Literal["wordpiece", "bpe", "words"] = "wordpiece"
+    size: Annotated[int, Meta(ge=8)] = 8000
+    least: int = 2
+    lowercase: bool = True
+    file: str = ""
+
+
+class Gating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hard-concrete gates of heads to learn.
+
+    cost, in the file lambda: nats of an open gate; rate: the learning rate of gates; freeze: false
+    where the weights learn too.
+    """
+
+    method: str
+    cost: Positive = msgspec.field(name="lambda")
+    rate: Positive = 0.1
+    freeze: bool = True
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A training file: [model], [data], [recipe] and, where needed, [tokenizer] and [gates]."""
+
+    model: dict[str, Any]
+    data: Data
+    recipe: Recipe
+    tokenizer: Vocabulary | None = None
+    gates: Gating | None = None
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read and check a training file; paths in it are relative to it. Raises HgvizError."""
+    try:
+        with open(path, "rb") as file:
+            tables = tomllib.load(file)
+    except OSError as error:
+        raise file_error(f"cannot read {path}", error) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _not_a_plan(str(path), error) from error
+    return parse_plan(tables, Path(path).resolve().parent, str(path))
+
+
+def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan:
+    """The plan of TOML tables whose paths are relative to a folder. Raises HgvizError."""
+    try:
+        plan = msgspec.convert(tables, Plan)
+    except msgspec.ValidationError as error:
+        raise _not_a_plan(name, error) from error
+    recipe, data, model, gates = plan.recipe, plan.data, plan.model, plan.gates
+    lengths = (recipe.steps, recipe.epochs, recipe.minutes)
+    rules = [
+        (data.train, "data.train names no file"),
+        (len(data.weights) in (0, len(data.train)), "data.weights needs one per file"),
+        (sum(map(bool, lengths)) == 1, "recipe needs either steps or minutes or epochs"),
+        (recipe.stages and recipe.stages[0].start == 0, "recipe.stages must begin at start 0"),
+        (isinstance(model.get("from", ""), str), "model.from is the path of a checkpoint"),
+        (not plan.tokenizer or "from" not in model, "model.from brings its own tokenizer"),
+        (isinstance(model.get("off", ""), str), 'model.off names heads as "3.5,4.*"'),
+        ("off" not in model or "from" in model, "model.off needs model.from"),
+        (not gates or gates.method == "gates", 'gates.method is "gates"'),
+        (not gates or "from" in model, "gates are learned for a model that is there: "
+         "give model.from"),
+    ]  # fmt: skip
+    for condition, why in rules:
+        require(condition, f"this training file cannot be used: {why}", "Change it and start again")
+
+    def locate(key: str, name: str) -> str:
+        path = folder / name
+        is_text = key == "valid" or key.startswith("train ")
+        return str(path if path.exists() or not is_text else folder / find_sample(name))
+
+    return _located(plan, locate)
+
+
+def plan_with_files(tables: dict[str, Any], paths: Mapping[str, str]) -> Plan:
+    """A checked plan as msgspec writes it, with its files at paths: "train 0", "valid", "from" ...
+
+    Raises HgvizError where its device is not here.
+    """
+    plan = msgspec.convert(tables, Plan)
+    names = [name for name in paths if name.startswith("train ")]
+    plan = structs.replace(plan, data=structs.replace(plan.data, train=names))
+    return _located(plan, lambda key, name: paths.get(key, name))
+
+
+def _located(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
+    """The plan with locate(key, name) for each file, and the device that its name stands for."""
+    data, model, vocabulary = plan.data, dict(plan.model), plan.tokenizer
+    train = [locate(f"train {at}", name) for at, name in enumerate(data.train)]
+    data = structs.replace(data, train=train, valid=locate("valid", data.valid))
+    if "from" in model:
+        model["from"] = locate("from", model["from"])
+    if vocabulary is not None:
+        file = vocabulary.file and locate("tokenizer", vocabulary.file)
+        vocabulary = structs.replace(vocabulary, file=file)
+    recipe = structs.replace(plan.recipe, device=device_of(plan.recipe.device))
+    return Plan(model, data, recipe, vocabulary, plan.gates)
+
+
+def _not_a_plan(name: str, error: Exception) -> HgvizError:
+    return HgvizError(
+        f"{name} is not a training file: {str(error)}",
+        "It has the tables [model], [data] and [recipe]; see docs/training.md",
+    )
+
+
+def goal_of(model: Mapping[str, Any]) -> str:
+    """What a new model with these keys learns: next, masked, classes, states or pairs."""
+    family = model.get("family", "hourglass")
+    if family not in PRESETS:
+        is_masked = family == "window" and model.get("causal") is False
+        return "masked" if is_masked else "next"
+    keys = {"form": "encoder-decoder", "goal": "next", **PRESETS[family], **model}
+    return "pairs" if keys["form"] == "encoder-decoder" else str(keys["goal"])
+
+
+# --- texts to ids ---------------------------------------------------------------------------------
+
+ANY = 2**31  # a vocabulary that every tokenizer fits
+
+
+def open_coder(data: bytes, cls: int = 1) -> Coder:
+    """The tokenizer of a tokenizer.json; texts begin with so many [CLS] where cls is above 1."""
+    tokenizer = Tokenizer.from_buffer(data)
+    marks = tokenizer.encode("a").special_tokens_mask
+    leading = marks.index(0) if 0 in marks else len(marks)
+    if cls not in (1, leading):
+        _frame_texts(tokenizer, [CLS] * cls)
+    return _coder_of(tokenizer)
+
+
+def read_coder(path: Path, cls: int = 1, vocabulary: int = ANY) -> Coder:
+    """The tokenizer of a folder, or a tokenizer.json, see open_coder.
+
+    Raises HgvizError where there is none, it cannot be read, or it has ids beyond a vocabulary.
+    """
+    file = tokenizer_file(path) if path.is_dir() else path
+    if file is None:
+        raise HgvizError(
+            f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids",
+            "Put the model's own tokenizer.json there",
+        )
+    pieces = Pieces(file, vocabulary)
+    pieces.require_fit()
+    return open_coder(pieces.json, cls)
+
+
+def train_coder(vocabulary: Vocabulary, texts: Iterable[str], cls: int) -> Coder:
+    """Train a tokenizer. Texts begin with cls special tokens and end with [SEP]; with neither where
+    cls is 0."""
+    leading = [CLS, *(f"[CLS{at}]" for at in range(2, cls + 1))][:cls]
+    special = [PAD, UNKNOWN, *leading, *((SEP, MASK) if cls else ())]
+    is_bpe = vocabulary.kind == "bpe"
+    tokenizer = Tokenizer(BPE() if is_bpe else WordLevel(unk_token=UNKNOWN))
+    lower = [normalizers.Lowercase()] if vocabulary.lowercase else []
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
+    tokenizer.pre_tokenizer = (
+        pre_tokenizers.ByteLevel(add_prefix_space=False)
+        if is_bpe
+        else pre_tokenizers.BertPreTokenizer()
+    )
+    if vocabulary.kind == "wordpiece":
+        tokenizer.decoder = decoders.WordPiece()
+        tokenizer.model = _train_wordpieces(tokenizer, vocabulary, texts, special)
+        tokenizer.add_special_tokens(special)
+    else:
+        kind: Any = trainers.BpeTrainer if is_bpe else trainers.WordLevelTrainer
+        options: dict[str, Any] = {}
+        if is_bpe:
+            tokenizer.decoder = decoders.ByteLevel()
+            options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
+        trainer = kind(
+            vocab_size=vocabulary.size, min_frequency=vocabulary.least, special_tokens=special,
+            show_progress=False, **options,
+        )  # fmt: skip
+        tokenizer.train_from_iterator(texts, trainer)
+    if cls:
+        _frame_texts(tokenizer, leading)
+    return _coder_of(tokenizer)
+
+
+def _train_wordpieces(
+    tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[str], special: list[str]
+) -> WordPiece:
+    """The pieces of WordPiece, which are the same for the same texts.
+
+    The trainer numbers letters within words ("##a") by a hash table, otherwise in each process, and
+    numbers settle ties. So they are named to it, and letters that begin no word are left out after.
+    """
+    words: Counter[str] = Counter()
+    for text in texts:
+        normal = tokenizer.normalizer.normalize_str(text)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal))
+    first = {word[0] for word in words}
+    within = {letter for word in words for letter in word[1:]}
+    letters = [*sorted(first), *(f"##{letter}" for letter in sorted(within))]
+    pieces = Tokenizer(WordPiece())
+    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary.size + len(within - first), min_frequency=vocabulary.least,
+        special_tokens=[*special, *letters], show_progress=False,
+    )  # fmt: skip
+    pieces.train_from_iterator(words.elements(), trainer)
+    ids = pieces.get_vocab()
+    names = [piece for piece in sorted(ids, key=ids.__getitem__) if piece not in within - first]
+    return WordPiece({piece: at for at, piece in enumerate(names)}, unk_token=UNKNOWN)
+
+
+def _frame_texts(tokenizer: Tokenizer, leading: list[str]) -> None:
+    """Let texts begin with these special tokens and end with [SEP]."""
+    ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
+    require(
+        all(number is not None for _, number in ids),
+        "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
+        "Train one, or choose a BERT's",
+    )
+    single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, pair=f"{single} $B:1 {SEP}:1", special_tokens=ids
+    )
+
+
+def _coder_of(tokenizer: Tokenizer) -> Coder:
+    special = tokenizer.get_added_tokens_decoder()
+    return Coder(tokenizer, tuple(sorted(at for at, token in special.items() if token.special)))
+
+
+# --- what a training begins with ------------------------------------------------------------------
+
+EXCHANGED = ("activations", "norms", "top_k")  # keys of [model] that change how a checkpoint weighs
+CHANGED = (*EXCHANGED, "goal", "labels", "cls", "pooler")  # all that model.from may be given
+OWN = ("cls", "pooler")  # of these, what models of transformers do not have
+MIXED = {"projection", "mixtures"}  # parts of names: mixtures of tokens keep the scale of torch
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a training begins with.
+
+    before: figures of a checkpoint as it was ("original"), with its activations exchanged
+    ("exchanged") and with heads off ("pruned"); fresh: the parameters that the checkpoint lacks.
+    digest: the checkpoint's.
+    """
+
+    model: Network
+    objective: Objective
+    coder: Coder
+    heads: TrainedHeads
+    before: dict[str, Figures] = field(default_factory=dict)
+    fresh: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def learned(self) -> nn.ModuleDict:
+        """All that has parameters to learn."""
+        gates = self.heads.gates
+        return nn.ModuleDict({"model": self.model} | ({} if gates is None else {"gates": gates}))
+
+
+def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) -> Start:
+    """Read what a plan names and make its model; nothing but the plan's seed decides its weights.
+
+    out: where a stopped training left its tokenizer; before: as in Start, where it is known.
+    Raises HgvizError for data, tokenizers and checkpoints that cannot be used.
+    """
+    torch.manual_seed(plan.recipe.seed)
+    if "from" in plan.model:
+        return _begin_checkpoint(plan, before or {})
+    goal = goal_of(plan.model)
+    data = read_data(plan.data, goal)
+    coder = _new_coder(plan, goal, data, out)
+    keys = {"model_type": "hgviz", "vocab_size": coder.size, **plan.model}
+    if goal == "classes":
+        keys.setdefault("labels", list(data[0].classes))
+    config = parse_config(keys, "[model]")
+    require(
+        coder.tokenizer is not None or config.vocab_size == coder.size,
+        f"there is no tokenizer for {config.vocab_size:,} ids: "
+        "without the table [tokenizer] a model reads bytes, and there are 256",
+        "Add [tokenizer], or set vocab_size = 256",
+    )
+    require(
+        config.vocab_size >= coder.size,
+        f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}: "
+        "each needs its embedding",
+        "Leave vocab_size out of [model]",
+    )
+    objective = make_objective(plan.recipe, plan.data, goal, data, config, coder, coder.pad)
+    model = families.build(config)
+    initialise(model, plan.recipe.initial)
+    return Start(_prepare(model, plan.recipe), objective, coder, TrainedHeads(config.layers))
+
+
+def _begin_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
+    recipe, found = plan.recipe, read(plan.model["from"])
+    keys = {key: value for key, value in plan.model.items() if key not in ("from", "off")}
+    is_theirs = isinstance(found.config, TransformersConfig)
+    known = [key for key in CHANGED if not (is_theirs and key in OWN)]
+    unknown = sorted(keys.keys() - known)
+    require(
+        not unknown,
+        f"a checkpoint's {''.join(unknown[:1])} cannot be changed: "
+        f"with model.from, [model] may exchange {', '.join(known)}",
+        "Take it out, or train a new model without model.from",
+    )
+    goal = keys.get("goal", getattr(found.config, "goal", "next"))
+    if isinstance(found.config, TransformersConfig):
+        _require_trainable(found.config, goal)
+    if getattr(found.config, "form", "") == "encoder-decoder":
+        goal = "pairs"
+    data = read_data(plan.data, goal)
+    if goal == "classes":  # the checkpoint's own labels where they name all classes of the rows
+        own, classes = getattr(found.config, "labels", ()), data[0].classes
+        own = own if numbers_of(own).keys() >= {*classes} else classes
+        keys |= {"goal": goal, "labels": [*map(str, keys.get("labels", own))]}
+    coder, model, fresh, pad = (_theirs if is_theirs else _own)(found, keys, recipe)
+    config, off = model.config, parse_heads(plan.model.get("off", ""), model.config.layers)
+    objective = make_objective(recipe, plan.data, goal, data, config, coder, pad)
+    heads = TrainedHeads(config.layers, off)
+    if plan.gates is not None:
+        require(heads.on, "no gates can be learned for no heads: 0 are on", "Take model.off out")
+        heads = replace(heads, gates=HardConcrete(len(heads.on), plan.gates.cost))
+    if isinstance(config, TransformersConfig):
+        _require_columns(config, heads)
+    _prepare(model, recipe).eval()
+    if is_theirs:
+        _require_runs(model, objective)
+    figures = dict(before)
+    if not figures and not fresh:
+        figures["original"] = _measure_original(found, model, objective)
+        if any(key in keys for key in EXCHANGED):
+            figures["exchanged"] = objective.measure(model, True)
+        if off:
+            figures["pruned"] = replace(heads, gates=None).measure(objective, model, True)
+    torch.manual_seed(recipe.seed)
+    model.requires_grad_(plan.gates is None or not plan.gates.freeze)
+    return Start(model, objective, coder, heads, figures, fresh, found.digest)
+
+
+Begun = tuple[Coder, Network, tuple[str, ...], int | None]
+
+
+def _own(found: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> Begun:
+    """A checkpoint's tokenizer, a model with its weights and what [model] changes, the names of the
+    parameters that the checkpoint lacks, and the token that pads texts."""
+    config = parse_config({**config_json(found.config), **keys}, "[model]")
+    coder, model = _checkpoint_coder(found, config), families.build(config)
+    initialise(model)
+    shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    if getattr(found.config, "labels", ()) != getattr(config, "labels", ()):
+        shapes |= {name: None for name in shapes if name.startswith("head.classifier")}
+    held = {name: tensor.float() for name, tensor in found.tensors.items()
+            if tensor.shape == shapes.get(name)}  # fmt: skip
+    model.load_state_dict(held, strict=False)
+    return coder, model, tuple(name for name in shapes if name not in held), coder.pad
+
+
+def _theirs(found: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> Begun:
+    """The same of a model of transformers; its config.json names the token that pads texts."""
+    coder = _checkpoint_coder(found, found.config)
+    goal = keys.get("goal", getattr(found.config, "goal", "next"))
+    found, fresh = transformers.retargeted(found, goal, keys.get("labels", ()), coder.pad)
+    config = cast(TransformersConfig, found.config)
+    changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
+    exchanged = converted({**config.entry.written(), **changes}, Entry, "[model]").exchanged()
+    data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
+    config = replace(config, data={**data, "dtype": recipe.store}, box=[], **exchanged)
+    require_activations(config, "[model]")
+    # training changes tensors in place, and those of the checkpoint are not its own
+    tensors = {name: tensor.clone() for name, tensor in found.tensors.items()}
+    model = transformers.build(config, tensors, "cpu", torch.float32)
+    pad = cast(Any, model.net.config).get_text_config(decoder=True).pad_token_id
+    return coder, model, fresh, pad if isinstance(pad, int) and pad >= 0 else None
+
+
+def _checkpoint_coder(found: Checkpoint, config: Config) -> Coder:
+    if found.tokenizer is not None:
+        return open_coder(found.tokenizer)
+    if config.vocab_size == 256 and tokenizer_file(found.folder) is None:
+        return Coder()
+    return read_coder(found.folder, getattr(config, "cls", 1), config.vocab_size)
+
+
+def _measure_original(found: Checkpoint, model: Network, objective: Objective) -> Figures:
+    """The figures of a checkpoint with the activations that it has itself."""
+    changed: Any = model.config
+    own = {key: getattr(found.config, key) for key in EXCHANGED if hasattr(changed, key)}
+    config = replace(changed, **own)
+    if not isinstance(model, Transformers):
+        device = objective.recipe.device
+        return objective.measure(module_of(config, found.tensors, device, torch.float32), True)
+    model.config = config
+    try:
+        return objective.measure(model, True)
+    finally:
+        model.config = changed
+
+
+def _require_trainable(config: TransformersConfig, goal: str) -> None:
+    why = "" if goal in ("next", "masked", "classes") else f"its answers are {goal}"
+    if config.modality != "text":
+        why = "it reads no texts"
+    elif config.form == "encoder-decoder" and (config.goal, goal) != ("next", "next"):
+        why = "of models that read one text and write another only those that write are trained"
+    require(
+        not why,
+        f"this {config.family} cannot be trained: {why}",
+        "Choose a model of texts, and a goal of next, masked or classes",
+    )
+
+
+def _require_columns(config: TransformersConfig, heads: TrainedHeads) -> None:
+    """Raise HgvizError where heads cannot be folded into weights, as a layer has no W_O alone."""
+    products = config.products
+    for layer in sorted({head.layer for head in heads.factors()}):
+        why = f"no product behind the heads of layer {layer} was seen"
+        if products[layer]:
+            why = f"layer {layer} shares its weights with other layers"
+        require(
+            products[layer] and products.count(products[layer]) == 1,
+            f"this model cannot be stored with heads off or weaker: {why}",
+            "Take [gates] and model.off out of the training file",
+        )
+
+
+def _require_runs(model: Network, objective: Objective) -> None:
+    """Raise HgvizError where a model of transformers cannot be given the first batch."""
+    try:
+        objective.loss(model, 0, 0.0)
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise HgvizError(
+            f"this {model.config.family} cannot be trained: transformers says: {first_line(error)}",
+            "Choose another model, or another goal",
+        ) from None
+
+
+def initialise(model: Network, std: float = 0.02) -> None:
+    """Normal weights of std, residual outputs 1 / sqrt(2 layers) of it (GPT-2). An LSTM, in which
+    nothing is normed, keeps the scales that torch gives it, as do mixtures of tokens."""
+    if isinstance(model.config, LSTMConfig):
+        return
+    residual = std / math.sqrt(2 * max(len(model.config.layers), 1))
+    for name, parameter in model.named_parameters():
+        if not parameter.numel():
+            continue  # a layer without heads
+        if name.endswith(("attn.o.weight", "cross.o.weight", "ff.out.weight")):
+            nn.init.normal_(parameter, std=residual)
+        elif MIXED.intersection(name.split(".")):
+            continue
+        elif parameter.dim() > 1:
+            nn.init.normal_(parameter, std=std)
+        elif name.endswith("bias"):
+            nn.init.zeros_(parameter)
+
+
+def _prepare(model: Network, recipe: Recipe) -> Network:
+    """The model with the recipe's dropout, on its device. Models of transformers keep dropout as
+    numbers of their own; none leaves a layer out, since heads are counted by layers."""
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = recipe.dropout
+        elif isinstance(model, Transformers):
+            for name, value in vars(part).items():
+                if "drop" in name and type(value) in (int, float) and 0 <= value < 1:
+                    drops_layers = "layer" in name or "path" in name
+                    setattr(part, name, 0.0 if drops_layers else recipe.dropout)
+    return model.to(recipe.device)
+
+
+def _new_coder(plan: Plan, goal: str, data: list[Any], out: Path) -> Coder:
+    """The tokenizer of a new model: of a stopped training, of a file, or a trained one."""
+    if plan.tokenizer is None:
+        return Coder()
+    if (out / STATE).exists() and (out / TOKENIZER).exists():
+        return read_coder(out)
+    cls = {**PRESETS.get(plan.model.get("family", ""), {}), **plan.model}.get("cls", 1)
+    cls = cls if isinstance(cls, int) and goal != "next" else 0
+    if plan.tokenizer.file:
+        return read_coder(Path(plan.tokenizer.file), cls)
+    if isinstance(data[0], Rows):
+        lines = chain(data[0].texts, data[0].labels if goal == "pairs" else ())
+    else:
+        lines = chain(*(text.decode("utf-8", "replace").splitlines() for text in data[:-1]))
+    return train_coder(plan.tokenizer, lines, cls)
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came out: figures on all held-out data, with the weights as stored.
+
+    metric: the figure that counts; before: as in Start; roles: the heads whose learned gates are
+    "open" and "closed".
+    """
+
+    folder: str
+    metric: str
+    figures: Figures
+    steps: int
+    seconds: float
+    before: dict[str, Figures] = field(default_factory=dict)
+    roles: dict[str, HeadSet] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The figure that counts."""
+        return self.figures[self.metric]
+
+
+def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) -> Report:
+    """Train and write folder/config.json, model.safetensors, tokenizer.json and log.jsonl.
+
+    Stopped or killed, it continues from folder/state.pt when started again with the same plan.
+    keep_state: leave state.pt until the caller has stored the report; with it the end is done
+    again in a moment. The progress carries {"step", "loss", "held_out"}.
+    """
+    out = Path(folder)
+    missing = [path for path in (out, *out.parents) if not path.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        if plan.recipe.threads:
+            torch.set_num_threads(plan.recipe.threads)
+        snapshot = _read_snapshot(out, plan)
+        progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
+        start = begin(plan, out, snapshot["state"]["before"] if snapshot else None)
+        optimiser = _optimiser(start, plan)
+    except BaseException:  # nothing has begun: leave no empty folder
+        with suppress(OSError):
+            for path in missing:
+                path.rmdir()
+        raise
+    if snapshot:
+        start.learned.load_state_dict(snapshot["learned"])
+        optimiser.load_state_dict(snapshot["optimiser"])
+        torch.set_rng_state(snapshot["random"])
+        state = snapshot["state"]
+    else:
+        start.coder.save(out)
+        state = {"step": 0, "seconds": 0.0, "before": start.before}
+        if start.before or start.fresh:
+            _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
+    _run_steps(plan, out, start, optimiser, state)
+    progress(1, 1, "measuring the stored file on all held-out data")
+    report = _store(plan, out, start, state)
+    for leftover in out.glob(f".*{TEMPORARY}"):  # of runs that were killed while they wrote it
+        leftover.unlink(missing_ok=True)
+    if not keep_state:
+        (out / STATE).unlink(missing_ok=True)
+    return report
+
+
+def _run_steps(
+    plan: Plan, out: Path, start: Start, optimiser: torch.optim.Optimizer, state: dict[str, Any]
+) -> None:
+    recipe, model, objective, heads = plan.recipe, start.model, start.objective, start.heads
+    steps = recipe.steps or math.ceil(recipe.epochs * objective.steps_per_epoch)
+    held_out, last = math.nan, time.monotonic()
+    model.train()
+    while (done := state["step"] / steps if steps else state["seconds"] / 60 / recipe.minutes) < 1:
+        share = schedule(done, state["step"], recipe)
+        for group in optimiser.param_groups:
+            group["lr"] = group["peak"] * share
+        loss, shown = heads.loss(objective, model, state["step"], done)
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        parameters = chain.from_iterable(group["params"] for group in optimiser.param_groups)
+        nn.utils.clip_grad_norm_(parameters, recipe.clip)
+        require(
+            torch.isfinite(loss),
+            "training has diverged: the loss is no longer a number: "
+            f"the learning rate {recipe.rate} may be too high",
+            "Lower recipe.rate and start again",
+        )
+        optimiser.step()
+        state["step"] += 1
+        is_due = state["step"] % recipe.evaluate_every == 0
+        figures = {}
+        if is_due:
+            figures = heads.measure(objective, model.eval(), False)
+            held_out = figures.pop(objective.metric)
+            model.train()
+        now = time.monotonic()
+        state["seconds"], last = state["seconds"] + now - last, now
+        if is_due:
+            row = {"step": state["step"], "seconds": state["seconds"], "loss": shown}
+            row |= {"held_out": held_out} | {f"held_out_{key}": x for key, x in figures.items()}
+            _log(out, row | {"rate": recipe.rate * share})
+        if state["step"] % recipe.save_every == 0:
+            _snapshot(plan, out, start, optimiser, state)
+        words = f"step {state['step']:,}, loss {shown:.3f}"
+        if math.isfinite(held_out):
+            words += f", held out {held_out:.3f}"
+        value = {"step": state["step"], "loss": shown, "held_out": held_out}
+        progress(done, 1.0, words, value)
+    _snapshot(plan, out, start, optimiser, state)
+
+
+def schedule(done: float, step: int, recipe: Recipe) -> float:
+    """The learning rate as a share of its peak: linear warm-up, then half a cosine to the floor."""
+    warm = min(1.0, (step + 1) / max(recipe.warmup, 1))
+    return warm * (recipe.floor + (1 - recipe.floor) * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+def _optimiser(start: Start, plan: Plan) -> torch.optim.Optimizer:
+    recipe = plan.recipe
+    weights = [one for one in start.model.parameters() if one.requires_grad]
+    matrices = [one for one in weights if one.dim() > 1]
+    vectors = [one for one in weights if one.dim() <= 1]
+    groups = [(matrices, recipe.rate, recipe.decay), (vectors, recipe.rate, 0.0)]
+    if plan.gates is not None and start.heads.gates is not None:
+        groups.append(([start.heads.gates.log_a], plan.gates.rate, 0.0))
+    # a vocabulary's matrix is most of a small model: fused, one pass over it instead of ten
+    return torch.optim.AdamW(
+        [{"params": params, "peak": rate, "weight_decay": decay}
+         for params, rate, decay in groups if params],
+        lr=recipe.rate, betas=(0.9, 0.99), fused=recipe.device != "mps",
+    )  # fmt: skip
+
+
+def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report:
+    """Write the weights, gates in the columns of W_O, and measure them as they are stored."""
+    model, objective, recipe = start.model.eval(), start.objective, plan.recipe
+    config, folded, factors = model.config, model.config, start.heads.factors()
+    tensors = {name: value.cpu() for name, value in model.state_dict().items()}
+    if factors:
+        if isinstance(folded, TransformersConfig):  # the names are a module's, not a file's
+            names = tuple(f"net.{product}.weight" for product in folded.products)
+            folded = replace(folded, outputs=names)
+        tensors = scaled(Checkpoint(folded, tensors, "", Path()), factors).tensors
+    if isinstance(model, Transformers):  # by the names, and in the layout, of its own files
+        model.load_state_dict(tensors)
+        with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:
+            cast(Any, model.net).save_pretrained(folder, max_shard_size="1000TB")
+            file = Path(folder) / WEIGHTS
+            held = read_weights(file, lambda name: name.endswith(transformers.BUFFERS))
+            tensors = {name: tensor.clone() for name, tensor in held.items()}
+    dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
+    tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
+    save(out, config, tensors)
+    if plan.gates is not None:
+        _write_gates(out, plan, start.heads, [start.digest, digest_of(config, tensors)])
+    figures = objective.measure(module_of(config, tensors, recipe.device, torch.float32), True)
+    step, seconds, before = state["step"], state["seconds"], state["before"]
+    row = {f"{name}_{objective.metric}": one[objective.metric] for name, one in before.items()}
+    row |= {f"stored_{name}": value for name, value in figures.items()}
+    _log(out, {"step": step, "seconds": seconds, **row})
+    roles = start.heads.roles()
+    return Report(str(out), objective.metric, figures, step, seconds, before, roles)
+
+
+# --- what stays on disk ---------------------------------------------------------------------------
+
+
+def _log(out: Path, row: dict[str, Any]) -> None:
+    with open(out / LOG, "a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def _snapshot(
+    plan: Plan, out: Path, start: Start, optimiser: torch.optim.Optimizer, state: dict[str, Any]
+) -> None:
+    parts = {
+        "plan": msgspec.json.encode(plan).decode(), "learned": start.learned.state_dict(),
+        "optimiser": optimiser.state_dict(), "state": state, "random": torch.get_rng_state(),
+    }  # fmt: skip
+    with open_atomic(out / STATE) as file:
+        torch.save(parts, file)
+
+
+def _read_snapshot(out: Path, plan: Plan) -> dict[str, Any] | None:
+    """What a stopped training left, if it did. Raises HgvizError where it cannot continue."""
+    path = out / STATE
+    if not path.exists():
+        require(
+            not (out / WEIGHTS).exists(),
+            f"{out} already holds a trained model",
+            "Choose another folder with -o",
+        )
+        return None
+    try:
+        snapshot: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+    except Exception as error:  # zip files, pickles and streams each fail in their own way
+        raise HgvizError(
+            f"{path} is damaged: {first_line(error)}", "Delete it to begin again from the start"
+        ) from None
+    require(
+        isinstance(snapshot, dict) and snapshot.get("plan") == msgspec.json.encode(plan).decode(),
+        f"{path} belongs to a training with other settings: "
+        "it can only be continued as it was begun",
+        "Put the settings back, or choose another folder with -o",
+    )
+    return snapshot
+
+
+class _LearnedGates(msgspec.Struct, frozen=True):
+    gates: dict[str, float]
+
+
+class _GatesFile(msgspec.Struct, frozen=True):
+    """What a reader needs of gates.json; other keys are for people."""
+
+    gates_version: int
+    heads: list[str]
+    learned: _LearnedGates
+    models: list[str]
+    seed: int = 0
+
+
+def _write_gates(out: Path, plan: Plan, heads: TrainedHeads, models: list[str]) -> None:
+    """Write folder/gates.json; models: digests of the model it began from and of the stored one."""
+    roles, factors = heads.roles(), heads.factors()
+    content = {
+        "gates_version": GATES_VERSION, "models": models, **msgspec.to_builtins(plan.gates),
+        "seed": plan.recipe.seed, "heads": [str(head) for head in heads.names],
+        "off": _listed(heads.off | roles["closed"]),
+        "roles": {role: _listed(members) for role, members in roles.items()},
+        "learned": {"gates": {str(head): factors[head] for head in heads.on}},
+    }  # fmt: skip
+    write_atomic(out / GATES, json.dumps(content, indent=1) + "\n")
+
+
+def _listed(heads: HeadSet) -> str:
+    """Heads as parse_heads reads them."""
+    return ",".join(map(str, sorted(heads)))
+
+
+def read_learned(
+    paths: Sequence[str | os.PathLike[str]], spec: ModelSpec
+) -> tuple[LearnedImportance, ...]:
+    """The gates that trainings gave the heads of a model, a run each.
+
+    paths: gates.json, or the folders they lie in. Heads that were off all along are NaN. Raises
+    HgvizError for files that hold no gates, and for gates of other models.
+    """
+    runs, notes = [], []
+    for path in map(Path, paths):
+        file = path / GATES if path.is_dir() else path
+        try:
+            content = msgspec.json.decode(file.read_bytes(), type=_GatesFile)
+        except OSError as error:
+            raise file_error(f"cannot read {file}", error) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            what = f"{file} holds no gates: {str(error)}"
+            raise HgvizError(what, f"Choose the {GATES} that hgviz train wrote") from error
+        version = content.gates_version
+        require(
+            version <= GATES_VERSION,
+            f"{file} is of a newer version: {version}, and this one reads {GATES_VERSION}",
+            "Update hgviz",
+        )
+        require(
+            content.heads == [*map(str, spec.heads)] and spec.digest in content.models,
+            f"{file} is of another model: its gates are of other weights or heads",
+            "Choose the gates.json of this model, or the model that it was learnt for",
+        )
+        runs.append([content.learned.gates.get(head, np.nan) for head in content.heads])
+        notes.append(f"{file.parent.name} (seed {content.seed})")
+    return (LearnedImportance("gates", np.array(runs, np.float32), ", ".join(notes)),)
