@@ -212,7 +212,7 @@ def asked_of(folder, checkpoint="sample/softmax", more=""):
     ("more", "said"),
     [
         ("[recipe]\nstepz = 3", "[recipe] of this study cannot be used: .*unknown field `stepz`"),
-        ("[recipe]\nsteps = 3\nrate = -1.0", "recipe.rate and recipe.clip are numbers above 0"),
+        ("[recipe]\nsteps = 3\nrate = -1.0", r"> 0\.0 - at `\$\.recipe\.rate`"),
         ("[recipe]\nminutes = 3", "does not train for minutes"),
         ('[tokenizer]\nkind = "letters"', r"\[tokenizer\] of this study cannot be used"),
     ],

@@ -486,14 +486,14 @@ class TrainedHeads:
     gates: HardConcrete | None = None
 
     @cached_property
-    def names(self) -> list[HeadId]:
+    def ids(self) -> list[HeadId]:
         """All heads, in order of computation."""
         return [HeadId(layer.index, head) for layer in self.layers for head in layer.heads]
 
     @cached_property
     def on(self) -> list[HeadId]:
         """The heads that are on, in the order of the gates."""
-        return [head for head in self.names if head not in self.off]
+        return [head for head in self.ids if head not in self.off]
 
     def loss(
         self, objective: Objective, model: Network, step: int, done: float
@@ -510,8 +510,8 @@ class TrainedHeads:
             return draw(u.clamp(min=torch.finfo(u.dtype).tiny))  # 0 has no logarithm
 
         with self.applied(model, gates):
-            loss, shown = objective.loss(model, step, done)
-        return self.gates.penalty().to(loss) + loss, shown
+            loss, value = objective.loss(model, step, done)
+        return self.gates.penalty().to(loss) + loss, value
 
     def measure(self, objective: Objective, model: Network, everything: bool) -> Figures:
         """Figures with gates as at test time, and how many heads they leave open."""
@@ -527,7 +527,7 @@ class TrainedHeads:
         self, model: Network, gates: Callable[[int], Tensor] | None = None
     ) -> Iterator[None]:
         """Have every pass of the model run with heads off and, of B texts, with gates(B) (B, H)."""
-        on = torch.tensor([head not in self.off for head in self.names])
+        on = torch.tensor([head not in self.off for head in self.ids])
 
         def add_run(_: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
             by_layer = {}
@@ -548,15 +548,16 @@ class TrainedHeads:
             hook.remove()
 
     def factors(self) -> dict[HeadId, float]:
-        """The gates at test time, 0 of heads that are off; heads that are not named give all."""
-        final = [] if self.gates is None else zip(self.on, self.gates.final().tolist(), strict=True)
-        return {**dict.fromkeys(self.off, 0.0), **dict(final)}
+        """What heads are multiplied by at test time: those that are off, and those with gates."""
+        gates = [] if self.gates is None else self.gates.final().tolist()
+        return {**dict.fromkeys(self.off, 0.0), **dict(zip(self.on, gates, strict=False))}
 
     def roles(self) -> dict[str, HeadSet]:
         """The heads whose gates are open and closed, where gates are learned."""
-        factors = {} if self.gates is None else self.factors()
-        closed = frozenset(head for head in self.on if factors.get(head) == 0)
-        return {"open": frozenset(self.on) - closed, "closed": closed} if factors else {}
+        if self.gates is None:
+            return {}
+        closed = frozenset(head for head, gate in self.factors().items() if gate == 0) - self.off
+        return {"open": frozenset(self.on) - closed, "closed": closed}
 
 
 # --- texts to ids ---------------------------------------------------------------------------------
@@ -614,13 +615,12 @@ class Coder:
         text = decoded(Path(name), data)
         lines = text.splitlines(keepends=True)  # one long text would be slow
         encodings = self.tokenizer.encode_batch(lines, add_special_tokens=False)
-        ids = [number for encoding in encodings for number in encoding.ids]
-        at = next((at for at, encoding in enumerate(encodings) if encoding.ids), None)
-        if at is None:
-            return torch.tensor(ids, dtype=torch.int32), 0
-        first = prompt_of(self.tokenizer, encodings[at], lines[at]).byte_counts()[0]
-        size = len("".join(lines[at:]).encode()) - int(first)
-        return torch.tensor(ids, dtype=torch.int32), size
+        ids = torch.tensor([n for encoding in encodings for n in encoding.ids], dtype=torch.int32)
+        for at, encoding in enumerate(encodings):
+            if encoding.ids:
+                first = prompt_of(self.tokenizer, encoding, lines[at]).byte_counts()[0]
+                return ids, len("".join(lines[at:]).encode()) - int(first)
+        return ids, 0
 
     def save(self, folder: Path) -> None:
         """Write tokenizer.json into a folder, where there is a tokenizer."""
@@ -700,7 +700,7 @@ def make_objective(
     frame = coder.frame() if goal == "masked" else ((), ())
     if config.max_positions is not None:
         most = max(1, config.max_positions - len(frame[0]) - len(frame[1]))
-        stages = [structs.replace(one, length=min(one.length, most)) for one in recipe.stages]
+        stages = [structs.replace(x, length=min(x.length, most)) for x in recipe.stages]
         length = min(recipe.evaluate_length, most)
         recipe = structs.replace(recipe, stages=tuple(stages), evaluate_length=length)
     window = max(stage.length for stage in recipe.stages)
@@ -732,9 +732,9 @@ def _pair_ids(rows: Rows, config: Config, coder: Coder, longest: int | None) -> 
     """Both texts of every row as ids; the second of a model of transformers after the token that
     its decoder begins with. Raises HgvizError for a second text of one token."""
     first, second = coder.rows(rows.texts, longest), coder.rows(rows.labels, longest)
-    begins = getattr(config, "data", {}).get("decoder_start_token_id")
-    if isinstance(begins, int):
-        start = torch.tensor([begins], dtype=torch.int32)
+    token = getattr(config, "data", {}).get("decoder_start_token_id")
+    if isinstance(token, int):
+        start = torch.tensor([token], dtype=torch.int32)
         second = tuple(torch.cat([start, ids])[:longest] for ids in second)
     short = [line for line, ids in zip(rows.lines, second, strict=True) if len(ids) < 2]
     require(

@@ -74,7 +74,6 @@ from hgviz.models.texts.text import Pieces, tokenizer_file
 from hgviz.study import LearnedImportance
 
 STATE, LOG, GATES = "state.pt", "log.jsonl", "gates.json"
-GATES_VERSION = 1
 
 # --- the training file ----------------------------------------------------------------------------
 
@@ -352,7 +351,7 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
     """
     torch.manual_seed(plan.recipe.seed)
     if "from" in plan.model:
-        return _begin_checkpoint(plan, before or {})
+        return _begin_from_checkpoint(plan, before or {})
     goal = goal_of(plan.model)
     data = read_data(plan.data, goal)
     coder = _new_coder(plan, goal, data, out)
@@ -361,15 +360,13 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
         keys.setdefault("labels", list(data[0].classes))
     config = parse_config(keys, "[model]")
     require(
-        coder.tokenizer is not None or config.vocab_size == coder.size,
-        f"there is no tokenizer for {config.vocab_size:,} ids: "
-        "without the table [tokenizer] a model reads bytes, and there are 256",
-        "Add [tokenizer], or set vocab_size = 256",
+        coder.tokenizer is not None or config.vocab_size == 256,
+        f"there is no tokenizer for {config.vocab_size:,} ids: a model without one reads 256 bytes",
+        "Add the table [tokenizer], or set vocab_size = 256",
     )
     require(
         config.vocab_size >= coder.size,
-        f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}: "
-        "each needs its embedding",
+        f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}",
         "Leave vocab_size out of [model]",
     )
     objective = make_objective(plan.recipe, plan.data, goal, data, config, coder, coder.pad)
@@ -378,11 +375,11 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
     return Start(_prepare(model, plan.recipe), objective, coder, TrainedHeads(config.layers))
 
 
-def _begin_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
-    recipe, found = plan.recipe, read(plan.model["from"])
+def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
+    recipe, checkpoint = plan.recipe, read(plan.model["from"])
     keys = {key: value for key, value in plan.model.items() if key not in ("from", "off")}
-    is_theirs = isinstance(found.config, TransformersConfig)
-    known = [key for key in CHANGED if not (is_theirs and key in OWN)]
+    is_transformers = isinstance(checkpoint.config, TransformersConfig)
+    known = [key for key in CHANGED if not (is_transformers and key in OWN)]
     unknown = sorted(keys.keys() - known)
     require(
         not unknown,
@@ -390,17 +387,19 @@ def _begin_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
         f"with model.from, [model] may exchange {', '.join(known)}",
         "Take it out, or train a new model without model.from",
     )
-    goal = keys.get("goal", getattr(found.config, "goal", "next"))
-    if isinstance(found.config, TransformersConfig):
-        _require_trainable(found.config, goal)
-    if getattr(found.config, "form", "") == "encoder-decoder":
+    goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
+    if isinstance(checkpoint.config, TransformersConfig):
+        _require_trainable(checkpoint.config, goal)
+    if getattr(checkpoint.config, "form", "") == "encoder-decoder":
         goal = "pairs"
     data = read_data(plan.data, goal)
     if goal == "classes":  # the checkpoint's own labels where they name all classes of the rows
-        own, classes = getattr(found.config, "labels", ()), data[0].classes
+        own, classes = getattr(checkpoint.config, "labels", ()), data[0].classes
         own = own if numbers_of(own).keys() >= {*classes} else classes
         keys |= {"goal": goal, "labels": [*map(str, keys.get("labels", own))]}
-    coder, model, fresh, pad = (_theirs if is_theirs else _own)(found, keys, recipe)
+    coder, model, fresh, pad = (_open_transformers if is_transformers else _open_own)(
+        checkpoint, keys, recipe
+    )
     config, off = model.config, parse_heads(plan.model.get("off", ""), model.config.layers)
     objective = make_objective(recipe, plan.data, goal, data, config, coder, pad)
     heads = TrainedHeads(config.layers, off)
@@ -410,72 +409,72 @@ def _begin_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
     if isinstance(config, TransformersConfig):
         _require_columns(config, heads)
     _prepare(model, recipe).eval()
-    if is_theirs:
+    if is_transformers:
         _require_runs(model, objective)
     figures = dict(before)
     if not figures and not fresh:
-        figures["original"] = _measure_original(found, model, objective)
+        figures["original"] = _measure_original(checkpoint, model, objective)
         if any(key in keys for key in EXCHANGED):
             figures["exchanged"] = objective.measure(model, True)
         if off:
             figures["pruned"] = replace(heads, gates=None).measure(objective, model, True)
     torch.manual_seed(recipe.seed)
     model.requires_grad_(plan.gates is None or not plan.gates.freeze)
-    return Start(model, objective, coder, heads, figures, fresh, found.digest)
+    return Start(model, objective, coder, heads, figures, fresh, checkpoint.digest)
 
 
-Begun = tuple[Coder, Network, tuple[str, ...], int | None]
+ModelParts = tuple[Coder, Network, tuple[str, ...], int | None]
 
 
-def _own(found: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> Begun:
+def _open_own(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> ModelParts:
     """A checkpoint's tokenizer, a model with its weights and what [model] changes, the names of the
     parameters that the checkpoint lacks, and the token that pads texts."""
-    config = parse_config({**config_json(found.config), **keys}, "[model]")
-    coder, model = _checkpoint_coder(found, config), families.build(config)
+    config = parse_config({**config_json(checkpoint.config), **keys}, "[model]")
+    coder, model = _checkpoint_coder(checkpoint, config), families.build(config)
     initialise(model)
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    if getattr(found.config, "labels", ()) != getattr(config, "labels", ()):
+    if getattr(checkpoint.config, "labels", ()) != getattr(config, "labels", ()):
         shapes |= {name: None for name in shapes if name.startswith("head.classifier")}
-    held = {name: tensor.float() for name, tensor in found.tensors.items()
+    weights = {name: tensor.float() for name, tensor in checkpoint.tensors.items()
             if tensor.shape == shapes.get(name)}  # fmt: skip
-    model.load_state_dict(held, strict=False)
-    return coder, model, tuple(name for name in shapes if name not in held), coder.pad
+    model.load_state_dict(weights, strict=False)
+    return coder, model, tuple(name for name in shapes if name not in weights), coder.pad
 
 
-def _theirs(found: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> Begun:
+def _open_transformers(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> ModelParts:
     """The same of a model of transformers; its config.json names the token that pads texts."""
-    coder = _checkpoint_coder(found, found.config)
-    goal = keys.get("goal", getattr(found.config, "goal", "next"))
-    found, fresh = transformers.retargeted(found, goal, keys.get("labels", ()), coder.pad)
-    config = cast(TransformersConfig, found.config)
+    coder = _checkpoint_coder(checkpoint, checkpoint.config)
+    goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
+    checkpoint, fresh = transformers.retargeted(checkpoint, goal, keys.get("labels", ()), coder.pad)
+    config = cast(TransformersConfig, checkpoint.config)
     changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
     exchanged = converted({**config.entry.written(), **changes}, Entry, "[model]").exchanged()
     data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
     config = replace(config, data={**data, "dtype": recipe.store}, box=[], **exchanged)
     require_activations(config, "[model]")
     # training changes tensors in place, and those of the checkpoint are not its own
-    tensors = {name: tensor.clone() for name, tensor in found.tensors.items()}
+    tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
     model = transformers.build(config, tensors, "cpu", torch.float32)
     pad = cast(Any, model.net.config).get_text_config(decoder=True).pad_token_id
     return coder, model, fresh, pad if isinstance(pad, int) and pad >= 0 else None
 
 
-def _checkpoint_coder(found: Checkpoint, config: Config) -> Coder:
-    if found.tokenizer is not None:
-        return open_coder(found.tokenizer)
-    if config.vocab_size == 256 and tokenizer_file(found.folder) is None:
+def _checkpoint_coder(checkpoint: Checkpoint, config: Config) -> Coder:
+    if checkpoint.tokenizer is not None:
+        return open_coder(checkpoint.tokenizer)
+    if config.vocab_size == 256 and tokenizer_file(checkpoint.folder) is None:
         return Coder()
-    return read_coder(found.folder, getattr(config, "cls", 1), config.vocab_size)
+    return read_coder(checkpoint.folder, getattr(config, "cls", 1), config.vocab_size)
 
 
-def _measure_original(found: Checkpoint, model: Network, objective: Objective) -> Figures:
+def _measure_original(checkpoint: Checkpoint, model: Network, objective: Objective) -> Figures:
     """The figures of a checkpoint with the activations that it has itself."""
     changed: Any = model.config
-    own = {key: getattr(found.config, key) for key in EXCHANGED if hasattr(changed, key)}
+    own = {key: getattr(checkpoint.config, key) for key in EXCHANGED if hasattr(changed, key)}
     config = replace(changed, **own)
     if not isinstance(model, Transformers):
         device = objective.recipe.device
-        return objective.measure(module_of(config, found.tensors, device, torch.float32), True)
+        return objective.measure(module_of(config, checkpoint.tensors, device, torch.float32), True)
     model.config = config
     try:
         return objective.measure(model, True)
@@ -651,7 +650,7 @@ def _run_steps(
         share = schedule(done, state["step"], recipe)
         for group in optimiser.param_groups:
             group["lr"] = group["peak"] * share
-        loss, shown = heads.loss(objective, model, state["step"], done)
+        loss, value = heads.loss(objective, model, state["step"], done)
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         parameters = chain.from_iterable(group["params"] for group in optimiser.param_groups)
@@ -673,16 +672,16 @@ def _run_steps(
         now = time.monotonic()
         state["seconds"], last = state["seconds"] + now - last, now
         if is_due:
-            row = {"step": state["step"], "seconds": state["seconds"], "loss": shown}
+            row = {"step": state["step"], "seconds": state["seconds"], "loss": value}
             row |= {"held_out": held_out} | {f"held_out_{key}": x for key, x in figures.items()}
             _log(out, row | {"rate": recipe.rate * share})
         if state["step"] % recipe.save_every == 0:
             _snapshot(plan, out, start, optimiser, state)
-        words = f"step {state['step']:,}, loss {shown:.3f}"
+        words = f"step {state['step']:,}, loss {value:.3f}"
         if math.isfinite(held_out):
             words += f", held out {held_out:.3f}"
-        value = {"step": state["step"], "loss": shown, "held_out": held_out}
-        progress(done, 1.0, words, value)
+        figure = {"step": state["step"], "loss": value, "held_out": held_out}
+        progress(done, 1.0, words, figure)
     _snapshot(plan, out, start, optimiser, state)
 
 
@@ -694,9 +693,9 @@ def schedule(done: float, step: int, recipe: Recipe) -> float:
 
 def _optimiser(start: Start, plan: Plan) -> torch.optim.Optimizer:
     recipe = plan.recipe
-    weights = [one for one in start.model.parameters() if one.requires_grad]
-    matrices = [one for one in weights if one.dim() > 1]
-    vectors = [one for one in weights if one.dim() <= 1]
+    weights = [weight for weight in start.model.parameters() if weight.requires_grad]
+    matrices = [weight for weight in weights if weight.dim() > 1]
+    vectors = [weight for weight in weights if weight.dim() <= 1]
     groups = [(matrices, recipe.rate, recipe.decay), (vectors, recipe.rate, 0.0)]
     if plan.gates is not None and start.heads.gates is not None:
         groups.append(([start.heads.gates.log_a], plan.gates.rate, 0.0))
@@ -723,8 +722,8 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
         with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:
             cast(Any, model.net).save_pretrained(folder, max_shard_size="1000TB")
             file = Path(folder) / WEIGHTS
-            held = read_weights(file, lambda name: name.endswith(transformers.BUFFERS))
-            tensors = {name: tensor.clone() for name, tensor in held.items()}
+            written = read_weights(file, lambda name: name.endswith(transformers.BUFFERS))
+            tensors = {name: tensor.clone() for name, tensor in written.items()}
     dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
     tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}
     save(out, config, tensors)
@@ -732,7 +731,8 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
         _write_gates(out, plan, start.heads, [start.digest, digest_of(config, tensors)])
     figures = objective.measure(module_of(config, tensors, recipe.device, torch.float32), True)
     step, seconds, before = state["step"], state["seconds"], state["before"]
-    row = {f"{name}_{objective.metric}": one[objective.metric] for name, one in before.items()}
+    metric = objective.metric
+    row = {f"{name}_{metric}": earlier[metric] for name, earlier in before.items()}
     row |= {f"stored_{name}": value for name, value in figures.items()}
     _log(out, {"step": step, "seconds": seconds, **row})
     roles = start.heads.roles()
@@ -790,7 +790,7 @@ class _LearnedGates(msgspec.Struct, frozen=True):
 class _GatesFile(msgspec.Struct, frozen=True):
     """What a reader needs of gates.json; other keys are for people."""
 
-    gates_version: int
+    gates_version: Literal[1]
     heads: list[str]
     learned: _LearnedGates
     models: list[str]
@@ -801,8 +801,8 @@ def _write_gates(out: Path, plan: Plan, heads: TrainedHeads, models: list[str]) 
     """Write folder/gates.json; models: digests of the model it began from and of the stored one."""
     roles, factors = heads.roles(), heads.factors()
     content = {
-        "gates_version": GATES_VERSION, "models": models, **msgspec.to_builtins(plan.gates),
-        "seed": plan.recipe.seed, "heads": [str(head) for head in heads.names],
+        "gates_version": 1, "models": models, **msgspec.to_builtins(plan.gates),
+        "seed": plan.recipe.seed, "heads": [str(head) for head in heads.ids],
         "off": _listed(heads.off | roles["closed"]),
         "roles": {role: _listed(members) for role, members in roles.items()},
         "learned": {"gates": {str(head): factors[head] for head in heads.on}},
@@ -833,12 +833,6 @@ def read_learned(
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             what = f"{file} holds no gates: {str(error)}"
             raise HgvizError(what, f"Choose the {GATES} that hgviz train wrote") from error
-        version = content.gates_version
-        require(
-            version <= GATES_VERSION,
-            f"{file} is of a newer version: {version}, and this one reads {GATES_VERSION}",
-            "Update hgviz",
-        )
         require(
             content.heads == [*map(str, spec.heads)] and spec.digest in content.models,
             f"{file} is of another model: its gates are of other weights or heads",

@@ -247,7 +247,7 @@ CONTENT = '{"gates_version": 1, "heads": ["0.0"], "learned": {"gates": {}}, "mod
         (None, "cannot read"),
         ("{}", "holds no gates"),
         ("not json", "holds no gates"),
-        (CONTENT.replace("1", "9"), "newer version"),
+        (CONTENT.replace("1", "9"), "holds no gates"),
         (CONTENT, "of another model"),
     ],
 )  # fmt: skip

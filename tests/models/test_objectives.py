@@ -192,7 +192,7 @@ def logits_under(model, off=frozenset(), factors=None):
     """Logits of a pass with heads off and gates of these factors, of all others 1."""
     by_layer = {}
     for layer in model.config.layers if factors else ():
-        row = [factors.get(head, 1.0) for head in TrainedHeads((layer,)).names]
+        row = [factors.get(head, 1.0) for head in TrainedHeads((layer,)).ids]
         by_layer[layer.index] = torch.tensor([row] * 2, dtype=torch.float64)
     with torch.inference_mode():
         return model(TEXTS, Run(frozenset(off), gates=by_layer))
@@ -201,7 +201,7 @@ def logits_under(model, off=frozenset(), factors=None):
 @pytest.mark.parametrize("name", MODELS)
 def test_gates_are_factors_and_are_folded_into_the_columns_of_w_o(name):
     model = MODELS[name]
-    heads = TrainedHeads(model.config.layers).names
+    heads = TrainedHeads(model.config.layers).ids
     plain, off = logits_under(model), logits_under(model, heads[1::2])
     zero = logits_under(model, factors=dict.fromkeys(heads[1::2], 0.0))
     assert (off - zero).abs().max() <= 1e-12 and (off - plain).abs().max() > 1e-3
@@ -222,7 +222,7 @@ def test_gates_are_factors_and_are_folded_into_the_columns_of_w_o(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_every_pass_of_a_model_runs_with_heads_off(name):
     model, texts = MODELS[name], TEXTS if name == "both" else TEXTS.ids
-    off = frozenset(TrainedHeads(model.config.layers).names[1::2])
+    off = frozenset(TrainedHeads(model.config.layers).ids[1::2])
     plain, without = logits_under(model), logits_under(model, off)
     with torch.inference_mode():
         with TrainedHeads(model.config.layers, off).applied(model):
