@@ -100,8 +100,9 @@ def write(folder, length):
     """A checkpoint of random weights."""
     import torch
 
-    from hgviz.models.formats.checkpoint import build, save
-    from hgviz.models.formats.own import parse_config
+    from hgviz.models.checkpoints import save
+    from hgviz.models.config import parse_config
+    from hgviz.models.families import build
 
     width = HEADS * WIDTH
     config = parse_config({

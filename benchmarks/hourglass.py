@@ -22,8 +22,8 @@ import torch
 from table import heading, line
 
 from hgviz.models import open_model
-from hgviz.models.formats.checkpoint import build
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config import parse_config
+from hgviz.models.families import build
 from hgviz.models.layers import Tokens
 
 LENGTH, HELD_OUT = 2048, 65_536

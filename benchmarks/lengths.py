@@ -68,8 +68,9 @@ def write(folder, length, sharpened=1, **keys):
     """A checkpoint of random weights, with queries that are so many times larger."""
     import torch
 
-    from hgviz.models.formats.checkpoint import build, save
-    from hgviz.models.formats.own import parse_config
+    from hgviz.models.checkpoints import save
+    from hgviz.models.config import parse_config
+    from hgviz.models.families import build
 
     layers, heads = shape(length)
     width = heads * WIDTH

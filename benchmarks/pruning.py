@@ -18,8 +18,8 @@ from table import heading, line
 from hgviz.core import HeadId, listening
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.formats.checkpoint import build
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config import parse_config
+from hgviz.models.families import build
 from hgviz.models.layers import Tokens
 from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run

@@ -15,9 +15,9 @@ import torch
 from table import heading, line
 
 from hgviz.models import open_model
+from hgviz.models.checkpoints import save
+from hgviz.models.config import parse_config
 from hgviz.models.families import build
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.formats.own import parse_config
 from hgviz.models.measures.complexity import mixings
 from hgviz.tasks import pass_times, reach
 from hgviz.tasks.reaching import drawn_tokens

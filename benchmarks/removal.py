@@ -14,8 +14,9 @@ from table import heading, line
 from hgviz import tasks
 from hgviz.core import HeadId
 from hgviz.files import resource
-from hgviz.models.formats.checkpoint import build, save
-from hgviz.models.formats.own import parse_config
+from hgviz.models.checkpoints import save
+from hgviz.models.config import parse_config
+from hgviz.models.families import build
 
 SIX_BY_EIGHT = {
     "family": "transformer", "form": "encoder", "goal": "classes", "labels": ["a", "b"],

@@ -300,7 +300,7 @@ context.set_forkserver_preload([
     "torch", "transformers", "transformers.modeling_utils", "transformers.generation",
     "transformers.models.auto.modeling_auto", "transformers.models.clip.modeling_clip",
     "transformers.models.llama.modeling_llama", "transformers.models.bert.modeling_bert",
-    "hgviz.models.formats.transformers", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
+    "hgviz.models.pretrained", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
     "hgviz.models.measures.variants", "tests.models.zoo",
 ])  # fmt: skip
 

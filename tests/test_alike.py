@@ -8,9 +8,9 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
+from hgviz.models.checkpoints import save
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.formats.checkpoint import save
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.tasks.alike import prompts_like
 from tests.gui.kinds import listener, translator

@@ -19,7 +19,7 @@ from hgviz.tasks import opening
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
 from tests.models.folders import write_bert, write_gpt2
-from tests.models.test_cache import cached
+from tests.models.test_checkpoints import cached
 from tests.models.zoo import write
 
 

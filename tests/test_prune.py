@@ -15,16 +15,15 @@ from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.formats import rewriting
-from hgviz.models.formats.files import read_tensors
 from hgviz.models.surgery import export, proof
+from hgviz.models.tensors import read_tensors
 from hgviz.store import open_capture, open_study, write_study
 from hgviz.tasks.removing import kept_count
 from tests.closeness import scaled_error
 from tests.models import package
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
-from tests.models.test_checkpoint import ARGUMENTS, GIVEN
+from tests.models.test_checkpoints import ARGUMENTS, GIVEN
 from tests.models.test_huggingface_files import split
 from tests.models.test_removal import KINDS, chosen, logits
 from tests.progress import cancelled
@@ -228,7 +227,7 @@ def test_a_zeroed_model_may_be_written_into_its_own_folder(tmp_path):
 
 def test_a_folder_that_is_no_models_own_is_not_copied(tmp_path, monkeypatch):
     path = sentence_transformer(tmp_path / "whole")
-    monkeypatch.setattr(rewriting, "MOST_FILES", 5)
+    monkeypatch.setattr("hgviz.models.checkpoints.COPY_LIMIT", 5)
     with pytest.raises(HgvizError, match="holds more than a model"):
         prune(path, "0.1", tmp_path / "out", form="zeroed")
     assert not (tmp_path / "out").exists()

@@ -15,9 +15,8 @@ from hgviz.figures import Spec, points
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
-from hgviz.models import open_model
-from hgviz.models.formats import readers
-from hgviz.models.formats.checkpoint import save
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import save
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import flaws
 from tests.models.building import write_transformer
@@ -28,7 +27,7 @@ from tests.models.test_collaborative import write_shared
 def test_heads_that_are_the_same_are_found(tmp_path, facts, output):
     path = write_transformer(tmp_path / "own", n_heads=3, form="encoder", dtype=torch.float64,
                              goal="states")  # fmt: skip
-    found = readers.read(path)
+    found = checkpoints.read(path)
     tensors = dict(found.tensors)
     for side in "qk":
         name = f"middle.0.attn.{side}.weight"

@@ -48,10 +48,8 @@ from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
 from hgviz.files import (
     IMAGE_SUFFIXES,
-    INDEX_SUFFIX,
     SOUND_SUFFIXES,
     VALUES_SUFFIX,
-    WEIGHT_SUFFIXES,
     resource,
 )
 from hgviz.gui import theme
@@ -70,7 +68,7 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
-from hgviz.models.formats.readers import ARRAYS
+from hgviz.models.checkpoints import file_suffixes
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.session.saved import SUFFIX
 from hgviz.settings import Settings
@@ -1071,7 +1069,7 @@ def _show(control: QWidget, value: Any) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-WEIGHTS = tuple(f"*{one}" for one in (*WEIGHT_SUFFIXES, INDEX_SUFFIX, ARRAYS))
+WEIGHTS = tuple(f"*{one}" for one in file_suffixes())
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 CAPTURES = "Captures (*.h5)"

@@ -32,7 +32,7 @@ from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
 from hgviz.gui.widgets import Button, IconButton, Words, hbox, label, splitter, vbox
 from hgviz.gui.window import SMALLEST, Window
-from hgviz.models.formats.readers import READERS
+from hgviz.models.checkpoints import READERS
 from hgviz.session.saved import Layout
 from hgviz.settings import Settings
 

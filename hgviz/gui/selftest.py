@@ -205,9 +205,9 @@ def _attributed() -> str:
 
 def _transformers(folder: Path) -> str:
     """A tiny one of random weights, with a window in every second layer."""
-    from hgviz.models.formats import transformers
+    from hgviz.models import pretrained
 
-    path = transformers.random_model(folder / "gemma2")
+    path = pretrained.random_model(folder / "gemma2")
     model = tasks.load(path, "cpu")
     seen = tasks.capture(model, tasks.prompt_from(model, "a fine film")[0])
     rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]

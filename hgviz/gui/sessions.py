@@ -706,7 +706,7 @@ def _readable(path: str) -> None:
 
         open_capture(path)
     else:
-        from hgviz.models.formats.readers import read
+        from hgviz.models.checkpoints import read
 
         read(path)
 

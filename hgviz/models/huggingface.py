@@ -41,7 +41,6 @@ from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
-from hgviz.models.formats.readers import BRING
 from hgviz.models.layers import Network, Tokens, as_tokens
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.measures.variants import ExternalLayer
@@ -63,6 +62,10 @@ PAIRS = (
 OTHERWISE = "it attends to short texts otherwise than to long ones"
 SUBTRACTS = "the map of its heads is the difference of two softmaxes"
 CRITICAL = 50  # of logging: nothing below is said
+CAPTURE_ADVICE = (  # for a model that hgviz cannot run
+    "To look at its attention, run it yourself and write its queries and keys with "
+    "hgviz.store.write_capture"
+)
 
 
 # --- attention ------------------------------------------------------------------------------------
@@ -1032,4 +1035,4 @@ def examples(config: Any, signal: str) -> Iterator[Floats]:
 
 
 def unseen(family: str, why: str) -> HgvizError:
-    return HgvizError(f"hgviz does not see the attention of {family}: {why}", BRING)
+    return HgvizError(f"hgviz does not see the attention of {family}: {why}", CAPTURE_ADVICE)

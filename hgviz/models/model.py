@@ -28,11 +28,10 @@ from hgviz.core import (
 )
 from hgviz.errors import HgvizWarning, choose
 from hgviz.files import model_name, printable
+from hgviz.models.checkpoints import read
 from hgviz.models.config import Config, DynamicConfig, TransformersConfig
 from hgviz.models.devices import device_of, dtype_of, room
-from hgviz.models.formats.checkpoint import outline
-from hgviz.models.formats.readers import read, unread_files
-from hgviz.models.formats.shards import files_of
+from hgviz.models.families import outline
 from hgviz.models.inputs import (
     READS,
     boundaries_of,
@@ -46,6 +45,7 @@ from hgviz.models.inputs import (
 from hgviz.models.layers import Network, Tokens
 from hgviz.models.run import Observer, Run
 from hgviz.models.surgery.replacement import replaced
+from hgviz.models.tensors import unread_files
 from hgviz.models.texts.continuing import ends_of
 from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
@@ -501,7 +501,7 @@ def open_model(
         from hgviz.models.signals import Processor
 
         processor = Processor(found.folder, cast(Transformers, module))
-    unread = (*found.unused, *unread_files(found.weights, files_of(found.weights)))
+    unread = (*found.unused, *unread_files(found.weights))
     return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
 
 
@@ -510,9 +510,9 @@ def module_of(
 ) -> Network:
     """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     if isinstance(config, TransformersConfig):
-        from hgviz.models.formats import transformers
+        from hgviz.models import pretrained
 
-        return transformers.build(config, tensors, device, dtype)
+        return pretrained.build(config, tensors, device, dtype)
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}

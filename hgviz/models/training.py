@@ -38,15 +38,20 @@ from hgviz.files import (
     short_path,
     write_atomic,
 )
-from hgviz.models import families
-from hgviz.models.config import PRESETS, Config, LSTMConfig, TransformersConfig
+from hgviz.models import families, pretrained
+from hgviz.models.checkpoints import read, save
+from hgviz.models.config import (
+    PRESETS,
+    Config,
+    LSTMConfig,
+    TransformersConfig,
+    config_json,
+    parse_config,
+    parse_keys,
+    require_activations,
+)
 from hgviz.models.config.huggingface import Entry
 from hgviz.models.devices import device_of
-from hgviz.models.formats import transformers
-from hgviz.models.formats.checkpoint import Checkpoint, digest_of, save
-from hgviz.models.formats.own import config_json, parse_config, require_activations
-from hgviz.models.formats.readers import WEIGHTS, converted, read
-from hgviz.models.formats.shards import read_weights
 from hgviz.models.huggingface import Transformers, quiet
 from hgviz.models.layers import Network
 from hgviz.models.model import module_of
@@ -69,6 +74,7 @@ from hgviz.models.objectives import (
     read_data,
 )
 from hgviz.models.surgery.removal import scaled
+from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
 from hgviz.models.texts.labelled import Rows, numbers_of
 from hgviz.models.texts.text import Pieces, tokenizer_file
 from hgviz.study import LearnedImportance
@@ -445,16 +451,16 @@ def _open_transformers(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Rec
     """The same of a model of transformers; its config.json names the token that pads texts."""
     coder = _checkpoint_coder(checkpoint, checkpoint.config)
     goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
-    checkpoint, fresh = transformers.retargeted(checkpoint, goal, keys.get("labels", ()), coder.pad)
+    checkpoint, fresh = pretrained.retargeted(checkpoint, goal, keys.get("labels", ()), coder.pad)
     config = cast(TransformersConfig, checkpoint.config)
     changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
-    exchanged = converted({**config.entry.written(), **changes}, Entry, "[model]").exchanged()
+    exchanged = parse_keys({**config.entry.written(), **changes}, Entry, "[model]").exchanged()
     data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
     config = replace(config, data={**data, "dtype": recipe.store}, box=[], **exchanged)
     require_activations(config, "[model]")
     # training changes tensors in place, and those of the checkpoint are not its own
     tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
-    model = transformers.build(config, tensors, "cpu", torch.float32)
+    model = pretrained.build(config, tensors, "cpu", torch.float32)
     pad = cast(Any, model.net.config).get_text_config(decoder=True).pad_token_id
     return coder, model, fresh, pad if isinstance(pad, int) and pad >= 0 else None
 
@@ -722,7 +728,7 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
         with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:
             cast(Any, model.net).save_pretrained(folder, max_shard_size="1000TB")
             file = Path(folder) / WEIGHTS
-            written = read_weights(file, lambda name: name.endswith(transformers.BUFFERS))
+            written = read_weights(file, lambda name: name.endswith(pretrained.BUFFERS))
             tensors = {name: tensor.clone() for name, tensor in written.items()}
     dtype = torch.bfloat16 if recipe.store == "bfloat16" else torch.float32
     tensors = {name: tensor.to(dtype) for name, tensor in tensors.items()}

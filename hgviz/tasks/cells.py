@@ -200,8 +200,7 @@ def _open(
     folder: SweepFolder, given: Mapping[str, Any], paths: Mapping[str, str], device: str = "cpu"
 ) -> Model:
     """The model of a cell: one that the study trained, or a checkpoint as it was planned."""
-    from hgviz.models import open_model
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints, open_model
     from hgviz.tasks.planning import digest_of_model
 
     if "trained" in given:
@@ -210,7 +209,7 @@ def _open(
 
     def make() -> Model:
         path = paths["checkpoint"]
-        if digest_of_model(readers.read(path)) != given["checkpoint"]:
+        if digest_of_model(checkpoints.read(path)) != given["checkpoint"]:
             raise _changed(path)
         return open_model(path, device, activation=given["activation"] or None)
 
@@ -239,10 +238,10 @@ def _data(cell: Cell) -> str:
 
 def _require_same(name: str, path: str, digest: str) -> None:
     """Errors: HgvizError where a file is another one than was planned with."""
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints
     from hgviz.tasks.planning import digest_of_file, digest_of_model
 
-    now = digest_of_model(readers.read(path)) if name == "from" else digest_of_file(path)
+    now = digest_of_model(checkpoints.read(path)) if name == "from" else digest_of_file(path)
     if now != digest:
         raise _changed(path)
 

@@ -56,6 +56,6 @@ def require_model_of(study: Study, path: Path_) -> str:
 
 
 def _digest(path: Path_) -> str:
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints
 
-    return readers.read(path).digest if readers.recognises(path) else ""
+    return checkpoints.read(path).digest if checkpoints.recognises(path) else ""

@@ -31,7 +31,7 @@ Unattending = tuple[tuple[str, str], ...]  # layers by name, and what they are m
 def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     """What a path holds, judged by content. Errors: HgvizError naming what can be opened."""
     from hgviz.files import find_path, path_errors
-    from hgviz.models.formats.readers import recognises
+    from hgviz.models.checkpoints import recognises
     from hgviz.store import is_capture, is_study
     from hgviz.store.sweep import is_sweep
 
@@ -296,17 +296,17 @@ def convert(
     """Write any checkpoint as one folder, hgviz's own or that of transformers; force: into one that
     is not empty.
 
-    The rest says what weights of trax do not show, see hgviz.models.formats.trax.
+    The rest says what weights of trax do not show, see hgviz.models.foreign.read_trax.
     """
     progress(0, 2, "loading torch")
-    from hgviz.models.formats import conversion, readers
+    from hgviz.models import checkpoints
 
-    conversion.require_free(Path(out), force)
+    checkpoints.require_free(Path(out), force)
     if hierarchy or attention_upsampling or tokenizer:
-        from hgviz.models.formats.trax import read_trax
+        from hgviz.models.foreign import read_trax
 
         found = read_trax(Path(path), hierarchy, attention_upsampling, tokenizer)
     else:
-        found = readers.read(path)
+        found = checkpoints.read(path)
     progress(1, 2, f"writing {Path(out).name}")
-    return conversion.write(found, Path(out))
+    return checkpoints.convert(found, Path(out))

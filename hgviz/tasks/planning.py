@@ -15,7 +15,7 @@ from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.models.config import Config
-    from hgviz.models.formats.checkpoint import Checkpoint
+    from hgviz.models.tensors import Checkpoint
     from hgviz.models.training import Plan
 
 # arrays of a study that one pass gives together
@@ -231,9 +231,9 @@ class _Planning:
 
     def _checkpoint(self, path: str) -> str:
         if path not in self._digests:
-            from hgviz.models.formats import readers
+            from hgviz.models import checkpoints
 
-            found = readers.read(path)
+            found = checkpoints.read(path)
             self._digests[path], self._configs[path] = digest_of_model(found), found.config
         return self._digests[path]
 
@@ -266,7 +266,7 @@ def digest_of_file(path: Path_) -> str:
 def digest_of_model(found: Checkpoint) -> str:
     """What a checkpoint is, and how it reads texts: its own digest where it reads bytes or ids,
     else one that its tokenizer is part of. Errors: HgvizError for a tokenizer that does not fit."""
-    from hgviz.models.formats.conversion import tokenizer_json
+    from hgviz.models.checkpoints import tokenizer_json
 
     words = tokenizer_json(found)
     if words is None:
@@ -284,7 +284,7 @@ def _require_steps(training: Plan) -> None:
 
 def _read(told: dict[str, Any], here: Path, place: Mapping[str, str]) -> Plan:
     """A training file as a study tells it; a key that is none shows before anything is trained."""
-    from hgviz.models.formats.own import parse_config
+    from hgviz.models.config import parse_config
     from hgviz.models.training import goal_of, parse_plan
 
     try:

@@ -15,11 +15,11 @@ from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
     from hgviz.examples import Examples
-    from hgviz.models.formats.checkpoint import Checkpoint
     from hgviz.models.layers import Tokens
     from hgviz.models.model import Model
     from hgviz.models.surgery.compensation import Compensation
     from hgviz.models.surgery.proof import Form, Latency, Proof, Read, Runner
+    from hgviz.models.tensors import Checkpoint
     from hgviz.study import Study
 
 PROOF_TOKENS = 1 << 18  # of the data, in their random order
@@ -48,14 +48,13 @@ def prune(
     HgvizError.
     """
     progress(0, 1, "loading torch")
-    from hgviz.models import open_model
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints, open_model
     from hgviz.models.surgery import export
 
     with export.kept_if_proved(Path(out)) as fresh:
         model = open_model(path, "cpu")
         heads = heads_from(off, model.spec) if isinstance(off, str) else off
-        found = readers.read(path)
+        found = checkpoints.read(path)
         export.require_some(found, heads)
         progress(0, 1, "reading texts")
         read = proof_texts(model, data, text_column, label_column, labels)
@@ -75,11 +74,11 @@ def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> H
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
     """
     progress(0, 1, f"reading {Path(study).name}")
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints
     from hgviz.store import open_study
 
     found = open_study(study)
-    if found.spec.digest != readers.read(model).digest:
+    if found.spec.digest != checkpoints.read(model).digest:
         raise HgvizError(
             f"{Path(study).name} is about another model: it measured {found.spec.name}",
             "Choose the model it was made with, or measure this one with `hgviz importance`",
@@ -210,7 +209,7 @@ def _proved(
     weights: Path,
     about: dict[str, Any],
 ) -> Proof:
-    from hgviz.models.formats import rewriting
+    from hgviz.models import checkpoints
     from hgviz.models.surgery import export, proof, removal
 
     form, texts = about["form"], read.batches
@@ -228,7 +227,7 @@ def _proved(
     sizes, times = _timed(found, left, model, form, after, texts[0])
     opens = export.opens(left) if form == "smaller" else ""
     same = opens or form == "zeroed"  # the original's own files
-    left_out = rewriting.beside(found, weights.parent)[1] if same else ()
+    left_out = checkpoints.files_beside(found, weights.parent)[1] if same else ()
     spec = model.spec
     gone = [one.index for one in spec.layers
             if all(HeadId(one.index, head) in off for head in one.heads)]  # fmt: skip

@@ -60,11 +60,11 @@ def redundancy(given: Path_ | Model) -> Repeating:
     """
     progress(0, 1, "loading torch")
     from hgviz.analysis import redundancy as analysis
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints
     from hgviz.models.measures.products import checkpoint_of, products
 
     if isinstance(given, str | PathLike):
-        name, read = Path(given).name, readers.read(given)
+        name, read = Path(given).name, checkpoints.read(given)
     else:
         name, read = given.spec.name, checkpoint_of(given)
     every, found = products(read), []

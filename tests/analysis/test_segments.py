@@ -9,7 +9,7 @@ from hgviz.analysis.operators import Segments
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, RolloutOptions, readonly
 from hgviz.maps import DenseMap
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config import parse_config
 from tests.making import byte_prompt
 
 TEXT = "every word is a segment and so is what a model finds"

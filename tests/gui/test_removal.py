@@ -15,7 +15,7 @@ from hgviz import cli, settings, tasks
 from hgviz.core import HeadId
 from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
-from hgviz.models.formats import checkpoint as own
+from hgviz.models import checkpoints as own
 from hgviz.models.surgery import export, proof
 from tests.gui.screen import busy
 

@@ -25,7 +25,7 @@ from hgviz.gui.textrows import LEFT, TOP, null_box, segment_ends
 from hgviz.gui.view import VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.models import open_model
-from hgviz.models.formats.checkpoint import save
+from hgviz.models.checkpoints import save
 from hgviz.session import Session
 from hgviz.store import write_capture
 from tests.analysis.test_funnel import N

@@ -2,10 +2,10 @@
 
 import torch
 
+from hgviz.models.checkpoints import save
+from hgviz.models.config import parse_config
 from hgviz.models.families import build
 from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.formats.own import parse_config
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 

@@ -13,8 +13,8 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, Rule, pool
 from hgviz.models import attention, open_model, run
 from hgviz.models.attention import value_norms
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.formats.own import parse_config
+from hgviz.models.checkpoints import save
+from hgviz.models.config import parse_config
 from hgviz.models.layers import Attention
 from hgviz.models.mechanisms import Mixtures
 from hgviz.models.model import Model

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
-from hgviz.models.formats import readers
-from hgviz.models.formats.checkpoint import outline, save, shapes_of
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import save
+from hgviz.models.families import outline, shapes_of
 from hgviz.models.layers import Attention
 from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
@@ -45,7 +45,7 @@ KINDS = {
 
 def without_biases(path):
     """The same model, its queries and keys without biases."""
-    found = readers.read(path)
+    found = checkpoints.read(path)
     biases = [name for name in found.tensors if name.endswith((".q.bias", ".k.bias"))]
     zeros = {name: torch.zeros_like(found.tensors[name]) for name in biases}
     save(path, found.config, {**found.tensors, **zeros})
@@ -55,7 +55,7 @@ def without_biases(path):
 def write_shared(path, out):
     """The same model in float64 with heads that share queries and keys, each mixing its own part of
     those of all heads: its scores are those of the model (Cordonnier et al. 2020, section 4)."""
-    found = readers.read(path)
+    found = checkpoints.read(path)
     tensors = {name: one.double() for name, one in found.tensors.items()}
     for name, part in outline(found.config).named_modules():
         if not isinstance(part, Attention):
@@ -106,14 +106,14 @@ def test_logits_and_maps_stay_what_they_were(tmp_path, kind, biases):
     assert np.abs(one[1] - other[1]).max() < 1e-9
     assert new.spec.heads == own.spec.heads
     assert new.spec.digest != own.spec.digest
-    assert new.spec.parameters == sum(t.numel() for t in readers.read(tmp_path / "shared")
+    assert new.spec.parameters == sum(t.numel() for t in checkpoints.read(tmp_path / "shared")
                                       .tensors.values())  # fmt: skip
 
 
 def test_scores_are_the_formula(tmp_path):
     path = write_shared(own_gpt2(tmp_path / "own"), tmp_path / "shared")
-    found = readers.read(path)
-    own = readers.read(tmp_path / "own").tensors
+    found = checkpoints.read(path)
+    own = checkpoints.read(tmp_path / "own").tensors
     name, width = "middle.0.attn", 8
     (one, _), tensors = products(found), found.tensors
     for head in range(3):
@@ -148,7 +148,7 @@ def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, acti
 def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
     path = write_shared(own_bert(tmp_path / "own"), tmp_path / "shared")
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
-    small = smaller(readers.read(path), off)
+    small = smaller(checkpoints.read(path), off)
     save(tmp_path / "small", small.config, small.tensors)
     masked = open_model(path, dtype="float64")
     sliced = open_model(tmp_path / "small", dtype="float64")
@@ -172,8 +172,8 @@ def test_a_capture_holds_what_gives_the_maps_again(tmp_path):
 
 
 def test_gradients_flow_as_in_ordinary_heads(tmp_path):
-    own = readers.read(own_bert(tmp_path / "own"))
-    new = readers.read(write_shared(tmp_path / "own", tmp_path / "shared"))
+    own = checkpoints.read(own_bert(tmp_path / "own"))
+    new = checkpoints.read(write_shared(tmp_path / "own", tmp_path / "shared"))
     slopes = []
     for one in (own, new):
         module = module_of(one.config, one.tensors, "cpu", torch.float64)

@@ -8,8 +8,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
-from hgviz.models.formats import readers
+from hgviz.models import checkpoints, open_model
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.surgery import export
@@ -115,7 +114,7 @@ def test_what_is_written_with_gates_is_the_gated_model(folder, tmp_path, kind, n
     model = open_model(path, dtype="float64")
     off = chosen(model.spec)
     *_, found = gates(model.module, model.spec, off, texts())
-    export.written(scaled(readers.read(path), found), off, form, tmp_path / "out")
+    export.written(scaled(checkpoints.read(path), found), off, form, tmp_path / "out")
     factors = {
         one.index: torch.tensor([[found.get(HeadId(one.index, head), 1.0) for head in one.heads]])
         for one in model.spec.layers

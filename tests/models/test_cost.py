@@ -13,7 +13,7 @@ from hgviz.maps import TILE, LazyMap
 from hgviz.maps.rule import Rule
 from hgviz.models import open_model
 from hgviz.models.attention import ROWS
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config import parse_config
 from hgviz.models.huggingface import Transformers
 from hgviz.models.measures.complexity import mixings
 from hgviz.models.measures.timing import timed

@@ -12,9 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
-from hgviz.models.formats import rewriting
-from hgviz.models.formats.readers import read
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import read
 from hgviz.models.surgery import export, removal
 from hgviz.models.surgery.replacement import replaced
 from hgviz.models.training import begin, train
@@ -402,7 +401,7 @@ def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_pat
     start = plan_of(tmp_path, "roberta", "RobertaModel", goal="classes")
     whole = replaced(read(tmp_path / "theirs"), "softmax,ymish")
     small = removal.smaller(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
-    rewriting.write(small, tmp_path / "small")
+    checkpoints.rewrite(small, tmp_path / "small")
     assert export.opens(small) == "opens in hgviz alone: layers keep different numbers of heads"
     (tmp_path / "theirs").rename(tmp_path / "whole")
     (tmp_path / "small").rename(tmp_path / "theirs")
@@ -419,7 +418,7 @@ def test_a_smaller_model_of_another_activation_opens_in_hgviz_alone(tmp_path):
     off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in (2, 3))
     small = removal.smaller(replaced(read(tmp_path / "theirs"), "ymish"), off)
     assert export.opens(small) == "opens in hgviz alone: transformers would weigh by softmax"
-    rewriting.write(small, tmp_path / "small")
+    checkpoints.rewrite(small, tmp_path / "small")
     assert read(tmp_path / "small").digest == small.digest
     ids = list(range(5, 17))
     masked = open_model(tmp_path / "theirs", activation="ymish").run(ids, off=off).logits

@@ -11,9 +11,8 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
-from hgviz.models.formats import rewriting
-from hgviz.models.formats.readers import read
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import read
 from hgviz.models.layers import Tokens
 from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
@@ -171,7 +170,7 @@ def test_the_proof_counts_every_position_where_tokens_are_pooled(models):
 def test_tensors_are_written_back_where_they_were(models, name, tmp_path):
     folder = models(name)[1]
     whole = read(folder)
-    rewriting.write(whole, tmp_path)
+    checkpoints.rewrite(whole, tmp_path)
     again = read(tmp_path)
     assert again.digest == whole.digest
 

@@ -11,8 +11,7 @@ from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.formats.checkpoint import save
-from hgviz.models.formats.readers import read
+from hgviz.models.checkpoints import read, save
 from hgviz.models.surgery import removal
 from hgviz.models.training import read_learned, train
 from tests.models.building import make_transformer

@@ -13,12 +13,12 @@ from safetensors.torch import load_file, save_file
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.formats.files import read_tensors
-from hgviz.models.formats.readers import recognises
+from hgviz.models.checkpoints import recognises
+from hgviz.models.tensors import read_tensors
 from tests.closeness import scaled_error
 from tests.models import reference, zoo
 from tests.models.folders import write_bert, write_gpt2
-from tests.models.test_checkpoint import Evil, configured, refusal
+from tests.models.test_checkpoints import Evil, configured, refusal
 
 IDS = np.array([2, 5, 6, 7, 3])
 WRITERS = {"bert": write_bert, "gpt2": write_gpt2}
@@ -329,10 +329,8 @@ def test_a_config_of_bert_is_checked(tmp_path, changes, words):
 def test_sizes_that_no_tensor_shows_are_refused_before_anything_is_made(
     tmp_path, monkeypatch, kind, name, field
 ):
-    from hgviz.models.formats import transformers
-
     zoo.write(tmp_path, kind, name)
-    monkeypatch.setattr(transformers, "_outline", None)
+    monkeypatch.setattr("hgviz.models.pretrained._outline", None)
     error = refusal(configured(tmp_path, **{field: 10**9}))
     assert f"{field} is 1,000,000,000" in error.what
     assert error.do == f"Correct {field} in {tmp_path.name}/config.json"
@@ -341,7 +339,7 @@ def test_sizes_that_no_tensor_shows_are_refused_before_anything_is_made(
 def test_each_type_of_model_refuses_positions_of_a_billion():
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    from hgviz.models.formats import transformers
+    from hgviz.models import pretrained
 
     def fields(part):
         for key, value in part.items():
@@ -354,15 +352,15 @@ def test_each_type_of_model_refuses_positions_of_a_billion():
     for kind in CONFIG_MAPPING:
         if kind in ("gemma4_assistant", "nougat"):  # which have no configuration of their own
             continue
-        with transformers.quiet():
+        with pretrained.quiet():
             data = CONFIG_MAPPING[kind]().to_dict()
-        known = {*transformers._keys(data)}
+        known = {*pretrained._keys(data)}
         for part, key in [*fields(data)]:
             before, part[key] = part[key], 10**9
             with pytest.raises(HgvizError, match=f"{key} is 1,000,000,000"):
-                transformers._require_sizes(data, known, Path("m/config.json"))
+                pretrained._require_sizes(data, known, Path("m/config.json"))
             part[key], tried = before, tried + 1
-        transformers._require_sizes(data, known, Path("m/config.json"))  # as it is, it is read
+        pretrained._require_sizes(data, known, Path("m/config.json"))  # as it is, it is read
     assert tried > 600
 
 

@@ -8,7 +8,6 @@ import torch
 
 from hgviz.models.config import HourglassConfig
 from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.formats.checkpoint import Checkpoint
 from hgviz.models.hierarchy import parse_hierarchy
 from hgviz.models.layers import Tokens
 from hgviz.models.objectives import (
@@ -23,6 +22,7 @@ from hgviz.models.objectives import (
 )
 from hgviz.models.run import Run
 from hgviz.models.surgery.removal import scaled
+from hgviz.models.tensors import Checkpoint
 from hgviz.models.training import begin, schedule
 from tests.models.building import make_config, make_hourglass, make_transformer
 from tests.models.trainings import KINDS, plan, write_data

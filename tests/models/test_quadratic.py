@@ -13,8 +13,8 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, Rule
 from hgviz.maps.rule import Quadratic
 from hgviz.models.attention import weights
-from hgviz.models.formats.own import parse_config
-from hgviz.models.formats.readers import read
+from hgviz.models.checkpoints import read
+from hgviz.models.config import parse_config
 from hgviz.models.measures.variants import GateGradientRecorder
 from hgviz.models.model import module_of
 from hgviz.models.run import Run

@@ -9,9 +9,8 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
-from hgviz.models.formats import readers
-from hgviz.models.formats.checkpoint import Checkpoint, save
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import save
 from hgviz.models.layers import Attention, Tokens
 from hgviz.models.measures.variants import BaselinePass
 from hgviz.models.model import module_of
@@ -19,6 +18,7 @@ from hgviz.models.run import Run
 from hgviz.models.surgery.compensation import gates, means
 from hgviz.models.surgery.removal import head_weights, scaled, shifted, smaller, zeroed
 from hgviz.models.surgery.replacement import with_activation
+from hgviz.models.tensors import Checkpoint
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
@@ -109,7 +109,7 @@ def test_slicing_is_masking(tmp_path, kind):
     path = KINDS[kind](tmp_path / "whole")
     spec = open_model(path).spec
     off = chosen(spec)
-    small = kept(smaller(readers.read(path), off), tmp_path / "small")
+    small = kept(smaller(checkpoints.read(path), off), tmp_path / "small")
     masked = logits(path, off)
     assert np.abs(logits(path) - masked).max() > 1e-3
     assert np.abs(logits(small) - masked).max() < 1e-12
@@ -122,7 +122,7 @@ def test_slicing_is_masking(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_heads_cost_is_what_slicing_saves(tmp_path, kind):
     KINDS[kind](tmp_path)
-    model, found = open_model(tmp_path), readers.read(tmp_path)
+    model, found = open_model(tmp_path), checkpoints.read(tmp_path)
     parameters, _ = costs(model.spec, head_weights(model.module), np.array([9]))
     off = chosen(model.spec)
     left = sum(one.numel() for one in smaller(found, off).tensors.values())
@@ -133,7 +133,7 @@ def test_what_heads_cost_is_what_slicing_saves(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_zeros_in_the_output_are_masking(tmp_path, kind):
     path = KINDS[kind](tmp_path / "whole")
-    found = readers.read(path)
+    found = checkpoints.read(path)
     off = chosen(open_model(path).spec)
     same = kept(zeroed(found, off), tmp_path / "zeroed")
     assert np.abs(logits(same) - logits(path, off)).max() < 1e-12
@@ -144,7 +144,7 @@ def test_zeros_in_the_output_are_masking(tmp_path, kind):
 def test_a_model_without_any_head_reads_and_says_what_a_mask_says(tmp_path, kind):
     path = KINDS[kind](tmp_path / "whole")
     off = frozenset(open_model(path).spec.heads)
-    none = kept(smaller(readers.read(path), off), tmp_path / "none")
+    none = kept(smaller(checkpoints.read(path), off), tmp_path / "none")
     assert np.abs(logits(none) - logits(path, off)).max() < 1e-12
     assert open_model(none).spec.heads == ()
 
@@ -166,9 +166,9 @@ def test_what_was_sliced_is_sliced_again(tmp_path, kind):
     # of a layer without heads a model of transformers keeps zeros of whichever went last
     off = sorted(chosen(open_model(path).spec, empty=kind != "classifier"))
     first, rest = frozenset(off[::2]), frozenset(off[1::2])
-    once = smaller(readers.read(path), first)
-    twice = smaller(readers.read(kept(once, tmp_path / "once")), rest)
-    at_once = smaller(readers.read(path), frozenset(off))
+    once = smaller(checkpoints.read(path), first)
+    twice = smaller(checkpoints.read(kept(once, tmp_path / "once")), rest)
+    at_once = smaller(checkpoints.read(path), frozenset(off))
     assert twice.digest == at_once.digest
     assert np.abs(logits(kept(twice, tmp_path / "twice")) - logits(path, off)).max() < 1e-12
     with pytest.raises(HgvizError, match=f"this model has no head {off[0]}: its layers are 0 to"):
@@ -180,7 +180,7 @@ def test_half_precision_stays_and_is_exact(tmp_path, dtype):
     path = write_checkpoint(tmp_path / "whole", dtype=dtype, n_heads=4)
     off = chosen(open_model(path).spec)
     for change in (smaller, zeroed):
-        made = change(readers.read(path), off)
+        made = change(checkpoints.read(path), off)
         assert {one.dtype for one in made.tensors.values()} == {dtype}
         folder = kept(made, tmp_path / change.__name__)
         assert np.abs(logits(folder) - logits(path, off)).max() < 1e-12
@@ -441,9 +441,9 @@ def test_other_families_take_one_too(tmp_path):
 
 
 def test_heads_that_were_pruned_keep_the_activation_of_their_number(tmp_path):
+    from hgviz.models.checkpoints import save
+    from hgviz.models.config import parse_config
     from hgviz.models.families import build
-    from hgviz.models.formats.checkpoint import save
-    from hgviz.models.formats.own import parse_config
 
     kept = [[1, 3], [0, 1, 2, 3]]
     config = parse_config(

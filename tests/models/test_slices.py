@@ -17,8 +17,7 @@ from hgviz.analysis.importance import METHODS, importance
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import classification_examples, next_token_examples
-from hgviz.models import open_model
-from hgviz.models.formats import readers
+from hgviz.models import checkpoints, open_model
 from hgviz.models.measures.trials import Trials
 from hgviz.models.surgery import export, removal
 from hgviz.models.surgery.removal import head_weights
@@ -68,7 +67,7 @@ def run(model, off=frozenset()):
 
 def small(path, off, out):
     """Written without a proof; gives the model in float32, and why transformers does not open."""
-    export.written(readers.read(path), frozenset(off), "smaller", out)
+    export.written(checkpoints.read(path), frozenset(off), "smaller", out)
     found = open_model(out)
     return found, found.config.alone
 
@@ -113,7 +112,7 @@ def test_it_gives_what_the_masked_model_gives(folder, tmp_path, kind, name, case
 ], ids=lambda one: one)  # fmt: skip
 def test_what_heads_cost_is_what_removing_them_saves(folder, kind, name):
     path = folder(kind, name)
-    model, found = open_model(path), readers.read(path)
+    model, found = open_model(path), checkpoints.read(path)
     parameters, flops = costs(model.spec, head_weights(model.module), np.array([TOKENS]))
     group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
     last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}

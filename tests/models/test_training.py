@@ -16,9 +16,8 @@ from tokenizers.models import WordPiece
 from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.families import build
-from hgviz.models.formats.checkpoint import shapes_of
-from hgviz.models.formats.own import parse_config
+from hgviz.models.config import parse_config
+from hgviz.models.families import build, shapes_of
 from hgviz.models.objectives import Coder
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import Vocabulary, begin, initialise, read_plan, train, train_coder

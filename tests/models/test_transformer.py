@@ -9,9 +9,9 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
+from hgviz.models.config import config_json, parse_config
 from hgviz.models.families import build
 from hgviz.models.families.transformer import sinusoids
-from hgviz.models.formats.own import config_json, parse_config
 from hgviz.models.layers import Tokens
 from hgviz.models.run import CaptureRecorder, Run
 from tests.models.building import make_transformer, write_transformer

@@ -560,11 +560,11 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
 
 def _written(path, off, out):
     """Without a proof."""
-    from hgviz.models.formats import readers
+    from hgviz.models import checkpoints
     from hgviz.models.surgery import export
 
     progress(0, 1)
-    export.written(readers.read(path), frozenset(off), "zeroed", out)
+    export.written(checkpoints.read(path), frozenset(off), "zeroed", out)
 
 
 def test_what_a_model_says_is_followed_back_to_tokens_and_heads(folder):
@@ -705,12 +705,11 @@ def test_what_narrows_a_layer_is_said_where_it_is_described(folder, tmp_path):
 def test_a_model_that_does_not_fit_is_refused_before_it_is_read(
     folder, tmp_path, monkeypatch, free
 ):
-    from hgviz.models import devices
-    from hgviz.models.formats import files
+    from hgviz.models import devices, tensors
 
     path = folder("llama", "LlamaForCausalLM")
     monkeypatch.setattr(devices, "free_memory", lambda: free)
-    monkeypatch.setattr(files, "read_tensors", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(tensors, "read_tensors", lambda *_: pytest.fail("it was read"))
     with pytest.raises(HgvizError, match="does not fit the memory: it takes"):
         open_model(path)
 

@@ -10,8 +10,7 @@ import pytest
 
 from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.formats.conversion import tokenizer_json
-from hgviz.models.formats.readers import read
+from hgviz.models.checkpoints import read, tokenizer_json
 from hgviz.models.texts.text import Bare, Bytes, Pieces, tokenizer_of
 from tests.models import reference
 from tests.models.folders import byte_level, vocabulary, write_bert, write_gpt2

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Layer
-from hgviz.models.formats.checkpoint import Checkpoint, outline
+from hgviz.models.families import outline
 from hgviz.models.layers import Attention
+from hgviz.models.tensors import Checkpoint
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model

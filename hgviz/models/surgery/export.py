@@ -12,13 +12,12 @@ import torch
 
 from hgviz.core import HeadSet, HgvizError
 from hgviz.files import CONFIG, path_errors, short_path
+from hgviz.models import checkpoints
 from hgviz.models.config import TransformersConfig
-from hgviz.models.formats import conversion, readers, rewriting
-from hgviz.models.formats.checkpoint import Checkpoint
-from hgviz.models.formats.readers import WEIGHTS
 from hgviz.models.model import Model, module_of
 from hgviz.models.surgery.proof import Form, Runner, runner
 from hgviz.models.surgery.removal import smaller, zeroed
+from hgviz.models.tensors import WEIGHTS, Checkpoint
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -30,11 +29,11 @@ def written(found: Checkpoint, off: HeadSet, form: Form, out: Path) -> Path:
     was read from, zeros in W_O. Errors: HgvizError where the folder cannot be made.
     """
     if form == "smaller" and isinstance(found.config, TransformersConfig):
-        return rewriting.write(smaller(found, off), out)
+        return checkpoints.rewrite(smaller(found, off), out)
     if form == "smaller":
-        conversion.write(smaller(found, off), out)
+        checkpoints.convert(smaller(found, off), out)
         return out / WEIGHTS
-    return rewriting.write(zeroed(found, off), out)
+    return checkpoints.rewrite(zeroed(found, off), out)
 
 
 def masked(found: Checkpoint, off: HeadSet, dtype: str) -> Runner:
@@ -55,7 +54,7 @@ def in_memory(model: Model, off: HeadSet) -> Runner:
 
 def opened(path: Path, dtype: str) -> Runner:
     """What was written, read again from its file. Errors: HgvizError as for any checkpoint."""
-    found = readers.read(path)
+    found = checkpoints.read(path)
     return runner(module_of(found.config, found.tensors, "cpu", DTYPES[dtype]))
 
 
@@ -83,7 +82,7 @@ def size(found: Checkpoint) -> int:
 def kept_if_proved(out: Path) -> Iterator[Path]:
     """A folder to write into, which becomes `out` where nothing fails, and else is not there."""
     out = out.absolute()
-    conversion.require_free(out, do="Choose another folder")
+    checkpoints.require_free(out, do="Choose another folder")
     fresh = out.with_name(f".{out.name}.new")
     above = [one for one in out.parents if not one.exists()]
     with path_errors(fresh, "could not be written"):

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer
 from hgviz.models.config import Config, TransformersConfig, attending
-from hgviz.models.formats.checkpoint import Checkpoint, digest_of, outline
+from hgviz.models.families import outline
 from hgviz.models.layers import Attention, Network
+from hgviz.models.tensors import Checkpoint, digest_of
 
 OUT, BIAS = "weight", "bias"
 

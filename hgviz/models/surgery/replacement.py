@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.models.config import Attending, Config, attending
-from hgviz.models.formats.checkpoint import Checkpoint, digest_of
-from hgviz.models.formats.own import NORMS, require_activations
+from hgviz.models.config import NORMS, Attending, Config, attending, require_activations
+from hgviz.models.tensors import Checkpoint, digest_of
 
 GRAMMAR = (
     "NAME, NAME:NORM or topk:K; several, separated by commas, go over the heads in equal blocks"

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer
 from hgviz.models.config.huggingface import Kept, TransformersConfig
-from hgviz.models.formats.transformers import build, restated, same, why_alone
 from hgviz.models.huggingface import Running, Transformers
+from hgviz.models.pretrained import build, restated, same, why_alone
 
 TOKENS = 5  # of the texts that slopes are of
 NO_WEIGHTS = HeadCost((0, 0), (0, 0), 0)

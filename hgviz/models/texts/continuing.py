@@ -12,8 +12,7 @@ import numpy as np
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.files import CONFIG, read_object
-from hgviz.models.formats.patience import within
-from hgviz.models.texts.text import MOST_TOKENIZER, PATIENCE, Pieces, Tokenizer
+from hgviz.models.texts.text import MOST_TOKENIZER, PATIENCE, Pieces, Tokenizer, run_with_timeout
 
 SAYING_ENDS = (CONFIG, "generation_config.json")
 SETTINGS = "tokenizer_config.json"
@@ -66,7 +65,9 @@ def _tail(tokenizer: Tokenizer, before: Integers, new: Integers) -> tuple[str, I
         return found.text, found.spans
     limit = PATIENCE + len(new) / 100
     try:
-        parts = within(limit, lambda: list(_said(tokenizer, before.tolist(), new.tolist())))
+        parts = run_with_timeout(
+            limit, lambda: list(_said(tokenizer, before.tolist(), new.tolist()))
+        )
     except TimeoutError:
         raise HgvizError(
             "the tokenizer could not say what tokens mean: "

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, cast
 from unicodedata import normalize
 
 import msgspec
@@ -20,12 +21,13 @@ import numpy as np
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.errors import file_error, require
 from hgviz.files import CONFIG, first_line, printable, read_object
-from hgviz.models.formats.patience import within
 from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
     import tokenizers
     from tokenizers import Encoding
+
+Result = TypeVar("Result")
 
 MOST_TEXT = 64 * 2**20
 MOST_IDS = 256 * 2**20
@@ -169,7 +171,7 @@ class Pieces:
         given = text if pair is None else (text, pair)
         try:
             # a batch of one, since encode lets no other thread run meanwhile
-            return within(limit, lambda: self._tokenizer.encode_batch([given])[0])
+            return run_with_timeout(limit, lambda: self._tokenizer.encode_batch([given])[0])
         except TimeoutError:
             raise HgvizError(
                 f"{self._name} could not read this text: "
@@ -535,3 +537,28 @@ def _silent() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nothing)
+
+
+def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
+    """Call work and return or raise what it does; TimeoutError where it takes longer.
+
+    The work must let other threads run. It cannot be stopped: after the error it goes on in a
+    thread that nobody waits for, not even the end of the program.
+    """
+    results: list[Result] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # panics of Rust are no Exceptions
+            failures.append(error)
+
+    thread = threading.Thread(target=run, name="with a timeout", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failures:
+        raise failures[0]
+    if not results:
+        raise TimeoutError
+    return results[0]

@@ -29,6 +29,7 @@ from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
 from hgviz.files import first_line, printable, quoted, read_object, short_path
 from hgviz.language import counted
 from hgviz.models import differential, longformer
+from hgviz.models.config import parse_keys, require_activations
 from hgviz.models.config.huggingface import (
     ENTRY,
     Entry,
@@ -38,14 +39,8 @@ from hgviz.models.config.huggingface import (
     TransformersConfig,
 )
 from hgviz.models.devices import require_room, room
-from hgviz.models.formats.checkpoint import Checkpoint, digest_of
-from hgviz.models.formats.files import require_finite
-from hgviz.models.formats.own import require_activations
-from hgviz.models.formats.package import stripped
-from hgviz.models.formats.readers import BRING, converted, located, weights_of
-from hgviz.models.formats.shards import read_weights
-from hgviz.models.formats.source import Source
 from hgviz.models.huggingface import (
+    CAPTURE_ADVICE,
     MODALITIES,
     NAME,
     OTHERWISE,
@@ -65,6 +60,16 @@ from hgviz.models.huggingface import (
 )
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
+from hgviz.models.tensors import (
+    Checkpoint,
+    Source,
+    config_file,
+    digest_of,
+    read_weights,
+    require_finite,
+    strip_prefixes,
+    weights_of,
+)
 
 SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
 TOWERS = ("text_model", "vision_model", "audio_model")  # ends of types, and what tensors begin by
@@ -148,7 +153,7 @@ def require_known(data: Mapping[str, Any], where: str) -> str:
     if near:
         names = ", ".join(near)
         why = f"transformers {version} does not know {stated}; the nearest it knows are {names}"
-    raise HgvizError(f"{where} is of a model that hgviz cannot run: {why}", BRING)
+    raise HgvizError(f"{where} is of a model that hgviz cannot run: {why}", CAPTURE_ADVICE)
 
 
 def classes_of(kind: str | None = None) -> set[str]:
@@ -240,20 +245,19 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
     hgviz's own bounded readers. Errors: HgvizError for whatever is missing, damaged, not known or
     does not fit together.
     """
-    where, weights = located(path)[0], weights_of(path)
+    where, weights = config_file(path), weights_of(path)
+    said_by = short_path(where)
     data = read_object(where)
-    kind = require_known(data, short_path(where))
+    kind = require_known(data, said_by)
     whole = {key: value for key, value in data.items() if key != ENTRY}
-    _require_own_positions(whole, kind, short_path(where))
+    _require_own_positions(whole, kind, said_by)
     held = read_weights(weights, lambda name: name.endswith(BUFFERS))
     require_finite(weights, held)
     size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
-    require_room(
-        f"the model of {short_path(where)} in float32", size, "Open it on a machine with more"
-    )
+    require_room(f"the model of {said_by} in float32", size, "Open it on a machine with more")
     stated = _stated(whole, kind, where, weights, held)
-    found = stripped(held)
-    names, held = dict(zip(found, held, strict=True)), found
+    names = dict(zip(strip_prefixes(held), held, strict=True))
+    held = {name: held[file] for name, file in names.items()}
     made = getattr(library(), class_of(whole, kind, held))
     if (tower := _tower(made, reads)) is not None:
         part, made = tower
@@ -263,7 +267,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
     own = getattr(made.config_class, "model_type", kind)
     if own != kind and made.__name__ not in classes_of(kind):
         raise HgvizError(
-            f"{short_path(where)} says two things: "
+            f"{said_by} says two things: "
             f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
             "Put the config.json beside the weights that came with them",
         )
@@ -282,9 +286,9 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         names = {name.removeprefix(cut): names[name] for name in held if name.startswith(stem)}
         held = {name.removeprefix(cut): one for name, one in held.items() if name.startswith(stem)}
     tables = sum(one.nbytes for one in outline.buffers())
-    require_room(f"the model of {short_path(where)}", tables, "Open it on a machine with more")
-    entry = converted(data.get(ENTRY, {}), Entry, short_path(where))
-    kept = entry.layers or _pruned(outline, whole, short_path(where))
+    require_room(f"the model of {said_by}", tables, "Open it on a machine with more")
+    entry = parse_keys(data.get(ENTRY, {}), Entry, said_by)
+    kept = entry.layers or _pruned(outline, whole, said_by)
     alone = _fitting(outline, where, weights, held, kept)
     turned = _turned(outline)
     held = {name: one.T if unprefixed(made, name) in turned else one for name, one in held.items()}
@@ -292,7 +296,7 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         asks = _asks(made)
         if kept and not asks:
             raise HgvizError(
-                f"{short_path(where)} says two things: "
+                f"{said_by} says two things: "
                 f"it lists heads that are left, and no {kind} is written without some",
                 "Put the config.json beside the weights that came with them",
             )
@@ -322,9 +326,9 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _not_run(where, error, whole) from None
-    require_activations(config, short_path(where))
+    require_activations(config, said_by)
     config.box[:] = [network, held]
-    sources = {name: Source(names[name], turned=unprefixed(made, name) in turned) for name in held}
+    sources = {name: Source(names[name], 0, 1, unprefixed(made, name) in turned) for name in held}
     parts = Counter(
         unprefixed(made, name).split(".")[0] for name in unused if not _made(name, held)
     )
@@ -645,7 +649,7 @@ def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...
     """
     if not data.get("pruned_heads"):
         return ()
-    pruned = converted(data, Pruned, where).pruned_heads
+    pruned = parse_keys(data, Pruned, where).pruned_heads
     found, own = list[Kept](), 0
     for name, part in net.named_modules():
         counts = (getattr(part, one, None) for one in HEADS)
@@ -784,11 +788,8 @@ def _fitting(
                 narrow = True
                 continue
             sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
-            raise _unfit(
-                where,
-                weights,
-                f"{printable(name)} is {sizes[1]} in it, and {sizes[0]} by config.json",
-            )
+            why = f"{printable(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
+            raise _unfit(where, weights, why)
     return why_alone(kept, held) if narrow else ""
 
 

@@ -1,1 +1,0 @@
-"""Checkpoints: which formats there are, how each is read safely and written back."""
