@@ -323,7 +323,7 @@ def verbs(device, options):
     import torch
 
     from hgviz.models import open_model
-    from hgviz.models.measures.variants import HeadAblation
+    from hgviz.models.trials import HeadAblation
 
     with tempfile.TemporaryDirectory() as folder:
         modules = {

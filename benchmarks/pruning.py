@@ -21,8 +21,8 @@ from hgviz.models import open_model
 from hgviz.models.config import parse_config
 from hgviz.models.families import build
 from hgviz.models.layers import Tokens
-from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.run import Run
+from hgviz.models.trials import HeadAblation
 
 BATCH, SENTENCE = (4, 128), (1, 24)  # texts, tokens
 ROUNDS = 5

@@ -15,10 +15,10 @@ import torch
 from table import heading, line
 
 from hgviz.models import open_model
+from hgviz.models.attribution import mixing_costs
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
 from hgviz.models.families import build
-from hgviz.models.measures.complexity import mixings
 from hgviz.tasks import pass_times, reach
 from hgviz.tasks.reaching import drawn_tokens
 
@@ -55,7 +55,7 @@ def main():
         for at, (name, model) in enumerate(zip(MODELS, models, strict=True)):
             heading(f"{name}, {model.spec.parameters:,} parameters")
             for length, seconds in zip(lengths, found.seconds[at], strict=True):
-                work = sum(one.work for one in mixings(model.config, length))
+                work = sum(one.work for one in mixing_costs(model.config, length))
                 line(f"{length:,} tokens", f"{1000 * seconds:.1f} ms")
                 line(f"{length:,} tokens, mixing, multiply-adds", f"{work / 1e6:.0f} M")
             if len(lengths) > 1:

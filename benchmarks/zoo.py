@@ -301,7 +301,7 @@ context.set_forkserver_preload([
     "transformers.models.auto.modeling_auto", "transformers.models.clip.modeling_clip",
     "transformers.models.llama.modeling_llama", "transformers.models.bert.modeling_bert",
     "hgviz.models.pretrained", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
-    "hgviz.models.measures.variants", "tests.models.zoo",
+    "hgviz.models.trials", "tests.models.zoo",
 ])  # fmt: skip
 
 

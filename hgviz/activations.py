@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from math import log
 from typing import Any, Literal
 
+from hgviz.errors import require
+
 SELU_SCALE = 1.0507009873554805
 SELU_ALPHA = 1.6732632423543772
 LEAK = 0.1
@@ -176,3 +178,39 @@ ACTIVATIONS: dict[str, Activation] = {
 
 # one for each sixth of the heads: "split, activate, concat" (models.md B.3)
 SIX_ACTIVATIONS = ("softmax", "selu", "elu", "leaky_relu", "swish", "ymish")
+
+
+def parse_activations(text: str) -> tuple[tuple[str, ...], dict[str, str], int | None]:
+    """The activations that a text names, the norms of their scores, and the k of topk.
+
+    "ymish", "topk:8" (which keeps 8 keys), "ymish:l2-literal" (the norm of its scores), or a list
+    "softmax,ymish" whose names go over the heads of each layer in equal blocks (models.md B.3).
+    Raises HgvizError for what cannot be read; models check names of norms.
+    """
+
+    def require_readable(condition: object, why: str) -> None:
+        require(
+            condition,
+            f"the activation {text[:80]!r} cannot be used: {why}",
+            "Write it as NAME, NAME:NORM or topk:K; several, separated by commas, go over the "
+            "heads in equal blocks",
+        )
+
+    names: list[str] = []
+    suffixes: dict[str, str] = {}
+    for item in text.split(","):
+        name, colon, suffix = item.strip().partition(":")
+        require_readable(
+            name in ACTIVATIONS,
+            f"there is no activation {name[:40]!r}; there are {', '.join(ACTIVATIONS)}",
+        )
+        if name == "topk":
+            is_count = suffix.isascii() and suffix.isdecimal() and len(suffix) < 9 and int(suffix)
+            require_readable(is_count, "the activation topk needs a number of keys, as in topk:8")
+        require_readable(suffix or not colon, f"{name}: names no norm")
+        is_same = suffixes.setdefault(name, suffix) == suffix
+        require_readable(is_same, f"{name} stands there in two ways, and a model has one")
+        names.append(name)
+    norms = {name: suffix for name, suffix in suffixes.items() if suffix}
+    count = norms.pop("topk", None)
+    return tuple(names), norms, None if count is None else int(count)

@@ -55,7 +55,7 @@ class PruningCurve:
     off. rows (n,): the examples it was measured on, not those of the order. unit: what the metric
     is, as in Score.metric. times (points, 2): where they were measured, milliseconds of one pass
     over 16 texts on one core, of the whole model and of the one that really lacks the heads that
-    are off, taking turns; medians (models.surgery.proof).
+    are off, taking turns; medians (models.pruning).
     """
 
     method: str

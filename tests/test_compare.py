@@ -15,8 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId
-from hgviz.models import open_model
-from hgviz.models.surgery import proof
+from hgviz.models import open_model, pruning
 from hgviz.store import open_capture, write_capture, write_study
 from tests.making import make_capture
 from tests.models.building import write_checkpoint, write_transformer
@@ -29,7 +28,7 @@ TEXT = "the cat sat on the mat"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """A pruned model is timed as shortly as can be."""
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
 
 
 @pytest.fixture(scope="module")

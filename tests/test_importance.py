@@ -10,9 +10,8 @@ import pytest
 from hgviz import tasks
 from hgviz.analysis.importance import LEARNED, METHODS
 from hgviz.files import resource
-from hgviz.models import open_model
-from hgviz.models.measures.trials import Trials
-from hgviz.models.surgery import proof
+from hgviz.models import open_model, pruning
+from hgviz.models.trials import Trials
 from hgviz.store import is_study, open_study, write_capture
 from hgviz.tasks import studying
 from tests.test_evaluate import TEXT, classifier, rows, speaker
@@ -138,7 +137,7 @@ def test_a_curve_is_printed_and_kept(facts, output, tmp_path, model, data):
 def test_a_curve_is_timed_where_it_is_asked_for(
     refusal, facts, output, tmp_path, model, data, monkeypatch
 ):
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
     out, figure = tmp_path / "s.h5", tmp_path / "f.csv"
     output("importance", model, "--data", data, "-o", out, "--method", "loo")
     arguments = ["curve", out, model, "--data", data, "--method", "loo"]
@@ -226,16 +225,16 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
     run, output, tmp_path, model, data, monkeypatch
 ):
     monkeypatch.setattr(studying, "OFTEN", 0)
-    out, old = tmp_path / "s.h5", Trials.slopes
+    out, old = tmp_path / "s.h5", Trials.gate_gradients
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Trials, "slopes", interrupted)
+    monkeypatch.setattr(Trials, "gate_gradients", interrupted)
     code, printed, said = run("importance", model, "--data", data, "-o", out)
     assert code == 130 and not printed and said.count("\n") == 1
     assert "kept in" in said and is_study(out) and open_study(out).answered.all()
-    monkeypatch.setattr(Trials, "slopes", old)
+    monkeypatch.setattr(Trials, "gate_gradients", old)
     output("importance", model, "--data", data, "-o", out)
     assert open_study(out).measured()["gradient"] == 1
 

@@ -18,9 +18,8 @@ from hgviz.core import HeadId
 from hgviz.figures.content.document import Document, Heading, Points, Table, Words
 from hgviz.figures.report import write
 from hgviz.models import open_model
-from hgviz.models.layers import Tokens
-from hgviz.models.measures.gradients import of_example
-from hgviz.models.measures.variants import attention_modules
+from hgviz.models.attribution import example_gradients
+from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.run import Run
 from hgviz.store import open_capture
 from hgviz.tasks.telling import document
@@ -153,7 +152,7 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
     others = torch.logsumexp(logits[torch.arange(len(logits)) != wanted], 0)
     (slope,) = torch.autograd.grad(logits[wanted] - others, part.q.bias)
     part.q.bias = torch.nn.Parameter(original, requires_grad=False)
-    found = of_example(b, examples.batch([0]))
+    found = example_gradients(b, examples.batch([0]))
     for at in range(len(part.layer.heads)):
         block = found.head(HeadId(layer, part.layer.heads[at]))
         k = found._calls[layer].k[0, at].numpy()

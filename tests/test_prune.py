@@ -14,8 +14,8 @@ from hgviz import tasks
 from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
-from hgviz.models import open_model
-from hgviz.models.surgery import export, proof
+from hgviz.models import open_model, pruning
+from hgviz.models.layers import Tokens
 from hgviz.models.tensors import read_tensors
 from hgviz.store import open_capture, open_study, write_study
 from hgviz.tasks.removing import kept_count
@@ -24,15 +24,15 @@ from tests.models import package
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN
+from tests.models.test_heads_off import KINDS, chosen, logits
 from tests.models.test_huggingface_files import split
-from tests.models.test_removal import KINDS, chosen, logits
 from tests.progress import cancelled
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Timing as short as can be, and no thread that watches bars."""
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
 
 
@@ -268,8 +268,9 @@ def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
 
 def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monkeypatch):
     path = write_bert(tmp_path / "whole")
-    slice_ = export.smaller
-    monkeypatch.setattr(export, "smaller", lambda found, off: slice_(found, off | {HeadId(1, 2)}))
+    slice_ = pruning.remove_heads
+    more = {HeadId(1, 2)}
+    monkeypatch.setattr(pruning, "remove_heads", lambda found, off: slice_(found, off | more))
     with pytest.raises(HgvizError, match=r"the export differs from the masked model by \d"):
         prune(path, "0.1", tmp_path / "deep" / "out")
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
@@ -283,14 +284,12 @@ def test_a_prune_that_is_stopped_leaves_nothing_behind(tmp_path):
 
 def test_logits_that_are_no_numbers_prove_nothing():
     nan = torch.full((1, 2), torch.nan)
-    found = list(proof.differences(lambda text: nan, lambda text: nan, [proof.Tokens(nan)]))
-    assert math.isinf(found[-1][0])
-    with pytest.raises(HgvizError):
-        proof.require_close(math.inf)
+    difference, _ = pruning.largest_difference(lambda text: nan, lambda text: nan, [Tokens(nan)])
+    assert math.isinf(difference)
 
 
 def test_large_logits_are_compared_in_float64(run, tmp_path, monkeypatch):
-    runner = export.runner
+    runner = pruning.runner
 
     def rounding(module, off=frozenset()):
         """A machine on which float32 products of another size come out otherwise."""
@@ -298,7 +297,7 @@ def test_large_logits_are_compared_in_float64(run, tmp_path, monkeypatch):
         exact = off or next(module.parameters()).dtype == torch.float64
         return run if exact else lambda text: run(text) * (1 + 1e-6)
 
-    monkeypatch.setattr(export, "runner", rounding)
+    monkeypatch.setattr(pruning, "runner", rounding)
     path = write_transformer(tmp_path / "whole", dtype=torch.float32, form="decoder")
     held = load_file(path / "model.safetensors")
     held["embed.token.weight"] *= 1e4

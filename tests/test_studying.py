@@ -14,8 +14,7 @@ from hgviz import tasks
 from hgviz.analysis import curves
 from hgviz.analysis.importance import LEARNED, METHODS, importance
 from hgviz.core import HeadId, HgvizError, listening
-from hgviz.models import open_model
-from hgviz.models.surgery import export, proof
+from hgviz.models import open_model, pruning
 from hgviz.store import open_study
 from hgviz.study import NO_PREDICTION, UNKNOWN, PruningCurve, Study
 from hgviz.tasks import studying
@@ -123,7 +122,7 @@ def test_scores_of_a_language_model_are_measured(tmp_path):
 
 def count_calls(monkeypatch, trials):
     called = []
-    for name in ("whole", "slopes", "one_by_one", "without"):
+    for name in ("baseline", "gate_gradients", "without_each", "without"):
         old = getattr(type(trials), name)
 
         def counting(self, *arguments, _old=old, _name=name, **keys):
@@ -140,7 +139,7 @@ def test_a_study_that_is_complete_is_not_measured_again(trials, monkeypatch):
     same(tasks.importance(trials, NEEDS, permutations=2, known=study), study)
     assert not called
     more = tasks.importance(trials, {"shapley"}, permutations=3, known=study)
-    assert set(called) == {"without", "whole"} and len(more.shapley) == 3
+    assert set(called) == {"without", "baseline"} and len(more.shapley) == 3
     np.testing.assert_array_equal(more.shapley[:2], study.shapley)
     whole = tasks.importance(trials, NEEDS, permutations=3)
     np.testing.assert_array_equal(more.shapley, whole.shapley)
@@ -204,7 +203,7 @@ def test_an_error_keeps_what_was_measured(trials, tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(type(trials), "slopes", fail)
+    monkeypatch.setattr(type(trials), "gate_gradients", fail)
     with pytest.raises(MemoryError):
         tasks.study(trials, {"gradient"}, tmp_path / "a.h5")
     assert open_study(tmp_path / "a.h5").answered.all()
@@ -257,8 +256,8 @@ def test_a_part_of_the_examples_is_the_same_each_time(tmp_path):
 
 
 def test_a_model_without_probabilities_is_told(trials, monkeypatch):
-    old = type(trials).whole
-    monkeypatch.setattr(type(trials), "whole", lambda *a: (old(*a)[0] * np.nan, old(*a)[1]))
+    old = type(trials).baseline
+    monkeypatch.setattr(type(trials), "baseline", lambda *a: (old(*a)[0] * np.nan, old(*a)[1]))
     with pytest.raises(HgvizError, match="no probabilities"):
         tasks.importance(trials, {"gradient"})
 
@@ -322,7 +321,7 @@ def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
 @pytest.fixture
 def quick(monkeypatch):
     """Each pass is timed once."""
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
 
 
 def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick, monkeypatch):
@@ -331,18 +330,18 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
     assert [one.times for one in plain.curves] == [None] * 3
     stopped = cancelled(tasks.curve, trials, plain, "loo", random=2, timed=True, when=after(2))
     assert "0 of 8 heads off" in stopped[1].note  # all points or none
-    ran, built = [], export.in_memory
+    ran, built = [], pruning.runner_without
 
     def watched(model, off):
         run = built(model, off)
 
         def noted(text):
-            ran.append((off, proof.count(text), torch.get_num_threads()))
+            ran.append((off, text.shape[0], torch.get_num_threads()))
             return run(text)
 
         return noted
 
-    monkeypatch.setattr(export, "in_memory", watched)
+    monkeypatch.setattr(pruning, "runner_without", watched)
     found = tasks.curve(trials, plain, "loo", random=2, timed=True)
     one, *randoms = found.curves
     assert one.times.shape == (9, 2) and (one.times > 0).all()
@@ -361,17 +360,17 @@ def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, quick,
 def test_a_model_in_memory_lacks_the_heads_and_answers_as_if_they_were_off(wide, monkeypatch):
     trials, study = wide
     off = frozenset(study.heads[1:6])  # the whole first layer but one, and some of the second
-    text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
-    masked = proof.runner(trials.model.module, off)(text)
-    built, module_of = [], export.module_of
-    monkeypatch.setattr(export, "module_of", lambda *a: built.append(module_of(*a)) or built[-1])
-    smaller = export.in_memory(trials.model, off)(text)
+    text = pruning.example_batches(trials.examples, trials.model.spec, 1)[0]
+    masked = pruning.runner(trials.model.module, off)(text)
+    built, module_of = [], pruning.module_of
+    monkeypatch.setattr(pruning, "module_of", lambda *a: built.append(module_of(*a)) or built[-1])
+    smaller = pruning.runner_without(trials.model, off)(text)
     sizes = [
         sum(one.numel() for one in each.parameters()) for each in (trials.model.module, *built)
     ]
     assert sizes[0] - sizes[1] == 5 * (4 * 16 * 4 + 3 * 4)  # width 16, heads of 4; weights, biases
     torch.testing.assert_close(smaller, masked, atol=1e-5, rtol=0)
-    whole = export.in_memory(trials.model, frozenset())(text)
+    whole = pruning.runner_without(trials.model, frozenset())(text)
     assert float((whole - masked).abs().max()) > 1e-4
 
 
@@ -385,7 +384,7 @@ def test_what_cannot_be_timed_is_told_and_the_curve_stays(wide, tmp_path, monkey
     def refuse(*_):
         raise HgvizError("this model cannot be made smaller: its heads share everything")
 
-    monkeypatch.setattr(export, "smaller", refuse)
+    monkeypatch.setattr(pruning, "remove_heads", refuse)
     path = tmp_path / "s.h5"
     with pytest.raises(HgvizError, match="share everything"):
         tasks.keeping(path, partial(tasks.curve, trials, study, "loo", random=0, timed=True))

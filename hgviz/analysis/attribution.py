@@ -27,7 +27,7 @@ class Question:
     """Which number of a model's answer is asked about, and how.
 
     number: a class, or a token's id at a position; position None: of classes. steps: points of the
-    path; baseline: where it begins (models.measures.explaining).
+    path; baseline: where it begins (models.attribution).
     """
 
     number: int

@@ -29,7 +29,7 @@ Many = NDArray[np.float64]
 
 
 class Block(Protocol):
-    """Some rows of all heads of a layer (N, rows, K), as models.measures.gradients gives them."""
+    """Some rows of all heads of a layer (N, rows, K), as models.attribution gives them."""
 
     @property
     def scores(self) -> Array:

@@ -28,8 +28,8 @@ from hgviz.language import counted, number
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
     from hgviz.core import HeadSet as Heads
-    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
     from hgviz.study import PruningCurve, Study
 
 Method = Literal[

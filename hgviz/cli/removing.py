@@ -17,7 +17,7 @@ from hgviz.language import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hgviz.models.surgery.proof import Proof
+    from hgviz.models.pruning import Proof
 
 SHOWN = 8  # files of a line
 
@@ -83,7 +83,7 @@ def prune(
     work = partial(tasks.prune, model, heads, out, form, compensate, data, *columns)
     found = terminal.run(work, "Pruning", f"Nothing was left in {out}")
     if as_json:
-        print(json.dumps(found.facts()))
+        print(json.dumps(found.to_dict()))
         return
     for line in told(found):
         terminal.say(line)

@@ -37,8 +37,7 @@ from hgviz.gui.sources import shown_error
 from hgviz.gui.widgets import Button, Picker, Progress, Words, hbox, label, vbox
 
 if TYPE_CHECKING:
-    from hgviz.models.surgery.compensation import Compensation
-    from hgviz.models.surgery.proof import Form, Proof
+    from hgviz.models.pruning import Compensation, Form, Proof
     from hgviz.session import Session
 
 # --- runner ---------------------------------------------------------------------------------------

@@ -46,8 +46,8 @@ from hgviz.session import Session, undo
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
-    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
 
 # --- trial of a set of heads ----------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ def prepare(
 
 def ready(model: Model, examples: Examples) -> Trials:
     """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
-    from hgviz.models.measures.trials import Trials
+    from hgviz.models.trials import Trials
 
     progress(0, 1, "trying whether heads do anything")
     sizes = SIZES[examples.asked]
@@ -131,7 +131,7 @@ def ready(model: Model, examples: Examples) -> Trials:
 
 def trying(trials: Trials, off: HeadSet) -> Trial:
     """What the model scores without these heads; the progress carries the Trial so far."""
-    trial = Trial(off, trials.examples, weights=trials.weights)
+    trial = Trial(off, trials.examples, weights=trials.head_costs)
     parts = slices.of_examples(trials.examples, trials.model.spec)
 
     def tried(step: Step) -> Step:
@@ -454,7 +454,7 @@ class TrialRunner:
             self.stop_trial()
             self.session.put(trial=known)
             return
-        self.session.put(trial=Trial(off, trials.examples, weights=trials.weights))
+        self.session.put(trial=Trial(off, trials.examples, weights=trials.head_costs))
         work = partial(trying, trials, off)
         if self.measuring:
             self.urgent.put(work)

@@ -41,9 +41,8 @@ from hgviz.models.config.huggingface import Kept, TransformersConfig
 from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
-from hgviz.models.layers import Network, Tokens, as_tokens
+from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens
 from hgviz.models.masks import Mask, MaskRule, mask, seen
-from hgviz.models.measures.variants import ExternalLayer
 from hgviz.models.patches import Cut, cut_of, tell_patches
 from hgviz.models.run import Run, WeightedCall
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -73,6 +73,28 @@ class Tokens:
     signal: Tensor | None = None
     positions: Tensor | None = None
     cache: Cache | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many texts there are, and how many tokens each has, padding included."""
+        counted = self.states if self.ids is None else self.ids
+        assert counted is not None
+        return counted.shape[0], counted.shape[1]
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Tokens:
+        """The same texts with every tensor changed, those of the source as well."""
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed: dict[str, Any] = {
+            name: change(value) for name, value in tensors.items() if isinstance(value, Tensor)
+        }
+        source = None if self.source is None else self.source.map(change)
+        return replace(self, **changed, source=source)
+
+    def truncated(self, length: int) -> Tokens:
+        """The first tokens of each text; pictures and sounds stay whole."""
+        source = None if self.source is None else self.source.truncated(length)
+        text = self if self.signal is not None else self.map(lambda x: x[:, :length])
+        return replace(text, source=source)
 
 
 def repeat_batch(x: Tensor, times: int) -> Tensor:
@@ -336,3 +358,30 @@ class Network(nn.Module):
 def as_tokens(tokens: Tokens | Tensor) -> Tokens:
     """The same Tokens, or ids (B, n) wrapped in Tokens."""
     return Tokens(tokens) if isinstance(tokens, Tensor) else tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalLayer:
+    """A layer of a model that is not hgviz's own: its heads' contexts, d_head wide each, go through
+    the product o."""
+
+    layer: Layer
+    o: nn.Linear
+    d_head: int
+
+
+def attention_layers(module: Network) -> tuple[Layer, ...]:
+    """The layers of attention of a model, in order of computation; () of a model without any."""
+    return tuple(getattr(module.config, "layers", ()))
+
+
+def attention_modules(module: Network) -> list[Attention]:
+    """The attention modules of a model of an own family, in order of computation."""
+    modules = (part for part in module.modules() if isinstance(part, Attention))
+    return sorted(modules, key=lambda part: part.layer.index)
+
+
+def output_projections(module: Network) -> list[Attention | ExternalLayer]:
+    """The layers of a model of any family whose heads go through a product that hgviz knows."""
+    external: list[ExternalLayer] = getattr(module, "projected", list)()
+    return [*attention_modules(module)] or [*external]

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from hgviz.activations import parse_activations
 from hgviz.core import (
     NO_STREAMING,
     HeadId,
@@ -29,7 +30,14 @@ from hgviz.core import (
 from hgviz.errors import HgvizWarning, choose
 from hgviz.files import model_name, printable
 from hgviz.models.checkpoints import read
-from hgviz.models.config import Config, DynamicConfig, TransformersConfig
+from hgviz.models.config import (
+    Attending,
+    Config,
+    DynamicConfig,
+    TransformersConfig,
+    attending,
+    require_activations,
+)
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.families import outline
 from hgviz.models.inputs import (
@@ -44,8 +52,7 @@ from hgviz.models.inputs import (
 )
 from hgviz.models.layers import Network, Tokens
 from hgviz.models.run import Observer, Run
-from hgviz.models.surgery.replacement import replaced
-from hgviz.models.tensors import unread_files
+from hgviz.models.tensors import digest_of, unread_files
 from hgviz.models.texts.continuing import ends_of
 from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
@@ -477,7 +484,7 @@ def open_model(
 
     device: auto (HGVIZ_DEVICE, else cuda, mps, cpu), cpu, cuda or mps. dtype: float64, float32,
     bfloat16 or float16. masking: compat, strict, or None for what the checkpoint says.
-    activation: another one for all heads, as replacement.with_activation reads it; the spec then
+    activation: another one for all heads, as with_activation reads it; the spec then
     has another name and digest. reads: which model of a folder such as CLIP's. Errors: HgvizError.
     """
     place, kind = device_of(device), dtype_of(dtype)
@@ -485,7 +492,9 @@ def open_model(
         raise HgvizError("mps has no float64", "Use --dtype float32, or --device cpu")
     found, name = read(path, reads), ""
     if activation is not None:
-        found, name = replaced(found, activation), f" with {activation}"
+        changed = with_activation(found.config, activation)
+        digest = digest_of(changed, found.tensors)
+        found, name = replace(found, config=changed, digest=digest), f" with {activation}"
     config = _masked(found.config, masking)
     module = module_of(config, found.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
@@ -503,6 +512,15 @@ def open_model(
         processor = Processor(found.folder, cast(Transformers, module))
     unread = (*found.unused, *unread_files(found.weights))
     return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
+
+
+def with_activation(config: Config, activation: str) -> Attending:
+    """A configuration with the activations that a text names (see parse_activations), for all heads
+    of all layers. Raises HgvizError for what the model cannot have."""
+    names, norms, top_k = parse_activations(activation)
+    changed = replace(attending(config), activations=names, norms=norms, top_k=top_k)
+    require_activations(changed, f"{activation[:80]!r}")
+    return changed
 
 
 def module_of(

@@ -73,7 +73,7 @@ from hgviz.models.objectives import (
     make_objective,
     read_data,
 )
-from hgviz.models.surgery.removal import scaled
+from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
 from hgviz.models.texts.labelled import Rows, numbers_of
 from hgviz.models.texts.text import Pieces, tokenizer_file
@@ -722,7 +722,7 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
         if isinstance(folded, TransformersConfig):  # the names are a module's, not a file's
             names = tuple(f"net.{product}.weight" for product in folded.products)
             folded = replace(folded, outputs=names)
-        tensors = scaled(Checkpoint(folded, tensors, "", Path()), factors).tensors
+        tensors = scale_heads(Checkpoint(folded, tensors, "", Path()), factors).tensors
     if isinstance(model, Transformers):  # by the names, and in the layout, of its own files
         model.load_state_dict(tensors)
         with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:

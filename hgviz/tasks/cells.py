@@ -27,8 +27,8 @@ from hgviz.errors import to_hgviz_error
 from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
 
 if TYPE_CHECKING:
-    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
     from hgviz.store.sweep import SweepFolder
 
 Facts = dict[str, Any]

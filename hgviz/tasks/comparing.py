@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison
     from hgviz.analysis.disagreement import Disagreement
     from hgviz.analysis.evaluation import Answers
-    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
 
 GOALS = {
     "next": "the next token", "masked": "masked tokens", "classes": "a class",
@@ -59,7 +59,7 @@ def compare_answers(
     used, and for models that are asked other things.
     """
     from hgviz.analysis.disagreement import disagreement, states_apart
-    from hgviz.models.measures.trials import Trials
+    from hgviz.models.trials import Trials
 
     require_alike(a, b)
     progress(0, 2, f"reading {Path(data).name}")
@@ -71,13 +71,13 @@ def compare_answers(
     if limit is not None:
         one, other = one.sample(limit), other.sample(limit)
     if one.asked == "states":
-        sides = Trials(a, one, keep=0), Trials(b, other, off, keep=0)
+        sides = Trials(a, one, cache_bytes=0), Trials(b, other, off, cache_bytes=0)
         require_widths(*sides)
         first = _states_of(sides[0], "model A", 0)
         second = _states_of(sides[1], "model B", 1)
         return states_apart(one, (first, second), (frozenset(), off))
-    first = _answers_of(Trials(a, one, keep=0), "model A", 0)
-    second = _answers_of(Trials(b, other, off, keep=0), "model B", 1)
+    first = _answers_of(Trials(a, one, cache_bytes=0), "model A", 0)
+    second = _answers_of(Trials(b, other, off, cache_bytes=0), "model B", 1)
 
     def name(answer: int) -> str:
         return one.labels[answer] if one.labels else said_by(a, answer)
@@ -131,7 +131,7 @@ def _answers_of(trials: Trials, name: str, done: int) -> Answers:
     found, seen = Answers.none(examples), 0
     for batch in (batch for block in trials.blocks for batch in block):
         progress(done + seen / len(examples), 2, name)
-        found.put(examples, batch, trials.whole(batch))
+        found.put(examples, batch, trials.baseline(batch))
         seen += len(batch.rows)
     return found
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from hgviz.examples import Examples
     from hgviz.figures.content.charts import Many
     from hgviz.figures.content.laboratory import Three
-    from hgviz.models.measures.gradients import Gradients
+    from hgviz.models.attribution import ScoreGradients
     from hgviz.models.model import Model
 
 TEXTS = 128  # whose maps and slopes are measured, unless more or fewer are asked for
@@ -240,7 +240,7 @@ class _Passed:
     """A pass over one text and its way back; layers that have weights alone, no scores that they
     are made of, give these without slopes."""
 
-    def __init__(self, scored: Gradients, weighed: Capture) -> None:
+    def __init__(self, scored: ScoreGradients, weighed: Capture) -> None:
         self.scored, self.weighed = scored, weighed
 
     def shape(self, layer: int) -> tuple[int, int, int]:
@@ -252,7 +252,7 @@ class _Passed:
     def rows(self, layer: int, rows: range) -> Block:
         """Some rows of all its heads."""
         from hgviz.analysis.layout import Layout
-        from hgviz.models.measures.gradients import Slopes
+        from hgviz.models.attribution import Slopes
 
         if layer in self.scored.layers:
             return self.scored.rows(layer, rows)
@@ -267,11 +267,13 @@ class _Passed:
         return Slopes(heads, rows, none, weights, none, none, seen)
 
 
-def _passed(model: Model, examples: Examples, number: int, off: HeadSet) -> Gradients | _Passed:
+def _passed(
+    model: Model, examples: Examples, number: int, off: HeadSet
+) -> ScoreGradients | _Passed:
     """What one text gives of every layer of a model."""
-    from hgviz.models.measures.gradients import of_example
+    from hgviz.models.attribution import example_gradients
 
-    found = of_example(model, examples.batch([number]), off)
+    found = example_gradients(model, examples.batch([number]), off)
     if not _unscored(model.spec, found.layers):
         return found
     row = examples.rows[number]

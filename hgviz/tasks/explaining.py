@@ -35,29 +35,26 @@ def explain(
     Errors: HgvizError for an answer that is not there, and for a model without answers.
     """
     from hgviz.analysis.attribution import Attribution
-    from hgviz.models.measures import gradients
-    from hgviz.models.measures.explaining import Answer, Path
+    from hgviz.models.attribution import AnswerLogit, AttributionPath, score_gradients
 
     require_attention(model.spec)
     progress(0, 1, "Placing the text")
-    answer = Answer(question.number, question.position)
-    path = Path(model, prompt, answer, target, question.baseline, off)
+    answer = AnswerLogit(question.number, question.position)
+    path = AttributionPath(model, prompt, answer, target, question.baseline, off)
     whole = 0.4 if layers else 0.9  # of the work, as a bar shows it
     with progress_within(0.0, whole, 1.0):
-        walked = path.walk(question.steps)
+        walked = path.integrate(question.steps)
     found = Attribution(
         question, prompt, target, off, walked.value, walked.baseline, walked.tokens,
         walked.source, dict(zip(model.spec.heads, walked.heads.tolist(), strict=True)),
     )  # fmt: skip
     progress(whole, 1, "Taking the slopes of every head")
-    at = -1 if question.position is None else question.position
-    asked = gradients.logit(question.number, at)
-    found = replace(found, slopes=gradients.gradients(model, prompt, asked, target, off))
+    found = replace(found, slopes=score_gradients(model, prompt, answer, target, off))
     if not layers:
         return found
     progress(whole, 1, "Walking through each layer", found)
     with progress_within(whole, 1.0, 1.0):
-        each = path.each_layer(max(LEAST_STEPS, question.steps // FEWER))
+        each = path.integrate_layers(max(LEAST_STEPS, question.steps // FEWER))
     numbers = (one.layer.index for one in path.layers)
     return replace(found, layers=dict(zip(numbers, each.tolist(), strict=True)))
 

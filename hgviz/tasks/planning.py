@@ -239,7 +239,7 @@ class _Planning:
 
     def _require_activation(self, path: str, activation: str) -> None:
         """Errors: HgvizError for one that is none, or that the checkpoint cannot have."""
-        from hgviz.models.surgery.replacement import with_activation
+        from hgviz.models.model import with_activation
 
         with_activation(self._configs[path], activation)
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import HeadId, HeadSet, HgvizError, Integers, progress, progress_within
+from hgviz.core import (
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Integers,
+    progress,
+    progress_within,
+)
 from hgviz.errors import require
 from hgviz.study import SCORE, PruningCurve, Study
 from hgviz.tasks.opening import Path_
@@ -21,8 +28,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.paired import Paired
     from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
-    from hgviz.models.measures.trials import Trials
     from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
 
 BAND = 13  # points along a random order, of which there are many
 TIMED = 16  # texts of a pass that is timed
@@ -43,7 +50,7 @@ def trials_of(
     drawn at random, the same ones each time. Errors: HgvizError, as examples_from, and where
     switching off a whole layer changes nothing.
     """
-    from hgviz.models.measures.trials import Trials
+    from hgviz.models.trials import Trials
 
     progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels)
@@ -62,7 +69,7 @@ def try_heads(
         return trials.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
-    return paired.try_heads(examples, blocks, trials.whole, without, off, slices)
+    return paired.try_heads(examples, blocks, trials.baseline, without, off, slices)
 
 
 def curve(
@@ -118,8 +125,8 @@ def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     """The study with the times of one of its curves, see Curve.times; one that has them is left.
 
     At each point a model is built that really lacks the heads, and takes turns with the whole one
-    on the examples' first texts, over and over where they are few, cut to proof.TIMED tokens: with
-    all points or not at all, so that all are of one machine. Errors: HgvizError for a study of
+    on the examples' first texts, over and over where they are few, cut to TIMED_TOKENS: with all
+    points or not at all, so that all are of one machine. Errors: HgvizError for a study of
     another model, and for a model that cannot be made smaller.
     """
     if study.spec.digest != trials.model.spec.digest:
@@ -129,17 +136,17 @@ def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     if one.times is not None:
         return study
     progress(0, len(one.removed), "the whole model")
-    from hgviz.models.surgery import export, proof
+    from hgviz.models import pruning
 
-    text = proof.texts_of(trials.examples, trials.model.spec, 1)[0]
-    text, times = proof.timed(text, TIMED), []
-    whole = export.in_memory(trials.model, frozenset())
+    text = pruning.example_batches(trials.examples, trials.model.spec, 1)[0]
+    text, times = pruning.timed_batch(text, TIMED), []
+    whole = pruning.runner_without(trials.model, frozenset())
     for at, count in enumerate(one.removed.tolist()):
-        smaller = export.in_memory(trials.model, study.off | one.off(count))
-        for latency in proof.rounds(whole, smaller, text):  # a step a round, as above
-            newest = latency.before, latency.after
-            progress(at, len(one.removed), f"{count} of {len(one.order)} heads off")
-        times.append(newest)
+        smaller = pruning.runner_without(trials.model, study.off | one.off(count))
+        note = f"{count} of {len(one.order)} heads off"
+        with progress_within(at, at + 1, len(one.removed)):
+            latency = pruning.measure_latency(whole, smaller, text, note)
+        times.append((latency.before, latency.after))
     timed = replace(one, times=np.array(times, np.float32))
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
 

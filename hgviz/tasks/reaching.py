@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import HgvizError, Prompt
+from hgviz.core import Prompt, progress
+from hgviz.errors import require
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 SEED = 0  # of tokens that are drawn
 DEEPEST = 1e-8  # share that a figure shows
 TURNS = 5
+LEAST_SECONDS = 0.02  # that one turn takes: shorter passes are repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,12 @@ class Times:
 def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Reach:
     """The reach matrix of a model on a text, or on two of an encoder-decoder.
 
-    A model in float64 keeps what is small apart from 0. Errors: HgvizError as reaching.measure.
+    A model in float64 keeps what is small apart from 0. Errors: HgvizError as measure_reach.
     """
     from hgviz.analysis.reach import Reach
-    from hgviz.models.measures.reaching import measure
+    from hgviz.models.attribution import measure_reach
 
-    found = measure(model, prompt, target)
+    found = measure_reach(model, prompt, target)
     return Reach(model.spec, prompt, found.own, found.of, found.source, target)
 
 
@@ -64,14 +67,50 @@ def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
 
 
 def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Times:
-    """How long forward passes of several models take, by turns. Errors: HgvizError as timed."""
-    from hgviz.models.measures.timing import timed
+    """Median seconds of a forward pass over random tokens, of several models by turns.
 
-    wanted = sorted(set(lengths))
-    if not wanted or wanted[0] < 1 or turns < 1:
-        raise HgvizError("there is nothing to time: a length and a turn are at least 1", "Ask 1")
-    found = timed(models, wanted, turns)
-    return Times(tuple(wanted), tuple(map(tuple, found)))
+    Models and lengths take turns, so that whatever else the machine does affects all alike. Errors:
+    HgvizError for lengths that a model does not read.
+    """
+    lengths = sorted(set(lengths))
+    require(
+        lengths and lengths[0] >= 1 and turns >= 1,
+        "there is nothing to time: a length and a turn are at least 1",
+        "Ask 1",
+    )
+    for model in models:
+        most = model.spec.max_positions
+        require(
+            most is None or lengths[-1] <= most,
+            f"{model.spec.name} reads at most {most} tokens: "
+            f"times of {lengths[-1]:,} were asked for",
+            "Choose shorter lengths",
+        )
+    shape = len(models), len(lengths)
+    passes, seconds = np.ones(shape, int), np.zeros((turns + 1, *shape))
+    for turn in range(turns + 1):  # the first turn warms up, and says how long a pass takes
+        for column, length in enumerate(lengths):
+            done = max(turn - 1, 0) * len(lengths) + column
+            progress(done, turns * len(lengths), f"{length:,} tokens")
+            for row, model in enumerate(models):
+                count = passes[row, column]
+                seconds[turn, row, column] = _seconds_of_passes(model, length, count) / count
+        if turn == 0:
+            passes = np.maximum(1, LEAST_SECONDS / np.maximum(seconds[0], 1e-9)).astype(int)
+    medians = np.median(seconds[1:], axis=0)
+    return Times(tuple(lengths), tuple(map(tuple, medians.tolist())))
+
+
+def _seconds_of_passes(model: Model, length: int, count: int) -> float:
+    random = np.random.default_rng(SEED)
+    ids = random.integers(0, model.spec.vocabulary, length)
+    second: dict[str, Any] = {"decoder_ids": ids} if model.spec.form == "encoder-decoder" else {}
+    if model.takes_states:
+        second = {"encoder_states": random.normal(size=(length, model.spec.width))}
+    start = perf_counter()
+    for _ in range(count):
+        model.run(ids, **second)
+    return perf_counter() - start
 
 
 # --- in numbers -----------------------------------------------------------------------------------
@@ -82,13 +121,13 @@ def reach_facts(
 ) -> dict[str, Any]:
     """All that is known, fit for JSON: how far each model reaches, how its layers mix a text of
     this length and what that costs, and times."""
-    from hgviz.models.measures.complexity import mixings
+    from hgviz.models.attribution import mixing_costs
 
     names = names_of(found)
     mixing = [
-        {"model": name, **one.facts()}
+        {"model": name, **one.to_dict()}
         for name, model, measured in zip(names, models, found, strict=True)
-        for one in mixings(model.config, len(measured.main), len(measured.prompt))
+        for one in mixing_costs(model.config, len(measured.main), len(measured.prompt))
     ]
     facts: dict[str, Any] = {
         "reach": [{**one.facts(), "model": name} for name, one in zip(names, found, strict=True)],

@@ -61,13 +61,14 @@ def redundancy(given: Path_ | Model) -> Repeating:
     progress(0, 1, "loading torch")
     from hgviz.analysis import redundancy as analysis
     from hgviz.models import checkpoints
-    from hgviz.models.measures.products import checkpoint_of, products
+    from hgviz.models.head_weights import query_key_products
+    from hgviz.models.pruning import checkpoint_of
 
     if isinstance(given, str | PathLike):
         name, read = Path(given).name, checkpoints.read(given)
     else:
         name, read = given.spec.name, checkpoint_of(given)
-    every, found = products(read), []
+    every, found = query_key_products(read), []
     for done, one in enumerate(every):
         progress(done, len(every), f"layer {one.layer.index}")
         found.append(analysis.of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))

@@ -56,7 +56,7 @@ def evaluate(
     for data that cannot be used, labels it never learnt, and heads that cannot stream.
     """
     from hgviz.analysis import evaluation
-    from hgviz.models.measures.trials import Trials
+    from hgviz.models.trials import Trials
 
     require_causal(model.spec, streaming)
     if streaming.heads and model.spec.two_texts:
@@ -70,8 +70,8 @@ def evaluate(
     if model.spec.goal == "states":  # from what it gives with all heads on
         trials = Trials(model, examples, streaming=streaming)
         return evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
-    trials = Trials(model, examples, off, keep=0, streaming=streaming)
-    found = evaluation.evaluate(trials.whole, examples, off)
+    trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming)
+    found = evaluation.evaluate(trials.baseline, examples, off)
     if not streaming.heads:
         return found
     longest = max((row.ids for row in examples.rows), key=len)

@@ -20,7 +20,7 @@ from hgviz.tasks.opening import Path_, require_attention
 
 if TYPE_CHECKING:
     from hgviz.examples import Batch
-    from hgviz.models.measures.trials import Trials
+    from hgviz.models.trials import Trials
 
 OFTEN = 0.2  # s: a study that grows is shown at most so often
 SAVED = 10.0  # s: and written at most so often
@@ -128,7 +128,9 @@ def blank(trials: Trials, data: str, seed: int) -> Study:
     lengths = np.array([len(row.ids) for row in examples.rows], np.int64)
     sources = np.array([len((row.first or row).ids) for row in examples.rows], np.int64)
     parameters, flops = (
-        (None, None) if trials.weights is None else costs(spec, trials.weights, lengths, sources)
+        (None, None)
+        if trials.head_costs is None
+        else costs(spec, trials.head_costs, lengths, sources)
     )
     return Study(
         spec=spec,
@@ -239,7 +241,7 @@ class Growing:
 
         for start, share, batch in self._batches(lacks):
             at = self.examples.where(batch)
-            loss, given = self.trials.whole(batch)
+            loss, given = self.trials.baseline(batch)
             require(
                 np.isfinite(loss).all(),
                 "the model gives no probabilities: some of its losses are not finite",
@@ -251,7 +253,7 @@ class Growing:
     def _slopes(self) -> Iterator[float]:
         names = ("gradient", "token_gradient")
         for start, share, batch in self._batches(lambda batch: self._lacks(names, batch.rows)):
-            for name, values in zip(names, self.trials.slopes(batch), strict=True):
+            for name, values in zip(names, self.trials.gate_gradients(batch), strict=True):
                 if name in self.arrays:
                     self.arrays[name][batch.rows[:, None], self._columns] = values[:, self._columns]
             yield start + share
@@ -282,7 +284,7 @@ class Growing:
 
         for start, share, batch in self._batches(lacks):
             at = self.examples.where(batch)
-            for number, (head, found) in enumerate(self.trials.one_by_one(batch, alone), 1):
+            for number, (head, found) in enumerate(self.trials.without_each(batch, alone), 1):
                 done = start + share * number / len(self._columns)
                 yield at, self._column[head], *found, done
 

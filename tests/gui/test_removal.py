@@ -12,11 +12,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import cli, settings, tasks
-from hgviz.core import HeadId
+from hgviz.core import HeadId, HgvizError, progress
 from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
 from hgviz.models import checkpoints as own
-from hgviz.models.surgery import export, proof
+from hgviz.models import pruning
 from tests.gui.screen import busy
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
@@ -25,22 +25,22 @@ OFF = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Timing as short as can be."""
-    monkeypatch.setattr(proof, "ROUNDS", (1, 1))
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)  # a thread that watches bars
 
 
 @pytest.fixture
 def slow(monkeypatch):
     """A comparison that takes long enough to be stopped."""
-    real = proof.differences
+    real = pruning.largest_difference
 
     def waits(*given):
-        for one in real(*given):
-            for _ in range(200):
-                time.sleep(0.01)
-                yield one
+        for _ in range(200):
+            time.sleep(0.01)
+            progress(0, 1, "comparing logits")
+        return real(*given)
 
-    monkeypatch.setattr(proof, "differences", waits)
+    monkeypatch.setattr(pruning, "largest_difference", waits)
 
 
 @pytest.fixture
@@ -181,8 +181,9 @@ def _full(tmp_path, monkeypatch):
 
 
 def _other(tmp_path, monkeypatch):
-    real = export.smaller
-    monkeypatch.setattr(export, "smaller", lambda found, off: real(found, off | {HeadId(1, 0)}))
+    real = pruning.remove_heads
+    more = {HeadId(1, 0)}
+    monkeypatch.setattr(pruning, "remove_heads", lambda found, off: real(found, off | more))
 
 
 @pytest.mark.parametrize(
@@ -256,7 +257,7 @@ def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
         assert card.height() >= need and asking.rect().contains(card.geometry())
 
     whole()
-    asking.show_error(export.HgvizError("a " * 120, "c " * 60))
+    asking.show_error(HgvizError("a " * 120, "c " * 60))
     QApplication.processEvents()
     whole()
     asking.go.click()

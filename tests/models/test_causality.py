@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
+from hgviz.models import attribution, open_model
 from hgviz.models.layers import Tokens
-from hgviz.models.measures import reaching
 from hgviz.models.mechanisms import rotate
 from hgviz.models.run import CaptureRecorder, Run
 from hgviz.tasks import reach
@@ -281,8 +280,8 @@ def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch
         return model.module(tokens, Run())[0] @ voice
 
     wanted = torch.autograd.functional.jacobian(spoken, embedded)[:, 0].norm(dim=-1)
-    for room in (reaching.ROOM, 1, 40_000):  # all at once, one by one, and some
-        monkeypatch.setattr(reaching, "ROOM", room)
+    for room in (attribution.REACH_NUMBERS, 1, 40_000):  # all at once, one by one, and some
+        monkeypatch.setattr(attribution, "REACH_NUMBERS", room)
         found = reach(model, model.from_ids(IDS))
         assert np.abs(found.own - wanted.numpy()).max() < 1e-9
 

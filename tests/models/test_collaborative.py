@@ -11,16 +11,16 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
 from hgviz.models.families import outline, shapes_of
+from hgviz.models.head_weights import query_key_products
 from hgviz.models.layers import Attention
-from hgviz.models.measures.products import products
 from hgviz.models.model import module_of
+from hgviz.models.pruning import remove_heads
 from hgviz.models.run import CaptureRecorder
-from hgviz.models.surgery.removal import smaller
 from hgviz.tasks import capture
 from tests.closeness import scaled_error
 from tests.models.building import write_transformer
 from tests.models.folders import own_bert, own_gpt2
-from tests.models.test_removal import given
+from tests.models.test_heads_off import given
 
 KINDS = {
     "bert": lambda at: own_bert(at, goal="masked"),
@@ -115,7 +115,7 @@ def test_scores_are_the_formula(tmp_path):
     found = checkpoints.read(path)
     own = checkpoints.read(tmp_path / "own").tensors
     name, width = "middle.0.attn", 8
-    (one, _), tensors = products(found), found.tensors
+    (one, _), tensors = query_key_products(found), found.tensors
     for head in range(3):
         part = slice(head * width, (head + 1) * width)
         assert one.mix[head].tolist() == [float(part.start <= i < part.stop) for i in range(24)]
@@ -148,13 +148,15 @@ def test_another_activation_sees_the_biases_that_softmax_does_not(tmp_path, acti
 def test_heads_are_sliced_and_switched_off_as_any_others(tmp_path):
     path = write_shared(own_bert(tmp_path / "own"), tmp_path / "shared")
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1), HeadId(1, 2)})
-    small = smaller(checkpoints.read(path), off)
+    small = remove_heads(checkpoints.read(path), off)
     save(tmp_path / "small", small.config, small.tensors)
     masked = open_model(path, dtype="float64")
     sliced = open_model(tmp_path / "small", dtype="float64")
     apart = masked.run(**given(masked), off=off).logits - sliced.run(**given(sliced)).logits
     assert np.abs(apart).max() < 1e-12
-    assert [one.mix.shape for one in products(small)] == [(2, 24)]  # of the layer with heads
+    assert [one.mix.shape for one in query_key_products(small)] == [
+        (2, 24)
+    ]  # of the layer with heads
     assert sliced.spec.parameters < masked.spec.parameters
 
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -14,8 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import read
-from hgviz.models.surgery import export, removal
-from hgviz.models.surgery.replacement import replaced
+from hgviz.models.model import with_activation
+from hgviz.models.pruning import opened_by, remove_heads
 from hgviz.models.training import begin, train
 from tests.closeness import scaled_error
 from tests.models.folders import own_bert, write_bert, write_gpt2
@@ -399,10 +400,11 @@ def test_what_cannot_be_done_is_said_before_training(tmp_path, kind, name, model
 
 def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_path):
     start = plan_of(tmp_path, "roberta", "RobertaModel", goal="classes")
-    whole = replaced(read(tmp_path / "theirs"), "softmax,ymish")
-    small = removal.smaller(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
+    whole = read(tmp_path / "theirs")
+    whole = replace(whole, config=with_activation(whole.config, "softmax,ymish"))
+    small = remove_heads(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
     checkpoints.rewrite(small, tmp_path / "small")
-    assert export.opens(small) == "opens in hgviz alone: layers keep different numbers of heads"
+    assert opened_by(small) == "opens in hgviz alone: layers keep different numbers of heads"
     (tmp_path / "theirs").rename(tmp_path / "whole")
     (tmp_path / "small").rename(tmp_path / "theirs")
     assert not train(start, tmp_path / "ours").before
@@ -416,8 +418,9 @@ def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_pat
 def test_a_smaller_model_of_another_activation_opens_in_hgviz_alone(tmp_path):
     write(tmp_path / "theirs", "llama", "LlamaForCausalLM")
     off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in (2, 3))
-    small = removal.smaller(replaced(read(tmp_path / "theirs"), "ymish"), off)
-    assert export.opens(small) == "opens in hgviz alone: transformers would weigh by softmax"
+    whole = read(tmp_path / "theirs")
+    small = remove_heads(replace(whole, config=with_activation(whole.config, "ymish")), off)
+    assert opened_by(small) == "opens in hgviz alone: transformers would weigh by softmax"
     checkpoints.rewrite(small, tmp_path / "small")
     assert read(tmp_path / "small").digest == small.digest
     ids = list(range(5, 17))

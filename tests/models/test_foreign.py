@@ -25,8 +25,8 @@ from hgviz.models.checkpoints import read
 from hgviz.models.config import parse_config
 from hgviz.models.families import shapes_of
 from hgviz.models.foreign import BEGIN, read_trax
+from hgviz.models.pruning import write_pruned
 from hgviz.models.run import CaptureRecorder
-from hgviz.models.surgery.export import written
 from tests.analysis.test_resolution import pool_matrix, rn, shift_matrix, spread_matrix
 from tests.closeness import scaled_error
 from tests.models import package
@@ -317,10 +317,10 @@ def test_it_is_converted_captured_pruned_and_gone_on_with(tmp_path, program):
     assert call("capture", folder, "--text", "the rain", "--generate", 6, "-o", out) == 0
     assert call("rollout", out, "-o", tmp_path / "r.npy") == 0
     checkpoint, off = read(folder), frozenset({HeadId(1, 0)})
-    smaller = written(checkpoint, off, "smaller", tmp_path / "small")
+    smaller = write_pruned(checkpoint, off, "smaller", tmp_path / "small")
     assert open_model(smaller.parent).run(IDS).logits.shape == (19, 12)
     with pytest.raises(HgvizError, match="more than tensors"):
-        written(checkpoint, off, "zeroed", tmp_path / "zeroed")
+        write_pruned(checkpoint, off, "zeroed", tmp_path / "zeroed")
     assert checkpoints.tokenizer_json(checkpoint) == checkpoint.tokenizer
     with pytest.raises(HgvizError, match="could not read this text"):
         a.tokenize("Ω")

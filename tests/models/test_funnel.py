@@ -11,13 +11,12 @@ from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import checkpoints, open_model
+from hgviz.models import checkpoints, open_model, pruning
+from hgviz.models.attribution import measure_reach
 from hgviz.models.checkpoints import read
 from hgviz.models.layers import Tokens
-from hgviz.models.measures.reaching import measure
 from hgviz.models.model import module_of
-from hgviz.models.surgery import proof
-from hgviz.models.surgery.removal import zeroed
+from hgviz.models.pruning import zero_heads
 from tests.closeness import scaled_error
 from tests.models import reference
 from tests.models.folders import wordpiece
@@ -146,7 +145,7 @@ def test_heads_that_are_off_give_nothing(models):
     ours = open_model(models("full")[1], dtype="float64")
     ids, off = asked(9)[0], {HeadId(0, 1), HeadId(2, 0), HeadId(6, 2)}
     whole, said = read(models("full")[1]), ours.run(ids, off=off).logits
-    pruned = zeroed(whole, frozenset(off))
+    pruned = zero_heads(whole, frozenset(off))
     module = module_of(pruned.config, pruned.tensors, "cpu", torch.float64)
     found = module(Tokens(torch.from_numpy(ids))).detach().numpy()
     np.testing.assert_allclose(found, said, atol=1e-12)
@@ -155,15 +154,16 @@ def test_heads_that_are_off_give_nothing(models):
 
 def test_the_proof_counts_every_position_where_tokens_are_pooled(models):
     whole, off = read(models("base")[1]), frozenset({HeadId(0, 1), HeadId(2, 0)})
-    few = zeroed(whole, off)
+    few = zero_heads(whole, off)
     one, other = (
         module_of(each.config, each.tensors, "cpu", torch.float64) for each in (whole, few)
     )
     ids, keep, _ = asked(9)
     texts = [Tokens(torch.from_numpy(ids), torch.from_numpy(keep))]
-    found = list(proof.differences(proof.runner(one, off), proof.runner(other), texts))
-    assert found[-1][0] < 1e-12 < found[-1][1]
-    assert list(proof.differences(proof.runner(one), proof.runner(other), texts))[-1][0] > 1e-3
+    masked, zeroed = pruning.runner(one, off), pruning.runner(other)
+    difference, largest = pruning.largest_difference(masked, zeroed, texts)
+    assert difference < 1e-12 < largest
+    assert pruning.largest_difference(pruning.runner(one), zeroed, texts)[0] > 1e-3
 
 
 @pytest.mark.parametrize("name", ["full", "classes"])
@@ -219,7 +219,7 @@ def test_a_config_that_cannot_be_read_is_refused(models, changes, said, tmp_path
 def test_what_needs_tokens_at_the_end_says_that_there_are_none(models):
     ours = open_model(models("base")[1])
     with pytest.raises(HgvizError, match="no tokens"):
-        measure(ours, ours.from_ids(asked(9)[0][0]))
+        measure_reach(ours, ours.from_ids(asked(9)[0][0]))
     ours = open_model(models("full")[1])
-    found = measure(ours, ours.from_ids(asked(9)[0][0]))
+    found = measure_reach(ours, ours.from_ids(asked(9)[0][0]))
     assert found.own.shape == (9, 9) and (found.own[1:, 1:] > 0).all()

@@ -12,7 +12,7 @@ from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.checkpoints import read, save
-from hgviz.models.surgery import removal
+from hgviz.models.pruning import remove_heads
 from hgviz.models.training import read_learned, train
 from tests.models.building import make_transformer
 from tests.models.trainings import KINDS, log, plan, train_twice, write_data
@@ -195,7 +195,7 @@ def test_heads_stay_off_in_every_kind_of_training(start_from, tmp_path, kind):
 def test_a_smaller_checkpoint_is_trained_with_an_empty_layer_too(start_from, tmp_path, kind):
     start, whole = start_from(kind, {**GATES, "freeze": False}), read(tmp_path / "model")
     off = {HeadId(0, 1), *(HeadId(1, head) for head in whole.config.layers[1].heads)}
-    small = removal.smaller(whole, frozenset(off))
+    small = remove_heads(whole, frozenset(off))
     for name in ("config.json", "model.safetensors"):
         (tmp_path / "model" / name).unlink()
     save(tmp_path / "model", small.config, small.tensors)

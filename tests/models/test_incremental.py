@@ -11,9 +11,8 @@ import pytest
 import torch
 
 from hgviz.core import HeadId
-from hgviz.models import checkpoints, open_model
+from hgviz.models import checkpoints, open_model, pruning
 from hgviz.models.generation import Writing, chosen
-from hgviz.models.surgery import export
 from tests.models.zoo import write
 
 BEGIN, ADDED = 3, 18  # tokens there are, and more; windows are 5 wide
@@ -138,7 +137,7 @@ def test_heads_that_are_off_are_off_in_every_row(folder, kind):
 @pytest.mark.parametrize("left", [{HeadId(0, 1)}, {HeadId(1, head) for head in range(4)}])
 def test_a_model_without_some_heads_writes_as_it_reads(llama, tmp_path, left):
     """Groups of keys with unequally many heads, and a layer without any."""
-    export.written(checkpoints.read(llama), frozenset(left), "smaller", tmp_path / "small")
+    pruning.write_pruned(checkpoints.read(llama), frozenset(left), "smaller", tmp_path / "small")
     model, passes = opened(tmp_path / "small")
     writing, logits = written(model)
     assert row_by_row(passes)

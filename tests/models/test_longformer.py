@@ -8,9 +8,9 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
+from hgviz.models.attribution import REACH_SEED
 from hgviz.models.layers import Tokens
-from hgviz.models.measures.reaching import SEED
-from hgviz.models.measures.variants import HeadAblation
+from hgviz.models.trials import HeadAblation
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write
@@ -202,7 +202,7 @@ def test_the_reach_of_tokens_is_the_gradient_that_transformers_has(folder, name)
         if states
         else torch.stack([out.start_logits[0], out.end_logits[0]], 1)
     )
-    generator = torch.Generator().manual_seed(SEED)
+    generator = torch.Generator().manual_seed(REACH_SEED)
     v = torch.randn(given.shape[-1], generator=generator, dtype=torch.float64)
     wanted = [
         torch.autograd.grad(one @ v, leaf, retain_graph=True)[0][0].norm(dim=-1).numpy()

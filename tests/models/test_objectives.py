@@ -20,8 +20,8 @@ from hgviz.models.objectives import (
     mask_tokens,
     row_batches,
 )
+from hgviz.models.pruning import scale_heads
 from hgviz.models.run import Run
-from hgviz.models.surgery.removal import scaled
 from hgviz.models.tensors import Checkpoint
 from hgviz.models.training import begin, schedule
 from tests.models.building import make_config, make_hourglass, make_transformer
@@ -212,7 +212,7 @@ def test_gates_are_factors_and_are_folded_into_the_columns_of_w_o(name):
     factors = trained.factors()
     assert min(factors.values()) == 0 and max(factors.values()) == 1
     before = {name: one.clone() for name, one in model.state_dict().items()}
-    folded = scaled(Checkpoint(model.config, before, "", None), factors).tensors
+    folded = scale_heads(Checkpoint(model.config, before, "", None), factors).tensors
     model.load_state_dict(folded)
     after = logits_under(model)
     model.load_state_dict(before)

@@ -13,12 +13,12 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
+from hgviz.models.attribution import AnswerLogit, score_gradients
 from hgviz.models.config.huggingface import Patches
 from hgviz.models.layers import Tokens
-from hgviz.models.measures import gradients
-from hgviz.models.measures.variants import HeadAblation
 from hgviz.models.patches import lengths_of
 from hgviz.models.run import Run
+from hgviz.models.trials import HeadAblation
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models import patches as blt
@@ -241,9 +241,8 @@ def test_slopes_of_what_cuts_a_text_are_zero(models):
 def test_slopes_of_weights_are_known_where_a_rule_says_the_mask(models):
     ours = open_model(models("two parts", "BltForCausalLM")[1])
     ids = ids_of(9)
-    found = gradients.gradients(
-        ours, ours.from_ids(ids), gradients.next_token(ids), off=frozenset({HeadId(4, 0)})
-    )
+    answer, off = AnswerLogit(3, 8), frozenset({HeadId(4, 0)})
+    found = score_gradients(ours, ours.from_ids(ids), answer, off=off)
     assert found.head(HeadId(5, 0)).weights.shape[-2:] == found.shape(5)[1:]
     with pytest.raises(HgvizError, match="no slopes of head 4.0"):
         found.head(HeadId(4, 0))

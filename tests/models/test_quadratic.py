@@ -15,10 +15,10 @@ from hgviz.maps.rule import Quadratic
 from hgviz.models.attention import weights
 from hgviz.models.checkpoints import read
 from hgviz.models.config import parse_config
-from hgviz.models.measures.variants import GateGradientRecorder
 from hgviz.models.model import module_of
+from hgviz.models.pruning import remove_heads
 from hgviz.models.run import Run
-from hgviz.models.surgery.removal import smaller
+from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture
 from tests.models.building import PLAIN, make_transformer, write_transformer
 from tests.models.test_capturing import attended, close, exact_map, opened, rounding
@@ -177,7 +177,7 @@ def test_heads_of_places_alone_are_convolutions_around_their_centres(tmp_path):
 def test_a_file_without_a_head_has_lost_its_place_as_well(tmp_path):
     found = read(write_transformer(tmp_path / "a", **KEYS, form="decoder", content=False))
     off = frozenset({HeadId(0, 1), HeadId(1, 4)})
-    less = smaller(found, off)
+    less = remove_heads(found, off)
     assert less.tensors["middle.0.attn.places.centre"].shape == (5,)
     ids = torch.arange(12)[None]
     one = module_of(found.config, found.tensors, "cpu", torch.float64)(ids, Run(off=off))

@@ -20,8 +20,8 @@ from hgviz.maps.survey import Wanted, survey
 from hgviz.models import attention, open_model
 from hgviz.models.attention import attend, weights
 from hgviz.models.layers import Tokens
-from hgviz.models.measures.trials import Trials
 from hgviz.models.run import Run
+from hgviz.models.trials import Trials
 from hgviz.store import describe, open_capture, write_capture
 from hgviz.store.corpus import CorpusWriter
 from tests.closeness import scaled_error

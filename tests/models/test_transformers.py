@@ -20,9 +20,6 @@ from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.huggingface import attention, mask
-from hgviz.models.layers import Tokens
-from hgviz.models.measures.variants import HeadAblation
-from hgviz.models.run import Run
 from hgviz.models.texts.prompts import from_file
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
@@ -406,55 +403,6 @@ def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_pat
     assert again.complete
 
 
-OUTPUTS = [  # what the names of the products behind heads end with, in each class
-    ("llama", "LlamaForCausalLM", "o_proj"), ("qwen3", "Qwen3ForCausalLM", "o_proj"),
-    ("gemma2", "Gemma2ForCausalLM", "o_proj"), ("gpt_oss", "GptOssForCausalLM", "o_proj"),
-    ("phi3", "Phi3ForCausalLM", "o_proj"), ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
-    ("opt", "OPTForCausalLM", "out_proj"),
-    ("roberta", "RobertaForMaskedLM", "attention.output.dense"),
-    ("modernbert", "ModernBertForMaskedLM", "attn.Wo"),
-    ("t5", "T5ForConditionalGeneration", "Attention.o"),
-    ("bart", "BartForConditionalGeneration", "attn.out_proj"),
-    ("deberta-v2", "DebertaV2ForSequenceClassification", "attention.output.dense"),
-    ("bloom", "BloomForCausalLM", "self_attention.dense"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("kind, name, output", OUTPUTS, ids=lambda one: one)
-@pytest.mark.parametrize("off", ["0.1,1.3", "0.g1,1.0"])
-def test_heads_off_are_as_without_their_columns_of_the_output_projection(
-    folder, kind, name, output, off
-):
-    import transformers
-
-    path = folder(kind, name)
-    dtype = "float32" if kind == "gpt_oss" else "float64"  # experts know no float64
-    model, ids = open_model(path, dtype=dtype), ids_of(TOKENS)
-    heads = tasks.heads_from(off, model.spec)
-    grouped = kind in ("llama", "qwen3", "gemma2", "gpt_oss", "phi3")
-    assert {one.shared for one in model.spec.layers} == {2 if grouped else 1}
-    assert len(heads) == (3 if grouped and "g" in off else 2)
-    other = getattr(transformers, name).from_pretrained(
-        path, dtype=getattr(torch, dtype),
-        # its own code for soft caps weighs in float32
-        **({"attn_implementation": "hgviz"} if kind == "gemma2" else {}),
-    ).eval()  # fmt: skip
-    given, written = {"input_ids": torch.as_tensor(ids)[None]}, {}
-    if model.spec.two_texts:
-        written = {"decoder_ids": ids_of(WRITTEN, 2)}
-        given["decoder_input_ids"] = torch.as_tensor(written["decoder_ids"])[None]
-    found = model.run(ids, off=heads, **written).logits
-    outputs = [one for name, one in other.named_modules() if name.endswith(output)]
-    assert len(outputs) == len(model.spec.layers)
-    with torch.no_grad():
-        for layer, head in heads:
-            width = outputs[layer].in_features // 4
-            outputs[layer].weight[:, head * width : (head + 1) * width] = 0
-        logits = other(**given).logits[0].numpy()
-    assert np.abs(found - logits).max() < (1e-5 if dtype == "float32" else 1e-12)
-    assert np.abs(found - model.run(ids, **written).logits).max() > 1e-3
-
-
 @pytest.mark.parametrize(
     "activation", ["ymish", "topk:4", "tanh", "softmax1", "softpick", "sigmoid"]
 )
@@ -472,60 +420,6 @@ def test_another_activation_weighs_in_place_of_softmax(folder, kind, name, activ
     assert model.spec.digest != whole.spec.digest and activation in model.spec.name
     assert max(one.verify_max_abs for one in capture.maps) < 1e-5
     assert np.abs(capture.logits - captured(whole, ids_of(TOKENS)).logits).max() > 1e-3
-
-
-@pytest.mark.parametrize("kind, name", [
-    ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForSequenceClassification"),
-    ("mistral", "MistralForCausalLM"), ("qwen3_next", "Qwen3NextForCausalLM"),
-    ("albert", "AlbertForMaskedLM"), ("opt", "OPTForCausalLM"), ("gemma2", "Gemma2ForCausalLM"),
-    ("electra", "ElectraForSequenceClassification"), ("gpt_neox", "GPTNeoXForCausalLM"),
-    ("modernbert", "ModernBertForMaskedLM"), ("diffllama", "DiffLlamaForCausalLM"),
-    ("bloom", "BloomForCausalLM"), ("gptj", "GPTJForCausalLM"),  # whose weights are only watched
-    ("xlnet", "XLNetForSequenceClassification"),
-])  # fmt: skip
-def test_heads_off_one_by_one_are_as_by_themselves_and_slopes_as_differences(folder, kind, name):
-    # experts know no float64, and some norms and turns are float32 whatever the model computes in
-    watched = kind in ("bloom", "gptj", "xlnet")
-    dtype = "float32" if watched or kind == "qwen3_next" else "float64"
-    exact = not watched and kind not in ("llama", "mistral", "gemma2", "modernbert", "diffllama")
-    module = open_model(folder(kind, name), dtype=dtype).module
-    apart = 1e-12 if dtype == "float64" else 1e-5
-    tokens = Tokens(torch.as_tensor(np.stack([ids_of(9), ids_of(9, 4)])))
-    variants = HeadAblation(module)
-    whole, logits = variants.baseline(tokens)
-    assert torch.equal(variants.ablate(whole, ()), logits)
-    seen = 0
-    for heads, found in variants.ablate_each(whole):
-        for head, one in zip(heads, found, strict=True):
-            naive = module(tokens, Run(frozenset({head})))
-            assert (one - naive).abs().max() < apart
-            assert (variants.ablate(whole, {head}) - naive).abs().max() < apart
-            seen += 1
-    assert seen == len(variants.heads)
-    (alone, found), *_ = variants.ablate_each(whole, alone=True)
-    others = {one for one in variants.heads if one.layer == alone[0].layer and one != alone[0]}
-    naive = module(tokens, Run(frozenset(others)))
-    assert (found[0] - naive).abs().max() < apart
-
-    def losses(logits):
-        return logits.flatten(1).tanh().sum(1)
-
-    slopes = variants.gate_gradients(tokens, losses).gates
-    if kind == "qwen3_next":  # a step may send a token to another expert
-        return
-    step, close, at = (1e-5, 1e-5, 0) if exact else (1e-2, 3e-2, 0)
-    for layer in module.config.layers[:2]:
-        for place, _ in enumerate(layer.heads):
-            ends = []
-            for sign in (1, -1):
-                gates = torch.ones(2, len(layer.heads), dtype=logits.dtype)
-                gates[:, place] += sign * step
-                run = Run(gates={layer.index: gates})
-                with torch.inference_mode():
-                    ends.append(losses(module(tokens, run)))
-            numeric = (ends[0] - ends[1]) / (2 * step)
-            assert torch.allclose(slopes[:, at], numeric, atol=close * 10, rtol=close)
-            at += 1
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -560,11 +454,10 @@ def test_pruned_with_zeros_it_opens_in_transformers_and_gives_what_the_mask_gave
 
 def _written(path, off, out):
     """Without a proof."""
-    from hgviz.models import checkpoints
-    from hgviz.models.surgery import export
+    from hgviz.models import checkpoints, pruning
 
     progress(0, 1)
-    export.written(checkpoints.read(path), frozenset(off), "zeroed", out)
+    pruning.write_pruned(checkpoints.read(path), frozenset(off), "zeroed", out)
 
 
 def test_what_a_model_says_is_followed_back_to_tokens_and_heads(folder):

@@ -9,7 +9,7 @@ from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.generation import Writing, chosen
 from hgviz.models.layers import Tokens
-from hgviz.models.surgery.replacement import with_activation
+from hgviz.models.model import with_activation
 from tests.models.building import make_unattending, write_unattending
 
 IDS = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2]])

@@ -1,1 +1,0 @@
-"""Models made of others: heads removed, shared or compensated, and the proof of it."""

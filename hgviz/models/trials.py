@@ -1,0 +1,559 @@
+"""The same model again and again on the same texts, each time with other heads off.
+
+A baseline pass leaves behind what its blocks return. A pass with further heads off begins at the
+first layer that has one of them, runs side by side with passes without other heads of that layer,
+and is read out only where the answer is read. In hgviz's own families the block of that first layer
+is not computed again either: the contribution of a head is subtracted from the residual stream
+behind its attention. Results are exact up to rounding.
+
+Shapes: B texts, V variants (other heads off), H heads, Q queries, D head width, d model width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from hgviz.core import (
+    NO_STREAMING,
+    Floats,
+    HeadCost,
+    HeadId,
+    HeadSet,
+    Integers,
+    Layer,
+    Streaming,
+)
+from hgviz.errors import require
+from hgviz.examples import IGNORE_INDEX, Batch, Examples
+from hgviz.models.head_weights import head_costs
+from hgviz.models.layers import (
+    Network,
+    ResidualBlock,
+    Tokens,
+    attention_layers,
+    attention_modules,
+    repeat_batch,
+)
+from hgviz.models.model import Model
+from hgviz.models.run import AttentionCall, Observer, Run, WeightedCall
+
+SIDE_BY_SIDE = 1024  # tokens of all variants that go through a layer together: what caches hold
+CACHE_BYTES = 1 << 30
+LOGITS = 1 << 24  # whose probabilities are held at once
+EXCERPT = 64  # tokens
+EQUAL_COSINES = 1e-9
+
+# (places,) each: the loss in nats (or 1 - cosine), and the predicted class, token or example
+Predictions = tuple[Floats, Integers]
+
+
+# --- a model and its heads ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class BaselinePass(Observer):
+    """What a pass over some texts leaves to passes with further heads off.
+
+    By layer: inputs and outputs (B, n, d) of the block that the layer is the last of, and contexts
+    (B, H, Q, D).
+    """
+
+    tokens: Tokens
+    inputs: dict[int, Tensor] = field(default_factory=dict)
+    outputs: dict[int, Tensor] = field(default_factory=dict)
+    contexts: dict[int, Tensor] = field(default_factory=dict)
+    copies: dict[tuple[int, int], Tensor] = field(default_factory=dict)
+
+    def attended(self, call: AttentionCall, context: Tensor) -> None:
+        """Record the context of a layer."""
+        self.contexts[call.layer] = context
+
+    def finished_block(self, index: int, x: Any, output: Any) -> None:
+        """Record the input and output of a block that returns the residual stream alone."""
+        if isinstance(output, Tensor):
+            self.inputs[index], self.outputs[index] = x, output
+
+    def outputs_before(self, layer: int, variants: int = 1) -> dict[int, Tensor]:
+        """The outputs (V * B, n, d) of the blocks before a layer, repeated for each variant."""
+        return {index: self._repeated(index, variants) for index in self.outputs if index < layer}
+
+    def _repeated(self, index: int, variants: int) -> Tensor:
+        if variants == 1:
+            return self.outputs[index]
+        if (index, variants) not in self.copies:
+            self.copies[index, variants] = repeat_batch(self.outputs[index], variants)
+        return self.copies[index, variants]
+
+
+class GateGradientRecorder(Observer):
+    """Records the context (B, H, Q, D) of each layer so that it requires gradients.
+
+    A layer that weighs by code of its own may hand over its weights instead: a gate scales a head's
+    weights as it scales its context.
+    """
+
+    def __init__(self) -> None:
+        self.contexts: dict[int, Tensor] = {}
+        self.calls: dict[int, AttentionCall] = {}
+
+    def attended(self, call: AttentionCall, context: Tensor) -> Tensor:
+        """Record the call and its context."""
+        self.calls[call.layer] = call
+        return self._record(call.layer, context)
+
+    def weighted(self, call: WeightedCall, context: Tensor) -> Tensor:
+        """Record a context, or weights."""
+        return self._record(call.layer, context)
+
+    def _record(self, layer: int, context: Tensor) -> Tensor:
+        if not context.requires_grad:  # no layer before it does
+            context = context.detach().requires_grad_()
+        self.contexts[layer] = context
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class GateGradients:
+    """Gradients of each text's loss by the gates of the heads, at gates of 1, summed over tokens.
+
+    gates (B, heads): the sum over tokens of c . dL/dc; tokens (B, heads): the sum of |c . dL/dc|.
+    """
+
+    gates: Tensor
+    tokens: Tensor
+
+
+class HeadAblation:
+    """A model whose heads can be switched off, some of them (off) from the start.
+
+    Everything runs without gradients but `gate_gradients`.
+    """
+
+    def __init__(
+        self, module: Network, off: HeadSet = frozenset(), streaming: Streaming = NO_STREAMING
+    ) -> None:
+        self.module, self.off = module, off
+        self._run = Run(off, streaming=streaming, readout=not streaming.heads)
+        blocks = [part for part in module.modules() if isinstance(part, ResidualBlock)]
+        self._blocks = {  # in which a pass with heads off can begin
+            block.attentions[0].layer.index: block for block in blocks if len(block.attentions) == 1
+        }
+        self._head_ff_weights: dict[int, Tensor] = {}
+        # glibc returns large freed blocks to the system, which took a tenth of the time here, but
+        # for sizes up to the largest block that it has seen freed (at most 32 MiB)
+        torch.empty(31 << 20, dtype=torch.uint8)
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """Every head of the model, in order of computation."""
+        layers = attention_layers(self.module)
+        return tuple(HeadId(layer.index, head) for layer in layers for head in layer.heads)
+
+    @torch.inference_mode()
+    def baseline(self, tokens: Tokens) -> tuple[BaselinePass, Tensor]:
+        """The baseline pass and its logits (B, classes) or (B, n, vocabulary)."""
+        recorder = BaselinePass(tokens)
+        return recorder, self.module(tokens, replace(self._run, observers=(recorder,)))
+
+    @torch.inference_mode()
+    def ablate(self, baseline: BaselinePass, off: Collection[HeadId]) -> Tensor:
+        """Logits with further heads off."""
+        every = frozenset(off) | self.off
+        first = min((head.layer for head in every - self.off), default=math.inf)
+        reused = {index: x for index, x in baseline.outputs.items() if index < first}
+        return self.module(baseline.tokens, replace(self._run, off=every, reused=reused))
+
+    @torch.inference_mode()
+    def ablate_each(
+        self, baseline: BaselinePass, alone: bool = False
+    ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+        """Some heads of a layer and logits (V, B, ...) with each of them off by itself.
+
+        alone: with all others of its layer off instead. The last layers come first: they are
+        nearly free.
+        """
+        size = max(1, SIDE_BY_SIDE // max(1, math.prod(baseline.tokens.shape)))
+        for layer in reversed(attention_layers(self.module)):
+            places = [
+                place
+                for place, head in enumerate(layer.heads)
+                if HeadId(layer.index, head) not in self.off
+            ]
+            run_without = self._run_without(baseline, layer, alone)
+            for start in range(0, len(places), size):
+                variants = places[start : start + size]
+                repeated = baseline.tokens.map(partial(repeat_batch, times=len(variants)))
+                logits = self.module(repeated, run_without(variants))
+                heads = tuple(HeadId(layer.index, layer.heads[place]) for place in variants)
+                yield heads, logits.unflatten(0, (len(variants), -1))
+
+    def _run_without(
+        self, baseline: BaselinePass, layer: Layer, alone: bool
+    ) -> Callable[[Sequence[int]], Run]:
+        """A function from places of heads in a layer to the run with each off (or alone) in its
+        own copy of the texts."""
+        block, start = self._blocks.get(layer.index), None
+        if block is not None:
+            off = [layer.heads.index(head.head) for head in self.off if head.layer == layer.index]
+            weights = self._ff_weights(baseline, block)
+            start = BlockAblation(baseline, block, off, weights)
+
+        def run_without(places: Sequence[int]) -> Run:
+            variants = len(places)
+            reused = baseline.outputs_before(layer.index, variants)
+            if start is not None:
+                reused[layer.index] = start.alone(places) if alone else start.without(places)
+                return replace(self._run, reused=reused)
+            gates = torch.full((variants, len(layer.heads)), 0.0 if alone else 1.0)
+            gates[range(variants), list(places)] = 1.0 if alone else 0.0
+            texts = gates.repeat_interleave(baseline.tokens.shape[0], 0)
+            texts = texts.to(next(self.module.parameters()))
+            return replace(self._run, gates={layer.index: texts}, reused=reused)
+
+        return run_without
+
+    def _ff_weights(self, baseline: BaselinePass, block: ResidualBlock) -> Tensor | None:
+        """The head_ff_weights of a block; None where they do not pay, or are too imprecise."""
+        attention = block.attentions[0]
+        layer, contexts = attention.layer.index, baseline.contexts[attention.layer.index]
+        if attention.o.weight.dtype.itemsize < 4:
+            return None
+        if layer not in self._head_ff_weights:
+            if not saves_time(contexts, attention.o.out_features):
+                return None
+            self._head_ff_weights[layer] = head_ff_weights(block)
+        return self._head_ff_weights[layer]
+
+    def find_unused_layer(self, tokens: Tokens) -> int | None:
+        """The first layer whose heads can all be off without a change of any logit, although its
+        weights use them; None where there is none."""
+        baseline, logits = self.baseline(tokens)
+        for layer in attention_layers(self.module):
+            heads = {HeadId(layer.index, head) for head in layer.heads} - self.off
+            used = heads and self._must_have_effect(layer)
+            if used and torch.equal(self.ablate(baseline, heads), logits):
+                return layer.index
+        return None
+
+    def _must_have_effect(self, layer: Layer) -> bool:
+        """Whether a text has to show the heads of a layer: not where its weights do not use them,
+        where it only ends segments, nor where a later layer shortens the same positions again."""
+        own = [part for part in attention_modules(self.module) if part.layer.index == layer.index]
+        if own:
+            return bool(own[0].o.weight.any()) and bool(own[0].v.weight.any())
+        later = {
+            (other.level, other.role)
+            for other in attention_layers(self.module)
+            if other.index > layer.index
+        }
+        return not layer.cuts and not (layer.role == "down" and (layer.level, "down") in later)
+
+    def gate_gradients(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> GateGradients:
+        """How each text's loss changes with the gate of each head, at gates of 1.
+
+        One pass forward and one back (Michel et al. 2019, equation 2, before the absolute value).
+        losses: logits -> (B,). Layers that no loss depends on smoothly, such as those that end
+        segments, have zeros.
+        """
+        recorder = GateGradientRecorder()
+        with torch.enable_grad():
+            run = replace(self._run, observers=(recorder,))
+            total = losses(self.module(tokens, run)).sum()
+            contexts = [recorder.contexts[layer.index] for layer in attention_layers(self.module)]
+            slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
+        products = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
+        return GateGradients(
+            torch.cat([product.sum(-1) for product in products], 1),
+            torch.cat([product.abs().sum(-1) for product in products], 1),
+        )
+
+
+class BlockAblation:
+    """What a block returns where heads are missing from the stream z behind its attention.
+
+    A head's contribution is subtracted: z - c_h W_O^h. The first product of the feed-forward goes
+    by heads as well: W LN(z) + b = E z / s + e, where E is W times the norm's weights and without
+    the mean, and s the deviation of z. E (z - W_O c) = E z - (E W_O) c, and E W_O is as narrow as a
+    head: d / D times less work. off: places of heads that are off in the baseline as well;
+    ff_weights: those of head_ff_weights, or None to compute that product as usual.
+    """
+
+    def __init__(
+        self,
+        baseline: BaselinePass,
+        block: ResidualBlock,
+        off: Sequence[int],
+        ff_weights: Tensor | None,
+    ) -> None:
+        self._block, self._attention, self._ff_weights = block, block.attentions[0], ff_weights
+        layer = self._attention.layer.index
+        contexts = baseline.contexts[layer]  # (B, H, Q, D)
+        places = torch.tensor(sorted(off), dtype=torch.long, device=contexts.device)
+        self._contexts = contexts.index_fill(1, places, 0.0) if off else contexts
+        queries = contexts.shape[2]
+        added = self._attention.o(self._contexts.transpose(1, 2).flatten(2))
+        self._z = baseline.inputs[layer][:, :queries] + added  # (B, Q, d)
+        if ff_weights is not None:
+            norm, first = block.norm_before_ff, block.ff.first
+            self._product = F.linear(_centred(self._z, -1) * norm.weight, first.weight)
+            self._shift = F.linear(norm.bias, first.weight, first.bias)  # (d_ff,)
+            self._buffer = self._product.new_empty(0, *self._product.shape)
+
+    def without(self, places: Sequence[int]) -> Tensor:
+        """The output (V * B, Q, d) without the head at each place."""
+        streams = torch.stack([self._stream_without([place]) for place in places])  # (V, B, Q, d)
+        hidden = None
+        if self._ff_weights is not None:
+            hidden = self._first_product(self._ff_weights, places, streams)
+        return self._block.finish(streams.flatten(0, 1), hidden)
+
+    def alone(self, places: Sequence[int]) -> Tensor:
+        """The output (V * B, Q, d) with the head at each place as the only one."""
+        heads = range(self._contexts.shape[1])
+        streams = [self._stream_without([h for h in heads if h != place]) for place in places]
+        return self._block.finish(torch.cat(streams))
+
+    def _stream_without(self, places: Sequence[int]) -> Tensor:
+        """The stream (B, Q, d) without the contribution of some heads."""
+        output = self._attention.o.weight.unflatten(1, (-1, self._attention.d_head))  # (d, H, D)
+        contexts = self._contexts[:, places].transpose(1, 2).flatten(2)  # (B, Q, h * D)
+        return self._z - contexts @ output[:, places].flatten(1).T
+
+    def _first_product(self, ff_weights: Tensor, places: Sequence[int], streams: Tensor) -> Tensor:
+        """The first product (V * B, Q, d_ff) of the feed-forward without the head at each place."""
+        width, epsilon = streams.shape[-1:], self._block.norm_before_ff.eps
+        scales = torch.native_layer_norm(streams, width, None, None, epsilon)[2]  # (V, B, Q, 1)
+        if len(self._buffer) < len(places):
+            self._buffer = self._product.new_empty(len(places), *self._product.shape)
+        products = self._buffer[: len(places)]
+        for product, place, scale in zip(products, places, scales, strict=True):
+            torch.addcmul(self._shift, self._product, scale, out=product)
+            context = (self._contexts[:, place] * scale).flatten(0, 1)  # (B * Q, D)
+            product.view(-1, product.shape[-1]).addmm_(context, ff_weights[place].T, alpha=-1)
+        return products.flatten(0, 1)
+
+
+def head_ff_weights(block: ResidualBlock) -> Tensor:
+    """(H, d_ff, D): E W_O of each head, see BlockAblation."""
+    attention = block.attentions[0]
+    output = _centred(attention.o.weight, 0) * block.norm_before_ff.weight[:, None]  # (d, H * D)
+    product = block.ff.first.weight @ output
+    return product.unflatten(1, (-1, attention.d_head)).transpose(0, 1).contiguous()
+
+
+def saves_time(contexts: Tensor, width: int) -> bool:
+    """Whether variants of these contexts (B, H, Q, D) save at once what head_ff_weights costs, a
+    product of as many rows as the model is wide."""
+    texts, heads, queries, _ = contexts.shape
+    return texts * heads * queries >= 2 * width
+
+
+def _centred(x: Tensor, dim: int) -> Tensor:
+    return x - x.mean(dim, keepdim=True)
+
+
+# --- a model and its examples ---------------------------------------------------------------------
+
+
+class Trials:
+    """What a model predicts for examples, and what it predicts with heads off.
+
+    off: heads that are off in the baseline already; streaming: heads that see fewer keys in all
+    passes. blocks: batches in the order of the examples, of the sizes that Examples.blocks takes; a
+    score is fair after each block. cache_bytes: memory for what blocks return in baseline passes.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        examples: Examples,
+        off: HeadSet = frozenset(),
+        cache_bytes: int = CACHE_BYTES,
+        sizes: Sequence[int] = (),
+        streaming: Streaming = NO_STREAMING,
+    ) -> None:
+        self.model, self.examples = model, examples
+        self.blocks = tuple(map(tuple, examples.blocks(sizes)))
+        self._ablation = HeadAblation(model.module, off, streaming)
+        self._cache: dict[bytes, tuple[BaselinePass, Predictions]] = {}  # by the rows of a batch
+        self._free_bytes = cache_bytes
+
+    @cached_property
+    def head_costs(self) -> tuple[HeadCost, ...] | None:
+        """The weights of one head of each layer; None where they cannot be told apart by heads."""
+        return head_costs(self.model.module)
+
+    @property
+    def off(self) -> HeadSet:
+        """The heads that are off in the baseline already."""
+        return self._ablation.off
+
+    @property
+    def heads(self) -> tuple[HeadId, ...]:
+        """The heads that can be switched off, in order of computation."""
+        return tuple(head for head in self._ablation.heads if head not in self.off)
+
+    def baseline(self, batch: Batch) -> Predictions:
+        """Loss and prediction of the baseline."""
+        return self._baseline(batch)[1]
+
+    def without(self, batch: Batch, off: Collection[HeadId]) -> Predictions:
+        """Loss and prediction with these heads off."""
+        if not frozenset(off) - self.off:
+            return self.baseline(batch)
+        return self._predictions(self._ablation.ablate(self._baseline(batch)[0], off), batch)
+
+    def without_each(
+        self, batch: Batch, alone: bool = False
+    ) -> Iterator[tuple[HeadId, Predictions]]:
+        """Each head, the last layers first, with loss and prediction without it.
+
+        alone: where it is the only head of its layer that is on.
+        """
+        baseline, _ = self._ablation.baseline(self._tokens(batch))
+        for heads, variants in self._ablation.ablate_each(baseline, alone):
+            for head, logits in zip(heads, variants, strict=True):
+                yield head, self._predictions(logits, batch)
+
+    def gate_gradients(self, batch: Batch) -> tuple[Floats, Floats]:
+        """(B, heads) each: the gradient of each text's summed loss by each gate, and the sum over
+        tokens of the sizes of its parts, see GateGradients. Raises HgvizError for hidden states."""
+        require(
+            self.examples.asked != "states",
+            "this model has no slopes to score heads by: "
+            "it gives hidden states, which move from the whole model's by nothing where all "
+            "heads are on, and by as little around there",
+            "Choose --method loo, all-but-one or shapley",
+        )
+        wanted = torch.tensor(batch.wanted, device=self.model.device).flatten()
+
+        def losses(logits: Tensor) -> Tensor:
+            flat = logits.flatten(0, -2)
+            nats = F.cross_entropy(flat, wanted, ignore_index=IGNORE_INDEX, reduction="none")
+            return nats.unflatten(0, (len(logits), -1)).sum(1)
+
+        gradients = self._ablation.gate_gradients(self._tokens(batch), losses)
+        return _numpy(gradients.gates.float()), _numpy(gradients.tokens.float())
+
+    def require_effect(self) -> None:
+        """Raise HgvizError naming a layer whose heads can be switched off without any effect.
+
+        A change anywhere is proof, so the beginning of one text is tried first. Layers that add
+        nothing (no heads, or an output matrix of zeros) are passed over.
+        """
+        tokens = self._tokens(self.blocks[0][0])
+        excerpt = tokens.map(lambda x: x[:1]).truncated(EXCERPT)
+        if self._ablation.find_unused_layer(excerpt) is None:
+            return
+        layer = self._ablation.find_unused_layer(tokens)
+        require(
+            layer is None,
+            f"switching off layer {layer} changes nothing: so no head of it can be tried",
+            "Report this model: its heads are not where hgviz looks for them",
+        )
+
+    @torch.inference_mode()
+    def states(self, batch: Batch) -> Tensor:
+        """The pooled hidden states (B, d) of the baseline, see pool_states."""
+        return pool_states(self._ablation.baseline(self._tokens(batch))[1], batch)
+
+    def _baseline(self, batch: Batch) -> tuple[BaselinePass, Predictions]:
+        rows = batch.rows.tobytes()
+        if rows not in self._cache:
+            baseline, logits = self._ablation.baseline(self._tokens(batch))
+            outputs = baseline.outputs  # all that a pass with heads off begins with
+            size = sum(output.nbytes for output in outputs.values())
+            if size > self._free_bytes:
+                outputs, size = {}, 0
+            self._free_bytes -= size
+            predictions = self._predictions(logits, batch)
+            self._cache[rows] = BaselinePass(baseline.tokens, outputs=outputs), predictions
+        return self._cache[rows]
+
+    def _predictions(self, outputs: Tensor, batch: Batch) -> Predictions:
+        if self.examples.asked == "states":
+            states = pool_states(outputs, batch)
+            distances, nearest = nearest_states(states, self._baseline_states, batch)
+            return distances, self.examples.wanted[nearest]
+        if self.examples.asked == "ends":  # no answer begins or ends in padding
+            keep = torch.tensor(batch.mask, device=outputs.device)[:, None]
+            outputs = outputs.masked_fill(~keep, torch.finfo(outputs.dtype).min)
+        return predictions_of(outputs, batch)
+
+    @cached_property
+    def _baseline_states(self) -> Tensor:
+        """(examples, d) The pooled states of the baseline for each example."""
+        states: dict[int, Tensor] = {}
+        for batch in (batch for block in self.blocks for batch in block):
+            states |= dict(zip(batch.rows.tolist(), self.states(batch), strict=True))
+        return torch.stack([states[row] for row in range(len(self.examples))])
+
+    def _tokens(self, batch: Batch) -> Tokens:
+        dtype = next(self.model.module.parameters()).dtype
+        return batch_tokens(batch, self.model.device, dtype)
+
+
+def batch_tokens(batch: Batch, device: str, dtype: torch.dtype = torch.float32) -> Tokens:
+    """A batch of examples as a model reads it; dtype: of pictures and sounds."""
+
+    def tensor(values: Any, kind: torch.dtype | None = None) -> Tensor | None:
+        return None if values is None else torch.tensor(values, device=device, dtype=kind)
+
+    return Tokens(
+        tensor(batch.ids),
+        None if batch.mask.all() else tensor(batch.mask),
+        tensor(batch.kinds),
+        source=None if batch.first is None else batch_tokens(batch.first, device, dtype),
+        signal=tensor(batch.signals, dtype),
+    )
+
+
+def pool_states(states: Tensor, batch: Batch) -> Tensor:
+    """(B, d) of unit length: the mean of states (B, n, d) over real tokens, as sentence encoders
+    are read (Reimers and Gurevych 2019), or states (B, d) themselves; float64."""
+    pooled = states.double()
+    if pooled.ndim == 3:
+        keep = torch.tensor(batch.mask, device=states.device)[..., None].to(pooled)
+        if keep.shape[1] != pooled.shape[1]:  # positions of several tokens
+            keep = torch.ones_like(pooled[..., :1])
+        pooled = (pooled * keep).sum(1) / keep.sum(1)
+    return F.normalize(pooled, dim=-1)
+
+
+def nearest_states(states: Tensor, baseline: Tensor, batch: Batch) -> Predictions:
+    """How far pooled states (B, d) moved, 1 - cosine to their own baseline state, and which example
+    has the nearest baseline state (examples, d)."""
+    cosines = states @ baseline.mT
+    own = torch.tensor(batch.rows, device=states.device)
+    unmoved = cosines.gather(1, own[:, None])[:, 0]
+    # of texts that are alike, a text is its own nearest
+    is_nearest = unmoved >= cosines.max(1).values - EQUAL_COSINES
+    nearest = torch.where(is_nearest, own, cosines.argmax(1))
+    return _numpy((1 - unmoved).clamp(min=0).float()), _numpy(nearest)
+
+
+@torch.inference_mode()
+def predictions_of(logits: Tensor, batch: Batch) -> Predictions:
+    """Losses in nats and likeliest answers at the places of a batch; logits (B, classes),
+    (B, n, vocabulary), or (B, 2, n) of where answers begin and end."""
+    asked = torch.tensor(batch.asked, device=logits.device)
+    wanted = torch.tensor(batch.wanted[batch.asked], device=logits.device)
+    rows = logits[asked]  # (places, answers)
+    size = max(1, LOGITS // rows.shape[-1])
+    losses, answers = [], []
+    for part, right in zip(rows.split(size), wanted.split(size), strict=True):
+        losses.append(F.cross_entropy(part.double(), right, reduction="none"))
+        answers.append(part.argmax(-1))
+    return _numpy(torch.cat(losses).float()), _numpy(torch.cat(answers))
+
+
+def _numpy(x: Tensor) -> Any:
+    return x.cpu().numpy()

@@ -1,0 +1,322 @@
+"""Heads off, gates of 0, zeroed columns of W_O and removed weights give the same logits.
+
+Own families: bit for bit where the products have the same shape, 1e-12 in float64 where they are
+smaller. Models of transformers: 1e-12 in float64, beside transformers itself without the columns.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+import torch
+
+from hgviz import tasks
+from hgviz.analysis.orders import costs, saved
+from hgviz.core import HeadId, HgvizError
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import save
+from hgviz.models.head_weights import head_costs
+from hgviz.models.layers import Tokens
+from hgviz.models.model import module_of
+from hgviz.models.pruning import remove_heads, zero_heads
+from hgviz.models.run import Run
+from hgviz.models.trials import HeadAblation
+from tests.models.building import write_checkpoint, write_transformer
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.zoo import write
+
+LEVELS = "1@1 1@2 1@4 1@2 1@1"
+MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
+WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
+CLASSES = {"form": "encoder", "goal": "classes", "labels": ["a", "b"]}
+SLOTS = {"slots": 4, "max_positions": 20}
+OWN = {  # name -> (writer, keys of config.json)
+    "encoder": (write_transformer, {"form": "encoder", "goal": "masked"}),
+    "classifier": (write_bert, {}),
+    "pre-norm": (write_transformer, {**CLASSES, "norm_first": True, **MIXED}),
+    "shared": (write_transformer, {**CLASSES, "n_heads": 3, "shared_width": 7}),
+    "topk": (write_transformer, {"form": "encoder", "goal": "states",
+                                 "activations": ["topk", "softmax"], "top_k": 2}),
+    "gpt2": (write_gpt2, {}),
+    "slots": (write_transformer, {"family": "yubert", "labels": ["a", "b"], **SLOTS}),
+    "linformer": (write_transformer, {"form": "encoder", "goal": "masked", **SLOTS,
+                                      "slots_sharing": "none", "slots_bias": True}),
+    "synthesizer": (write_transformer, {"form": "decoder", "max_positions": 20, "rank": 3,
+                                        "scores": ["dense+random", "dot+factorised+fixed"]}),
+    "encoder-decoder": (write_transformer, {}),
+    "rotary": (write_transformer, {"positions": "rotary"}),
+    "decoder with cross": (write_transformer, {"form": "decoder", "cross": True}),
+    "hourglass": (write_checkpoint, {"hierarchy": LEVELS, "n_heads": 3}),
+    "mixed hourglass": (write_checkpoint, MIXED),
+    "rotary hourglass": (write_checkpoint, {"positions": "rotary"}),
+    "plain up": (write_checkpoint, {"attention_upsampling": "none"}),
+    "without resampling": (write_checkpoint, {"downsampling": "average", "upsampling": "repeat"}),
+    "windowed": (write_checkpoint, {"hierarchy": LEVELS, "n_heads": 3, **WINDOWED}),
+    "compat": (write_checkpoint, {"masking": "compat", **WINDOWED}),
+}  # fmt: skip
+KINDS = {name: functools.partial(writer, **keys) for name, (writer, keys) in OWN.items()}
+PRETRAINED = [  # type, class, what the names of the products behind heads end with
+    ("llama", "LlamaForCausalLM", "o_proj"), ("mistral", "MistralForCausalLM", "o_proj"),
+    ("qwen3", "Qwen3ForCausalLM", "o_proj"), ("gemma2", "Gemma2ForCausalLM", "o_proj"),
+    ("phi3", "Phi3ForCausalLM", "o_proj"), ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
+    ("opt", "OPTForCausalLM", "out_proj"),
+    ("roberta", "RobertaForMaskedLM", "attention.output.dense"),
+    ("distilbert", "DistilBertForSequenceClassification", "out_lin"),
+    ("electra", "ElectraForSequenceClassification", "attention.output.dense"),
+    ("modernbert", "ModernBertForMaskedLM", "attn.Wo"),
+    ("deepseek_v3", "DeepseekV3ForCausalLM", "o_proj"), ("gpt_oss", "GptOssForCausalLM", "o_proj"),
+    ("t5", "T5ForConditionalGeneration", "Attention.o"),
+    ("bart", "BartForConditionalGeneration", "attn.out_proj"),
+    ("deberta-v2", "DebertaV2ForSequenceClassification", "attention.output.dense"),
+    ("bloom", "BloomForCausalLM", "self_attention.dense"),
+]  # fmt: skip
+OWN_CODE = ("bloom", "deberta-v2")  # attention code of their own: no weights are removed
+SINGLE = ("gpt_oss", "deepseek_v3")  # experts know no float64
+
+
+def chosen(spec, empty=True):
+    """Every other head, and in one layer of each role all of them."""
+    off, roles = set(), set()
+    for layer in spec.layers:
+        whole = empty and layer.role not in roles and layer.index != 0
+        roles |= {layer.role} if whole else set()
+        heads = layer.heads if whole else layer.heads[layer.index % 2 :: 2]
+        off |= {HeadId(layer.index, head) for head in heads}
+    return frozenset(off)
+
+
+def given(model):
+    """What any model reads: two texts, one with padding."""
+    ids = np.random.default_rng(0).integers(0, 20, (2, 11))
+    mask = np.arange(11) < np.array([[11], [6]])
+    if model.takes_states:
+        states = np.random.default_rng(1).normal(size=(2, 7, model.spec.width))
+        return {"ids": ids, "attention_mask": mask, "encoder_states": states}
+    both = {"decoder_ids": ids[:, :5]} if model.spec.form == "encoder-decoder" else {}
+    return {"ids": ids, "attention_mask": mask, **both}
+
+
+def logits(path, off=frozenset(), dtype="float64"):
+    model = open_model(path, dtype=dtype)
+    return model.run(**given(model), off=off).logits
+
+
+def tokens_for(model):
+    """The same as Tokens."""
+    texts = given(model)
+    ids, keep = torch.from_numpy(texts["ids"]), torch.from_numpy(texts["attention_mask"])
+    if "encoder_states" in texts:
+        return Tokens(ids, keep, source=Tokens(states=torch.from_numpy(texts["encoder_states"])))
+    if "decoder_ids" in texts:
+        return Tokens(torch.from_numpy(texts["decoder_ids"]), source=Tokens(ids, keep))
+    return Tokens(ids, keep)
+
+
+def gates_of(module, spec, off):
+    """Gates (2, H) by layer, 0 for heads that are off."""
+    like = next(module.parameters())
+    return {
+        layer.index: like.new_tensor(
+            [[(layer.index, head) not in off for head in layer.heads]] * 2
+        )
+        for layer in spec.layers
+        if layer.heads
+    }  # fmt: skip
+
+
+def largest(a, b):
+    return float((a - b).abs().max())
+
+
+def ways_off(path, off, dtype="float64"):
+    """Logits with heads off, gated by 0, begun from the baseline, zeroed and removed; and of the
+    whole model."""
+    model, checkpoint = open_model(path, dtype=dtype), checkpoints.read(path)
+    tokens, module = tokens_for(model), model.module
+    ablation = HeadAblation(module)
+    changed = {"zeroed": zero_heads(checkpoint, off)}
+    if model.spec.family not in OWN_CODE:
+        changed["removed"] = remove_heads(checkpoint, off)
+    with torch.inference_mode():
+        yield "whole", module(tokens, Run(readout=True))
+        yield "off", module(tokens, Run(off, readout=True))
+        yield "gates", module(tokens, Run(gates=gates_of(module, model.spec, off), readout=True))
+        yield "begun", ablation.ablate(ablation.baseline(tokens)[0], off)
+        for name, pruned in changed.items():
+            module = module_of(pruned.config, pruned.tensors, "cpu", getattr(torch, dtype))
+            yield name, module(tokens, Run(readout=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("every", [False, True], ids=["some", "every"])
+def test_heads_off_in_own_families(tmp_path, kind, every):
+    path = KINDS[kind](tmp_path / "model")
+    spec = open_model(path).spec
+    off = frozenset(spec.heads) if every else chosen(spec)
+    found = dict(ways_off(path, off))
+    assert largest(found["off"], found["whole"]) > 1e-3
+    for way in ("gates", "begun", "zeroed"):
+        assert torch.equal(found[way], found["off"]), way
+    assert largest(found["removed"], found["off"]) < 1e-12
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model of transformers once."""
+    return functools.cache(
+        lambda kind, name, **changes: write(tmp_path_factory.mktemp(kind) / kind, kind, name,
+                                            **changes)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, name, output", PRETRAINED, ids=lambda one: one)
+@pytest.mark.parametrize("off", ["0.g1,1.0", "0.*,1.2"])
+def test_heads_off_in_models_of_transformers(folder, kind, name, output, off):
+    import transformers
+
+    path = folder(kind, name)
+    dtype, close = ("float32", 1e-5) if kind in SINGLE else ("float64", 1e-12)
+    spec = open_model(path).spec
+    heads = tasks.heads_from(off, spec)
+    found = dict(ways_off(path, heads, dtype))
+    assert largest(found["off"], found["whole"]) > 1e-3
+    assert ("removed" in found) == (kind not in OWN_CODE)
+    for way, other in found.items():
+        assert way == "whole" or largest(other, found["off"]) < close, way
+
+    other = getattr(transformers, name).from_pretrained(
+        path, dtype=getattr(torch, dtype),
+        # its own code for soft caps weighs in float32
+        **({"attn_implementation": "hgviz"} if kind == "gemma2" else {}),
+    ).eval()  # fmt: skip
+    outputs = [module for key, module in other.named_modules() if key.endswith(output)]
+    assert len(outputs) == len(spec.layers)
+    tokens = tokens_for(open_model(path))
+    source = tokens if tokens.source is None else tokens.source
+    read = {"input_ids": source.ids[:1]}
+    if tokens.source is not None:
+        read["decoder_input_ids"] = tokens.ids[:1]
+    with torch.no_grad():
+        for layer, head in heads:
+            width = outputs[layer].in_features // 4
+            outputs[layer].weight[:, head * width : (head + 1) * width] = 0
+        expected = other(**read).logits[0]
+    assert largest(found["off"][0], expected) < close
+
+
+# --- each head by itself --------------------------------------------------------------------------
+
+
+EACH = [  # type, class, dtype: experts know no float64, nor is all exact where weights are watched
+    ("llama", "LlamaForCausalLM", "float64"), ("mistral", "MistralForCausalLM", "float64"),
+    ("gemma2", "Gemma2ForCausalLM", "float64"), ("opt", "OPTForCausalLM", "float64"),
+    ("gpt_neox", "GPTNeoXForCausalLM", "float64"), ("albert", "AlbertForMaskedLM", "float64"),
+    ("roberta", "RobertaForSequenceClassification", "float64"),
+    ("electra", "ElectraForSequenceClassification", "float64"),
+    ("modernbert", "ModernBertForMaskedLM", "float64"),
+    ("t5", "T5ForConditionalGeneration", "float64"),
+    ("diffllama", "DiffLlamaForCausalLM", "float64"),
+    ("qwen3_next", "Qwen3NextForCausalLM", "float32"), ("bloom", "BloomForCausalLM", "float32"),
+    ("gptj", "GPTJForCausalLM", "float32"), ("xlnet", "XLNetForSequenceClassification", "float32"),
+]  # fmt: skip
+ROUGH = (
+    "t5",
+    "llama",
+    "mistral",
+    "gemma2",
+    "modernbert",
+    "diffllama",
+)  # norms or angles in float32
+
+
+def require_each_alone(module, tokens, close):
+    """ablate_each gives what a whole pass without each head gives, and alone without the others."""
+    ablation = HeadAblation(module)
+    baseline, whole = ablation.baseline(tokens)
+    with torch.inference_mode():
+        assert torch.equal(ablation.ablate(baseline, ()), whole)
+        for alone in (False, True):
+            seen = set()
+            for heads, variants in ablation.ablate_each(baseline, alone):
+                for head, found in zip(heads, variants, strict=True):
+                    others = {one for one in ablation.heads if one.layer == head.layer} - {head}
+                    off = frozenset(others if alone else {head})
+                    assert largest(found, module(tokens, Run(off, readout=True))) < close
+                    seen.add(head)
+            assert seen == set(ablation.heads)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_head_off_in_own_families(tmp_path, kind):
+    model = open_model(KINDS[kind](tmp_path / "model"), dtype="float64")
+    require_each_alone(model.module, tokens_for(model), 1e-12)
+
+
+@pytest.mark.parametrize("kind, name, dtype", EACH, ids=lambda one: one)
+def test_each_head_off_in_models_of_transformers(folder, kind, name, dtype):
+    model = open_model(folder(kind, name), dtype=dtype)
+    module = model.module
+    tokens = Tokens(torch.randint(5, 110, (2, 9), generator=torch.Generator().manual_seed(0)))
+    if model.spec.two_texts:
+        tokens = Tokens(tokens.ids[:, :5], source=tokens)
+    require_each_alone(module, tokens, 1e-5 if dtype == "float32" else 1e-12)
+    if kind in ("qwen3_next", "t5"):  # with experts that may change, and norms in float32
+        return
+
+    def losses(logits):
+        return logits.flatten(1).tanh().sum(1)
+
+    slopes = HeadAblation(module).gate_gradients(tokens, losses).gates
+    step, close = (1e-2, 3e-2) if kind in ROUGH or dtype == "float32" else (1e-5, 1e-5)
+    for at, head in enumerate(model.spec.heads[:8]):
+        ends = []
+        for sign in (1, -1):
+            gates = gates_of(module, model.spec, ())[head.layer]
+            gates[:, model.spec.layers[head.layer].heads.index(head.head)] += sign * step
+            with torch.inference_mode():
+                ends.append(losses(module(tokens, Run(gates={head.layer: gates}))))
+        numeric = (ends[0] - ends[1]) / (2 * step)
+        assert torch.allclose(slopes[:, at], numeric, atol=close * 10, rtol=close)
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_removed_heads_save_what_they_cost(tmp_path, kind):
+    path = KINDS[kind](tmp_path / "whole")
+    model, checkpoint = open_model(path), checkpoints.read(path)
+    off = chosen(model.spec)
+    small = remove_heads(checkpoint, off)
+    parameters, _ = costs(model.spec, head_costs(model.module), np.array([9]))
+    sizes = [sum(x.numel() for x in one.tensors.values()) for one in (checkpoint, small)]
+    assert saved(parameters, model.spec, sorted(off))[-1] == sizes[0] - sizes[1] > 0
+    save(tmp_path / "small", small.config, small.tensors)
+    spec = open_model(tmp_path / "small").spec
+    assert spec.heads == tuple(head for head in model.spec.heads if head not in off)
+    assert [layer.name for layer in spec.layers] == [layer.name for layer in model.spec.layers]
+    assert zero_heads(checkpoint, off).config == checkpoint.config
+
+
+@pytest.mark.parametrize("kind", ["classifier", "hourglass", "encoder-decoder"])
+def test_heads_removed_in_two_steps(tmp_path, kind):
+    path = KINDS[kind](tmp_path / "whole")
+    # of a layer without heads a model of transformers keeps zeros of whichever went last
+    off = sorted(chosen(open_model(path).spec, empty=kind != "classifier"))
+    first = remove_heads(checkpoints.read(path), frozenset(off[::2]))
+    save(tmp_path / "first", first.config, first.tensors)
+    second = remove_heads(checkpoints.read(tmp_path / "first"), frozenset(off[1::2]))
+    assert second.digest == remove_heads(checkpoints.read(path), frozenset(off)).digest
+    with pytest.raises(HgvizError, match=f"this model has no head {off[0]}: its layers are 0 to"):
+        remove_heads(second, frozenset(off[:1]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("change", [remove_heads, zero_heads])
+def test_half_precision_stays_and_is_exact(tmp_path, dtype, change):
+    path = write_checkpoint(tmp_path / "whole", dtype=dtype, n_heads=4)
+    off = chosen(open_model(path).spec)
+    made = change(checkpoints.read(path), off)
+    assert {tensor.dtype for tensor in made.tensors.values()} == {dtype}
+    save(tmp_path / "changed", made.config, made.tensors)
+    assert np.abs(logits(tmp_path / "changed") - logits(path, off)).max() < 1e-12

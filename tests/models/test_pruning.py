@@ -1,0 +1,618 @@
+"""Heads removed for good: what makes up for them, folders of transformers without some, and other
+activations. That logits stay those of the masked model is in test_heads_off."""
+
+import functools
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from hgviz import tasks
+from hgviz.analysis.importance import METHODS, importance
+from hgviz.analysis.orders import costs, saved
+from hgviz.core import HeadId, HgvizError
+from hgviz.examples import classification_examples, next_token_examples
+from hgviz.models import checkpoints, open_model
+from hgviz.models.checkpoints import save
+from hgviz.models.config import parse_config
+from hgviz.models.families import build
+from hgviz.models.head_weights import head_costs
+from hgviz.models.layers import Attention, Tokens
+from hgviz.models.model import module_of, with_activation
+from hgviz.models.pruning import (
+    add_to_biases,
+    count_parameters,
+    fit_gates,
+    mean_contexts,
+    remove_heads,
+    runner_without,
+    scale_heads,
+    write_pruned,
+)
+from hgviz.models.run import Run
+from hgviz.models.tensors import Checkpoint
+from hgviz.models.trials import BaselinePass, Trials
+from hgviz.store import open_capture
+from tests.closeness import scaled_error
+from tests.models.building import make_config, make_hourglass, make_transformer, write_checkpoint
+from tests.models.folders import write_bert, write_gpt2
+from tests.models.test_heads_off import chosen
+from tests.models.zoo import model_of, write
+
+# --- compensation ---------------------------------------------------------------------------------
+
+
+def of(module):
+    """The checkpoint of a module."""
+    return Checkpoint(module.config, module.state_dict(), "", Path("model.safetensors"))
+
+
+def opened(checkpoint):
+    return module_of(checkpoint.config, checkpoint.tensors, "cpu", torch.float64)
+
+
+def texts(config, count=23, lengths=(9, 6)):
+    """Batches of two texts; the second is padded."""
+    made = torch.Generator().manual_seed(3)
+    found = []
+    for length in lengths:
+        ids = torch.randint(5, count, (2, length), generator=made)
+        keep = torch.arange(length) < torch.tensor([[length], [length - 2]])
+        both = getattr(config, "form", "") == "encoder-decoder"
+        one = Tokens(ids, keep)
+        found.append(Tokens(ids[:, :5], source=one) if both else one)
+    return found
+
+
+MODELS = {
+    "encoder": lambda: make_transformer(form="encoder", goal="states", n_heads=3),
+    "encoder-decoder": lambda: make_transformer(n_heads=3),
+    "hourglass": lambda: make_hourglass(make_config(hierarchy="1@1 1@2 1@4 1@2 1@1", n_heads=3)),
+}
+
+
+def real_contexts(module, spec, layer, each):
+    """(P, H, D) of the rows that stand for real tokens, one text at a time and none padded."""
+    found = []
+    for text in each:
+        read = text.source if text.source is not None else text
+        for row in range(len(text.ids)):
+            alone = read.ids[row : row + 1, : int(read.keep[row].sum())]
+            one = Tokens(alone)
+            if text.source is not None:
+                one = Tokens(text.ids[row : row + 1], source=one)
+            recorder = BaselinePass(one)
+            module(one, Run(observers=[recorder]))
+            rows = -(-alone.shape[1] // (spec.levels[spec.layers[layer].level].stride or 1))
+            context = recorder.contexts[layer][0].transpose(0, 1)
+            found.append(context[:rows] if text.source is None else context)
+    return torch.cat(found)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", MODELS)
+def test_folded_means_are_mean_ablation(kind):
+    module = MODELS[kind]()
+    config, spec = module.config, module.config.spec("", "", 0)
+    off, each = chosen(spec, empty=False), texts(config)
+    found = mean_contexts(module, spec, off, each)
+    for head, mean in found.items():
+        contexts = real_contexts(module, spec, head.layer, each)
+        at = spec.layers[head.layer].heads.index(head.head)
+        assert torch.allclose(mean, contexts[:, at].mean(0), atol=1e-12)
+    small = opened(remove_heads(add_to_biases(of(module), found), off))
+
+    def ablated(part, arguments):
+        """What goes into W_O, the means in place of what these heads give."""
+        blocks = arguments[0].unflatten(-1, (len(spec.layers[part.index].heads), -1)).clone()
+        for head, mean in found.items():
+            if head.layer == part.index:
+                blocks[:, :, head.head] = mean
+        return (blocks.flatten(2),)
+
+    for part in module.modules():
+        if isinstance(part, Attention):
+            part.o.index = part.layer.index
+            part.o.register_forward_pre_hook(ablated)
+    for text in each:
+        assert torch.allclose(small(text), module(text), atol=1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", MODELS)
+def test_gates_are_scaled_columns(kind):
+    module = MODELS[kind]()
+    spec, random = module.config.spec("", "", 0), np.random.default_rng(0)
+    values = {head: float(random.normal()) for head in spec.heads}
+    gates = {
+        layer.index: torch.tensor([[values[HeadId(layer.index, head)] for head in layer.heads]],
+                                  dtype=torch.float64)
+        for layer in spec.layers
+    }  # fmt: skip
+    folded = opened(scale_heads(of(module), values))
+    for text in texts(module.config):
+        assert torch.allclose(folded(text), module(text, Run(gates=gates)), atol=1e-12)
+
+
+@torch.no_grad()
+def test_compensation_brings_a_layer_nearer_to_what_it_added():
+    module = MODELS["encoder"]()
+    spec, each = module.config.spec("", "", 0), texts(module.config)
+    off = frozenset({HeadId(0, 1)})
+
+    def added(module, text, off=frozenset()):
+        found = []
+        layer = module.middle["0"].attn
+        hook = layer.register_forward_hook(lambda *call: found.append(call[2][text.keep]))
+        module(text, Run(off))
+        hook.remove()
+        return found[0]
+
+    def error(checkpoint):
+        changed = opened(checkpoint)
+        return sum(((added(module, x) - added(changed, x, off)) ** 2).sum() for x in each)
+
+    plain = error(of(module))
+    assert error(add_to_biases(of(module), mean_contexts(module, spec, off, each))) < plain
+    assert error(scale_heads(of(module), fit_gates(module, spec, off, each))) < plain
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model of transformers once."""
+    return functools.cache(
+        lambda kind, name, **changes: write(tmp_path_factory.mktemp(kind) / kind, kind, name,
+                                            **changes)
+    )  # fmt: skip
+
+
+GATED = [
+    ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForSequenceClassification"),
+    ("gpt_neox", "GPTNeoXForCausalLM"),
+    ("qwen3_next", "Qwen3NextForCausalLM"),  # a gate of its own comes between heads and product
+    ("bloom", "BloomForCausalLM"),  # attention code of its own
+]  # fmt: skip
+
+
+def contexts_in(net, names, factors, each):
+    """What goes into the products behind heads (P, H, D), by layer, when its heads are multiplied
+    there by factors: rows of real tokens of all texts."""
+    found, hooks = [[] for _ in names], []
+    for at, name in enumerate(names):
+
+        def changed(module, arguments, at=at):
+            x = arguments[0].unflatten(-1, (4, -1)) * factors[at][:, None].to(arguments[0])
+            found[at].append(x.double())
+            return (x.flatten(-2),)
+
+        hooks.append(net.get_submodule(name).register_forward_pre_hook(changed))
+    for one in each:
+        with torch.no_grad():
+            net(input_ids=one.ids, attention_mask=one.keep.long(), use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    rows = [one.keep for one in each]
+    return [torch.cat([x[keep] for x, keep in zip(one, rows, strict=True)]) for one in found]
+
+
+@pytest.mark.parametrize("kind, name", GATED, ids=lambda one: one)
+def test_gates_are_the_damped_least_squares_of_each_layer(folder, kind, name):
+    import transformers
+
+    path = folder(kind, name)
+    dtype = "float32" if kind == "qwen3_next" else "float64"  # experts know no other
+    model = open_model(path, dtype=dtype)
+    each, names = texts(model.config, 110, (11, 7)), model.config.products
+    last = model.spec.layers[-1].index
+    off = frozenset({HeadId(0, 1), HeadId(last, 0), HeadId(last, 2)})
+    found = fit_gates(model.module, model.spec, off, each)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = getattr(transformers, name)
+        net = made.from_pretrained(path, attn_implementation="eager", dtype=dtype).eval()
+
+    # a solver that is given a column for each head, layer by layer
+    factors = torch.ones(len(names), 4).double()
+    whole = contexts_in(net, names, factors, each)
+    for head in off:
+        factors[head.layer, head.head] = 0
+    for at, product in enumerate(names):
+        weight = net.get_submodule(product).weight.detach().double().unflatten(1, (4, -1))
+        pruned = contexts_in(net, names, factors, each)[at]
+        kept = [head for head in range(4) if HeadId(at, head) not in off]
+        columns = torch.einsum("phe,dhe->hpd", pruned, weight)[kept].flatten(1).T
+        aims = torch.einsum("phe,dhe->pd", whole[at], weight).flatten()
+        one = torch.eye(len(kept)).double()  # damp 1, towards gates of 1
+        rows, aims = torch.cat([columns, one]), torch.cat([aims, one.sum(1)])
+        factors[at, kept] = torch.linalg.lstsq(rows, aims).solution
+    wanted = {head: float(factors[head.layer, head.head]) for head in found}
+    assert found == pytest.approx(wanted, abs=1e-5)
+    assert set(found) == {*model.spec.heads} - off
+    assert max(abs(one - 1) for one in wanted.values()) > 1e-3
+
+
+@pytest.mark.parametrize("form", ["smaller", "zeroed"])
+def test_a_folder_with_gates_is_the_gated_model(folder, tmp_path, form):
+    path = folder("llama", "LlamaForCausalLM")
+    model = open_model(path, dtype="float64")
+    off, each = frozenset({HeadId(0, 1), HeadId(1, 2)}), texts(model.config, 110)
+    found = fit_gates(model.module, model.spec, off, each)
+    write_pruned(scale_heads(checkpoints.read(path), found), off, form, tmp_path / "out")
+    gates = {
+        layer.index: torch.tensor([[found.get(HeadId(layer.index, h), 1.0) for h in layer.heads]])
+        for layer in model.spec.layers
+    }
+    written = open_model(tmp_path / "out", dtype="float64")
+    for one in each:
+        with torch.inference_mode():
+            wanted = model.module(one, Run(off, gates=gates))
+            logits, masked = written.module(one), model.module(one, Run(off))
+        assert (logits - wanted)[one.keep].abs().max() < 1e-5  # weights are kept in float32
+        assert (masked - wanted)[one.keep].abs().max() > 1e-3
+
+
+def test_a_pruned_model_with_gates_proves_itself(folder, tmp_path):
+    path = folder("bloom", "BloomForCausalLM", vocab_size=256)
+    off = frozenset({HeadId(0, 1), HeadId(1, 2)})
+    made = tasks.prune(path, off, tmp_path / "out", form="zeroed", compensate="lsq")
+    assert made.difference <= 1e-5 and made.compensation == "lsq"
+    masked = open_model(path).run(np.arange(5, 14), off=off).logits
+    assert np.abs(open_model(tmp_path / "out").run(np.arange(5, 14)).logits - masked).max() > 1e-3
+
+
+def test_products_that_several_layers_share_are_one_clear_line(folder):
+    model = open_model(folder("albert", "AlbertForMaskedLM"))
+    given = model.module, model.spec, frozenset({HeadId(0, 1)}), texts(model.config)
+    for fit in (fit_gates, mean_contexts):
+        with pytest.raises(HgvizError, match=r"what layer 0 loses .* this layer's alone") as error:
+            fit(*given)
+        assert "\n" not in str(error.value)
+
+
+# --- models of transformers without some heads ----------------------------------------------------
+
+
+STATED = [  # their config.json says how wide a head is, or has other numbers of it
+    ("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("phi3", "Phi3ForCausalLM"),
+    ("gpt_oss", "GptOssForCausalLM"), ("deepseek_v3", "DeepseekV3ForCausalLM"),
+]  # fmt: skip
+DERIVED = [  # or is it the width of the model over the number of heads
+    ("gpt_neox", "GPTNeoXForCausalLM"), ("roberta", "RobertaModel"),
+    ("modernbert", "ModernBertForMaskedLM"), ("t5", "T5ForConditionalGeneration"),
+]  # fmt: skip
+ALL = frozenset(range(4))
+LEFT = {  # of each layer, whether all layers have equally many in equal groups of two
+    "one of each group": ([{0, 2}], True),
+    "one group": ([{2, 3}], True),
+    "unequal layers": ([{0, 2, 3}, {3}], False),
+    "unequal groups": ([{0, 2, 3}], False),
+    "a layer without": ([ALL, set()], False),
+}
+IDS = np.arange(7, 30)
+
+
+def run(model, off=frozenset(), ids=IDS):
+    more = {"decoder_ids": IDS[:17]} if model.spec.two_texts else {}
+    return model.run(ids, off=off, **more).logits
+
+
+def small(path, off, out):
+    """Written without a proof; gives the model in float32, and why transformers does not open."""
+    write_pruned(checkpoints.read(path), frozenset(off), "smaller", out)
+    found = open_model(out)
+    return found, found.config.alone
+
+
+@pytest.mark.parametrize("kind, name", STATED + DERIVED, ids=lambda one: one)
+@pytest.mark.parametrize("case", LEFT)
+def test_transformers_opens_what_its_class_can_have(folder, tmp_path, kind, name, case):
+    import transformers
+
+    path, (left, even) = folder(kind, name), LEFT[case]
+    whole, made = open_model(path), getattr(transformers, name)
+    off = frozenset(
+        HeadId(layer.index, head)
+        for layer in whole.spec.layers
+        for head in ALL - left[min(layer.index, len(left) - 1)]
+    )
+    masked = run(whole, off)
+    found, alone = small(path, off, tmp_path / "out")
+    assert scaled_error(run(found), masked) < 1e-5 and np.abs(run(whole) - masked).max() > 1e-3
+    assert found.spec.heads == tuple(head for head in whole.spec.heads if head not in off)
+    if kind == "deepseek_v3":  # every head has keys of its own
+        even = case not in ("a layer without", "unequal layers")
+    assert (alone == "") == (even and (kind, name) in STATED)
+    assert kind != "t5" or not even or "table of relative positions" in alone
+    if alone:
+        with pytest.raises((RuntimeError, ValueError)):
+            made.from_pretrained(tmp_path / "out")
+    else:
+        with torch.no_grad():
+            other = made.from_pretrained(tmp_path / "out").eval()
+            assert scaled_error(other(torch.as_tensor(IDS)[None]).logits[0].numpy(), masked) < 1e-5
+
+
+@pytest.mark.parametrize("kind, name", [
+    *STATED, *DERIVED, ("gpt_bigcode", "GPTBigCodeForCausalLM"), ("gpt2", "GPT2LMHeadModel"),
+    ("diffllama", "DiffLlamaForCausalLM"),
+], ids=lambda one: one)  # fmt: skip
+def test_removed_heads_save_what_they_cost(folder, kind, name):
+    path = folder(kind, name)
+    model, found = open_model(path), checkpoints.read(path)
+    parameters, flops = costs(model.spec, head_costs(model.module), np.array([23]))
+    group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
+    last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}
+    layer = {head for head in model.spec.heads if head.layer == 1}
+    for off in ({HeadId(0, 1)}, group, group | last | {HeadId(0, 1)}, layer | last):
+        removed = count_parameters(found) - count_parameters(remove_heads(found, frozenset(off)))
+        assert saved(parameters, model.spec, sorted(off))[-1] == removed
+    assert (saved(flops, model.spec, model.spec.heads)[1:] > 0).all()
+
+
+@pytest.mark.parametrize("kind, name, off, tensor, rows", [
+    ("gpt_neox", "GPTNeoXForCausalLM", {HeadId(0, 1), HeadId(1, 0)},
+     "gpt_neox.layers.0.attention.query_key_value.weight", [*range(24), *range(48, 96)]),
+    ("phi3", "Phi3ForCausalLM", {HeadId(0, 0), HeadId(0, 1), HeadId(0, 2)},
+     "model.layers.0.self_attn.qkv_proj.weight",
+     [*range(24, 32), *range(40, 48), *range(56, 64)]),
+    ("gpt_oss", "GptOssForCausalLM", {HeadId(0, 1)}, "model.layers.0.self_attn.sinks", [0, 2, 3]),
+])  # fmt: skip
+def test_fused_projections_and_sinks_are_cut_by_their_layout(
+    folder, tmp_path, kind, name, off, tensor, rows
+):
+    path = folder(kind, name)
+    small(path, off, tmp_path / "out")
+    before, after = (load_file(at / "model.safetensors")[tensor] for at in (path, tmp_path / "out"))
+    assert torch.equal(after, before[rows])
+
+
+@pytest.mark.parametrize("kind, name", [
+    ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForSequenceClassification"),
+])  # fmt: skip
+def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path, kind, name):
+    path = folder(kind, name, vocab_size=256)
+    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
+    proof = tasks.prune(path, off, tmp_path / "a")
+    assert proof.difference < 1e-5 and proof.parameters[1] < proof.parameters[0]
+    assert proof.opens == "opens in hgviz alone: layers keep different numbers of heads"
+    assert len(proof.latency) == 2 and proof.to_dict()["opens"] == proof.opens
+    whole, model = open_model(path), open_model(tmp_path / "a")
+    text = Tokens(torch.as_tensor(IDS)[None])
+    assert scaled_error(runner_without(whole, off)(text)[0].numpy(), run(whole, off)) < 1e-5
+
+    # maps have the numbers and the weights of the heads of the masked model
+    seen = tasks.capture(whole, whole.from_ids(IDS), off=off)
+    tasks.capture(model, model.from_ids(IDS), out=tmp_path / "c.h5")
+    kept = open_capture(tmp_path / "c.h5")
+    assert kept.spec.layers == model.spec.layers
+    for mine, theirs in zip(kept.maps, seen.maps, strict=True):
+        for head in mine.heads:
+            assert scaled_error(mine.read(head), theirs.read(head)) < 1e-5
+
+    # scores of the heads that are left are those beside the others off
+    prompts = [model.from_ids(IDS[seed : seed + 9]) for seed in range(4)]
+    rows = (
+        classification_examples(prompts, [0, 1, 1, 0], ("a", "b"), None)
+        if kind == "roberta"
+        else next_token_examples(prompts, length=9)
+    )
+    needs = {METHODS[name].needs for name in ("loo", "michel")}
+    study = tasks.importance(Trials(model, rows), needs)
+    beside = tasks.importance(Trials(whole, rows, off), needs)
+    assert study.heads == model.spec.heads
+    for name in ("loo", "michel"):
+        mine, theirs = importance(study, name), importance(beside, name)
+        scores = dict(zip(theirs.heads, theirs.score, strict=True))
+        assert scaled_error(mine.score, [scores[head] for head in mine.heads]) < 1e-5
+
+    # again: numbers are those of the whole model, and a layer can end without any
+    again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
+    if kind == "roberta":  # biases take over mean contributions, beside an empty layer
+        by_mean = tasks.prune(tmp_path / "b", "0.0", tmp_path / "m", compensate="mean")
+        assert by_mean.difference < 1e-5
+    last = open_model(tmp_path / "b")
+    assert [one.heads for one in last.spec.layers] == [(0, 3), ()] and again.empty == (1,)
+    every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
+    assert scaled_error(run(last), run(whole, every)) < 1e-5
+    with pytest.raises(HgvizError, match="this model has no head 1.0"):
+        tasks.prune(tmp_path / "b", "1.0", tmp_path / "e")
+
+
+def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
+    copy = tmp_path / "copy"
+    model_of("llama", "LlamaForCausalLM").save_pretrained(copy, max_shard_size="20KB")
+    (copy / "tokenizer_config.json").write_text("{}")
+    (copy / "notes").mkdir()
+    (copy / "notes" / "read.md").write_text("as it was")
+    assert len([*copy.glob("model-*.safetensors")]) > 2
+    off = {HeadId(layer, head) for layer in (0, 1) for head in (2, 3)}
+    masked = run(open_model(copy), off)
+    found, alone = small(copy, off, tmp_path / "out")
+    assert not alone and scaled_error(run(found), masked) < 1e-5
+    before, after = (
+        {str(one.relative_to(at)) for one in at.rglob("*")} for at in (copy, tmp_path / "out")
+    )
+    assert before == after
+    index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == 4 * found.spec.parameters
+    before, after = (
+        json.loads((at / "config.json").read_text()) for at in (copy, tmp_path / "out")
+    )
+    changed = {key for key in after if after[key] != before.get(key)}
+    assert changed == {"num_attention_heads", "num_key_value_heads", "hgviz"}
+
+    pickled = tmp_path / "bin"
+    pickled.mkdir()
+    tensors = load_file(folder("llama", "LlamaForCausalLM") / "model.safetensors")
+    torch.save(tensors, pickled / "pytorch_model.bin")
+    shutil.copy(copy / "config.json", pickled)
+    found, _ = small(pickled, off, tmp_path / "pickled")
+    assert scaled_error(run(found), masked) < 1e-5
+
+
+@pytest.mark.parametrize("kind, name, words", [
+    ("albert", "AlbertForMaskedLM", "shares its weights with other layers"),
+    ("olmo2", "Olmo2ForCausalLM", "are not made head by head"),
+    ("bloom", "BloomForCausalLM", "has attention code of its own"),
+])  # fmt: skip
+def test_weights_that_do_not_go_by_heads_are_refused(folder, tmp_path, kind, name, words):
+    with pytest.raises(HgvizError, match=words) as error:
+        tasks.prune(folder(kind, name), "0.1", tmp_path / "out")
+    assert "Choose --form zeroed" in str(error.value) and not (tmp_path / "out").exists()
+    assert head_costs(open_model(folder(kind, name)).module) is None
+
+
+# --- what config.json may say ---------------------------------------------------------------------
+
+
+def layers_of(count=2, **changes):
+    rows = [
+        {"name": f"model.layers.{at}.self_attn", "heads": [0, 2, 3], "of": 4, "groups": 2}
+        for at in range(count)
+    ]
+    rows[0] |= changes
+    return {"layers": rows}
+
+
+MANY = 2**16
+
+
+@pytest.mark.parametrize("entry", [
+    7, [], None, "layers", {}, {"layers": 3}, {"layers": []}, {"layers": [1, 2]},
+    {"layers": [{}] * 20_000}, layers_of(1), layers_of(3), layers_of(name="lm_head"),
+    layers_of(name="no.such.module"), layers_of(name=7), layers_of(name=""), layers_of(heads=7),
+    layers_of(heads=[0, 2]), layers_of(heads=[0, 1, 2, 3]), layers_of(heads=[2, 0, 3]),
+    layers_of(heads=[0, 0, 3]), layers_of(heads=[0, 2, 4]), layers_of(heads=[-1, 2, 3]),
+    layers_of(heads=[0.5, 2, 3]), layers_of(heads=[0, 2, 10**12]), layers_of(heads=[]),
+    layers_of(heads=[*range(60_000)]), layers_of(of=3), layers_of(of=0), layers_of(of=10**9),
+    layers_of(groups=0), layers_of(groups=3), layers_of(groups=4), layers_of(groups=1),
+    layers_of(groups="2"), layers_of(more=1), {**layers_of(), "more": 1},
+    layers_of(heads=[*range(MANY // 2)], of=MANY, groups=MANY),  # soon, however many
+], ids=range(37))  # fmt: skip
+def test_an_entry_that_does_not_fit_is_one_clear_line(folder, tmp_path, entry):
+    copy = tmp_path / "copy"
+    small(folder("llama", "LlamaForCausalLM"), {HeadId(0, 1), HeadId(1, 1)}, copy)
+    data = json.loads((copy / "config.json").read_text())
+    assert data["hgviz"] == layers_of()
+    (copy / "config.json").write_text(json.dumps({**data, "hgviz": entry}))
+    with pytest.raises(HgvizError) as error:
+        open_model(copy)
+    assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+def test_an_entry_belongs_to_its_weights(folder, tmp_path):
+    copy = tmp_path / "copy"
+    small(folder("llama", "LlamaForCausalLM"), {HeadId(0, 1), HeadId(1, 1)}, copy)
+    data = json.loads((copy / "config.json").read_text())
+    del data["hgviz"]
+    (copy / "config.json").write_text(json.dumps(data))
+    with pytest.raises(HgvizError, match="does not fit its config.json"):
+        open_model(copy)
+    own = tmp_path / "own"  # attention code of its own
+    shutil.copytree(folder("bloom", "BloomForCausalLM"), own)
+    data = json.loads((own / "config.json").read_text())
+    (own / "config.json").write_text(json.dumps({**data, "hgviz": layers_of()}))
+    with pytest.raises(HgvizError, match="no bloom is written without some"):
+        open_model(own)
+
+
+def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
+    path = folder("llama", "LlamaForCausalLM")
+    model = open_model(path)
+    assert tasks.heads_from("0.g1,1.2", model.spec) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
+    for text, words in [
+        ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
+        ("0.g", "does not name a head"), ("0.g*", "does not name a head"),
+        ("0.gg1", "does not name a head"), ("3.g0", "this model has no head 3.g0"),
+    ]:  # fmt: skip
+        with pytest.raises(HgvizError, match=words):
+            tasks.heads_from(text, model.spec)
+    found, _ = small(path, {HeadId(0, 0), HeadId(0, 1)}, tmp_path / "a")
+    assert tasks.heads_from("0.g1", found.spec) == {HeadId(0, 2), HeadId(0, 3)}
+    with pytest.raises(HgvizError, match="no head 0.g0"):
+        tasks.heads_from("0.g0", found.spec)
+    assert [one["key_groups"] for one in tasks.info(tmp_path / "a")["layers"]] == [1, 2]
+    tasks.capture(model, model.from_ids(IDS), out=tmp_path / "a.h5")
+    assert open_capture(tmp_path / "a.h5").spec.layers[0].groups == {0: (0, 1), 1: (2, 3)}
+    assert [one["key_groups"] for one in tasks.info(tmp_path / "a.h5")["layers"]] == [2, 2]
+    plain = tasks.info(folder("roberta", "RobertaModel"))["layers"][0]
+    assert "key_groups" not in plain
+
+
+# --- other activations ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text, names, norms, top_k", [
+    ("ymish", ("ymish",), {}, None),
+    ("ymish:l2-literal", ("ymish",), {"ymish": "l2-literal"}, None),
+    ("ymish:none", ("ymish",), {"ymish": "none"}, None),
+    ("topk:8", ("topk",), {}, 8),
+    ("softmax,ymish", ("softmax", "ymish"), {}, None),
+    (" softmax , topk:3,ymish:l2-literal,ymish:l2-literal",
+     ("softmax", "topk", "ymish", "ymish"), {"ymish": "l2-literal"}, 3),
+])  # fmt: skip
+def test_a_text_names_activations_norms_and_keys(text, names, norms, top_k):
+    config = with_activation(make_config(n_heads=4), text)
+    assert (config.activations, dict(config.norms), config.top_k) == (names, norms, top_k)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("relu", "there is no activation 'relu'; there are softmax"),
+    ("", "there is no activation ''"), ("softmax,", "there is no activation ''"),
+    *((text, "needs a number of keys")
+      for text in ("topk", "topk:0", "topk:-1", "topk:1e9", "topk:9999999999")),
+    ("ymish:l3", "there is no norm 'l3'; norms are none, l2, l2-literal"),
+    ("ymish:", "names no norm"),
+    ("topk:2,topk:3,tanh,tanh", "topk stands there in two ways"),
+    ("ymish,ymish:none", "ymish stands there in two ways"),
+    ("tanh,ymish,elu", "a number of names that divides the 4 heads"),
+    ("x" * 10_000, "there is no activation 'xxx"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_one_error(text, words):
+    with pytest.raises(HgvizError) as caught:
+        with_activation(make_config(n_heads=4), text)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def activations(model):
+    return [layer.activations for layer in model.spec.layers]
+
+
+def test_another_activation_makes_another_model(tmp_path):
+    path = write_bert(tmp_path / "bert", num_attention_heads=4)
+    ids = np.array([2, 5, 6, 3])
+    plain, other = open_model(path), open_model(path, activation="softmax,ymish")
+    assert activations(other) == [("softmax", "softmax", "ymish", "ymish")] * 2
+    assert other.spec.name == "bert with softmax,ymish"
+    assert np.abs(other.run(ids).logits - plain.run(ids).logits).max() > 1e-3
+    same = open_model(path, activation="softmax")
+    assert same.spec.digest == plain.spec.digest
+    assert np.array_equal(same.run(ids).logits, plain.run(ids).logits)
+    names = ("softmax,ymish", "ymish", "ymish:none", "ymish:l2-literal", "topk:2", "topk:3")
+    assert len({open_model(path, activation=name).spec.digest for name in names}) == 6
+
+    model = tasks.load(path, "cpu", activation="softmax,ymish")
+    tasks.capture(model, model.tokenize("the cat sat."), tmp_path / "a.h5")
+    opened = open_capture(tmp_path / "a.h5")
+    assert opened.spec.digest == other.spec.digest and activations(opened) == activations(other)
+    assert scaled_error(opened.maps[0].read(0).sum(-1), 1) < 1e-5
+    total = np.abs(opened.maps[0].read(3)).sum(-1)
+    assert ((total > np.tanh(1) - 1e-5) & (total < 1 + 1e-5)).all()
+
+
+def test_other_families_and_pruned_heads_take_another_activation(tmp_path):
+    gpt2 = open_model(write_gpt2(tmp_path / "gpt2"), activation="ymish,softmax,tanh")
+    assert activations(gpt2) == [("ymish", "softmax", "tanh")] * 2
+    hourglass = open_model(write_checkpoint(tmp_path / "own"), activation="tanh")
+    assert {name for one in activations(hourglass) for name in one} == {"tanh"}
+    sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 4, "n_layers": 2, "family": "gpt2"}
+    config = parse_config({**sizes, "kept": [[1, 3], [0, 1, 2, 3]]})
+    save(tmp_path / "kept", config, build(config).state_dict())
+    kept = open_model(tmp_path / "kept", activation="softmax,tanh,elu,ymish")
+    assert activations(kept)[0] == ("tanh", "ymish")  # by the numbers of the heads
