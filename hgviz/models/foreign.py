@@ -57,9 +57,6 @@ from hgviz.models.texts.text import MOST_TOKENIZER, TOKENIZER, Pieces, read_regu
 # --- lucidrains' hourglass-transformer-pytorch ----------------------------------------------------
 
 LUCIDRAINS = "hourglass-transformer-pytorch"
-SHOWN_BY = {  # keys that the shape of one tensor contradicts
-    "num_tokens": "token_emb.weight", "dim": "token_emb.weight", "max_seq_len": "pos_emb.weight",
-}  # fmt: skip
 EXAMPLES = {
     "heads": "8 (or as many as there were)", "causal": "true or false",
     "shorten_factor": "2, or [3, 2] for one per level",
@@ -116,23 +113,14 @@ def read_lucidrains(path: Path) -> Checkpoint:
         "Choose another file",
     )
     keys = parse_keys(read_object(where), LucidrainsKeys, short_path(where))
-    stated, shown = msgspec.structs.asdict(keys), _arguments_shown(shapes)
-    config = _lucidrains_config(stated, shown, short_path(where))
+    config = _lucidrains_config(msgspec.structs.asdict(keys), shapes, short_path(where))
     levels = len(config.hierarchy.factors)
 
     def source_of(name: str) -> Source:
         source = _lucidrains_source(name, levels)
         return replace(source, name=file_names.get(source.name, source.name))
 
-    advice = "", ""
-    for key, tensor in SHOWN_BY.items():
-        if stated[key] not in (None, shown.get(key)) and tensor in shapes:
-            advice = (
-                f"{CONFIG} says {key} {stated[key]}; {tensor} is {dims(shapes[tensor])}",
-                f'Set "{key}" to {shown[key]} in {CONFIG}, or choose another file',
-            )
-            break
-    return fit_checkpoint(config, stored, weights, source_of, advice=advice)
+    return fit_checkpoint(config, stored, weights, source_of)
 
 
 def _arguments_shown(shapes: Shapes) -> dict[str, Any]:
@@ -170,15 +158,14 @@ def _depth(shapes: Shapes, module: str) -> Any:
     return [before, _depth(shapes, valley), after]
 
 
-def _lucidrains_config(
-    stated: Mapping[str, Any], shown: Mapping[str, Any], where: str
-) -> HourglassConfig:
+def _lucidrains_config(stated: Mapping[str, Any], shapes: Shapes, where: str) -> HourglassConfig:
     """The configuration that config.json states and, where it is silent, the weights show."""
+    shown = _arguments_shown(shapes)
+    inner = shown.pop("inner")
     keys: dict[str, Any] = {
         key: shown.get(key) if value is None else value for key, value in stated.items()
     }
     for key, other in (("heads", "dim_head"), ("dim_head", "heads")):
-        inner = shown["inner"]
         if keys[key] is None and keys[other] is not None and inner is not None:
             require(
                 inner % keys[other] == 0,
@@ -314,7 +301,7 @@ def read_nawrot(path: Path) -> Checkpoint:
     )
     return fit_checkpoint(
         config, state, file, partial(_nawrot_source, shortens=config.form == "dynamic"),
-        said_by="its model_config", advice=("", NAWROT_ADVICE), rewritable=False,
+        said_by="its model_config", do=NAWROT_ADVICE, rewritable=False,
         tokenizer=character_tokenizer(symbols) if is_vocabulary else None,
     )  # fmt: skip
 
@@ -413,7 +400,7 @@ def read_trax(
     config = _trax_config(path, shapes, hierarchy, attention_upsampling)
     return fit_checkpoint(
         config, tensors, path, said_by="the model of its names",
-        advice=("", "Export it again as docs/models.md says"), rewritable=False,
+        do="Export it again as docs/models.md says", rewritable=False,
         tokenizer=_trax_tokenizer(path.parent, tokenizer, config.vocab_size),
     )  # fmt: skip
 

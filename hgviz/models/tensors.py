@@ -14,7 +14,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -132,15 +132,15 @@ def fit_checkpoint(
     weights: Path,
     source_of: Callable[[str], Source] = Source,
     said_by: str = CONFIG,
-    advice: tuple[str, str] = ("", ""),
+    do: str = "",
     rewritable: bool = True,
     tokenizer: bytes | None = None,
 ) -> Checkpoint:
     """The checkpoint of a configuration and the tensors stored in its weights file.
 
     source_of: where the file keeps a neutral tensor. said_by: what the configuration comes from.
-    advice: what is wrong and what to do where tensors do not fit for a known cause. Raises
-    HgvizError for tensors that are missing, left over, of another shape, or not finite.
+    do: what to do where tensors do not fit it. Raises HgvizError for tensors that are missing, left
+    over, of another shape, or not finite.
     """
     require(  # before a module of all the layers is made, which takes seconds
         len(config.layers) <= len(stored),
@@ -158,7 +158,9 @@ def fit_checkpoint(
         if expected.get(name) != shapes.get(name)
     ]
     if differences:
-        raise _no_fit(weights, differences, said_by, *advice)
+        raise _no_fit(
+            weights, differences, said_by, do or f"Correct {said_by}, or choose another file"
+        )
     tensors = {name: source.take(stored[source.name]) for name, source in sources.items()}
     require_finite(weights, tensors)
     digest = digest_of(config, tensors)
@@ -166,7 +168,7 @@ def fit_checkpoint(
 
 
 def _no_fit(
-    path: Path, differences: list[tuple[str, str, str]], said_by: str, why: str, do: str
+    path: Path, differences: list[tuple[str, str, str]], said_by: str, do: str
 ) -> HgvizError:
     """The error for tensors that differ: (name, expected shape, shape in the file)."""
     rows = [("tensor", "expected", "found"), *differences[:TABLE_ROWS]]
@@ -177,8 +179,8 @@ def _no_fit(
     name, expected, stored = differences[0]
     return HgvizError(
         f"{short_path(path)} does not fit {'its ' * (said_by == CONFIG)}{said_by}: "
-        + (why or f"{name} is {stored}, and {said_by} says {expected}"),
-        do or f"Correct {said_by}, or choose another file",
+        f"{name} is {stored}, and {said_by} says {expected}",
+        do,
         details="\n".join(lines),
     )
 
@@ -206,16 +208,10 @@ def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def strip_prefixes(names: Iterable[str]) -> list[str]:
+def strip_prefixes(names: Collection[str]) -> list[str]:
     """Names of tensors without "module." and "net.", where a wrapper put them before all."""
-    stripped = [*names]
-    while stripped and (
-        prefix := next(
-            (p for p in ("module.", "net.") if all(n.startswith(p) for n in stripped)), ""
-        )
-    ):
-        stripped = [name.removeprefix(prefix) for name in stripped]
-    return stripped
+    prefix = re.match(r"(module\.|net\.)*", os.path.commonprefix([*names]))
+    return [name.removeprefix(prefix[0] if prefix else "") for name in names]
 
 
 def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -238,11 +234,6 @@ def dims(shape: tuple[int, ...] | None) -> str:
 # --- where weights lie ----------------------------------------------------------------------------
 
 
-def is_weights(path: Path) -> bool:
-    """Whether a name is that of weights, or of an index of shards."""
-    return path.suffix in WEIGHT_SUFFIXES or path.name.endswith(INDEX_SUFFIX)
-
-
 def config_file(path: Path) -> Path:
     """The config.json of a folder, of weights or of itself. Raises HgvizError for other paths."""
     with path_errors(path):
@@ -254,7 +245,7 @@ def config_file(path: Path) -> Path:
             "Check the path",
         )
     require(
-        path.name == CONFIG or is_weights(path),
+        path.name == CONFIG or path.name.endswith((*WEIGHT_SUFFIXES, INDEX_SUFFIX)),
         f"{short_path(path)} is no checkpoint: weights are in {' or '.join(WEIGHT_SUFFIXES)} files",
         "Open a checkpoint's folder, its weights file or its config.json",
     )
