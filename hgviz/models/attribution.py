@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import ceil
@@ -556,8 +556,8 @@ class MixingCost:
     way, at: how, and at which resolution. layers: how many follow each other. path: over how many
     steps the first token comes to the last by such layers alone, steps of an LSTM's state else
     layers; sequential: how many operations of one layer wait for each other. order: how the work of
-    a layer grows, as people write it; work: multiply-adds of all these layers. lag: how many of the
-    newest tokens are not in yet. known: False where the size depends on the text.
+    a layer grows, as people write it; work: multiply-adds of all these layers; lag: how many of the
+    newest tokens are not in yet. Both are None where the number of positions depends on the text.
     """
 
     way: str
@@ -566,14 +566,8 @@ class MixingCost:
     path: int
     sequential: int
     order: str
-    work: int
-    lag: int = 0
-    known: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a row of a table; None where it depends on the text."""
-        row = asdict(self)
-        return row if row.pop("known") else row | {"work": None, "lag": None}
+    work: int | None
+    lag: int | None = 0
 
 
 def mixing_costs(config: Config, tokens: int, source: int = 0) -> tuple[MixingCost, ...]:
@@ -594,9 +588,9 @@ def mixing_costs(config: Config, tokens: int, source: int = 0) -> tuple[MixingCo
     own, merged = attending(config), []
     rows = (row for layer in own.layers for row in _layer_costs(own, layer, tokens, source))
     for _, equal in groupby(rows, lambda row: (row.way, row.at, row.order)):
-        first, *rest = equal
-        work = first.work + sum(row.work for row in rest)
-        merged.append(replace(first, layers=1 + len(rest), work=work))
+        same = list(equal)
+        total = None if same[0].work is None else sum(row.work or 0 for row in same)
+        merged.append(replace(same[0], layers=len(same), work=total))
     return tuple(merged)
 
 
@@ -612,7 +606,6 @@ def _layer_costs(config: Any, layer: Layer, tokens: int, source: int) -> Iterato
     n, m = (ceil(lengths[side.sequence] / (side.stride or 1)) for side in sides)
     names = [side.sequence if two_texts else side.label for side in (keys, queries)]
     at = f"{m:,} slots" if keys.sequence == "slots" else " → ".join(dict.fromkeys(names))
-    known = queries.stride is not None and keys.stride is not None
     lag = max((side.stride or 1) - 1 if side.shift else 0 for side in sides)
     ways = Counter(
         f"attention within {layer.window}" if layer.window is not None
@@ -627,7 +620,10 @@ def _layer_costs(config: Any, layer: Layer, tokens: int, source: int) -> Iterato
             work, order = 2 * max(n, m) * width, "n d"
         else:
             work, order = 2 * n * m * width, _order(layer, queries, keys)
-        yield MixingCost(way, at, 1, 1, 1, order, work, lag, known)
+        known = queries.stride is not None and keys.stride is not None
+        yield MixingCost(
+            way, at, 1, 1, 1, order, work if known else None, lag if known else None
+        )  # fmt: skip
 
 
 def _order(layer: Layer, queries: Level, keys: Level) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -125,7 +125,7 @@ def reach_facts(
 
     names = names_of(found)
     mixing = [
-        {"model": name, **one.to_dict()}
+        {"model": name, **asdict(one)}
         for name, model, measured in zip(names, models, found, strict=True)
         for one in mixing_costs(model.config, len(measured.main), len(measured.prompt))
     ]

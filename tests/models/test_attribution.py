@@ -383,6 +383,7 @@ YUBERT = {**PLAIN, "family": "yubert", "labels": ["a", "b"], "slots": 4, "n_laye
        ("1:1", 3, path, 1, "n w d²", 3 * 100 * window * 12 * 12))
       for window, causal, path in ((5, True, 25), (5, False, 50), (100, True, 1), (2, True, 99))),
     (GPT2, ("1:1", 2, 1, 1, "n² d", 2 * 2 * 100 * 100 * 12)),
+    ({**GPT2, "kept": [[0, 1], [0]]}, ("1:1", 2, 1, 1, "n² d", 2 * 100 * 100 * (12 + 6))),
     ({**GPT2, "activations": "linear"}, ("1:1", 2, 1, 1, "n d_head d", 2 * 200 * 12 * 6)),
     (YUBERT, ("4 slots", 1, 1, 1, "n r d", 2 * 100 * 4 * 12)),
 ])  # fmt: skip
@@ -418,7 +419,7 @@ def test_two_texts_and_segments_of_unknown_number():
     keys = {"family": "dynamic", "vocab_size": 256, "d_model": 12, "n_heads": 2}
     config = parse_config({**keys, "n_layers": [1, 2, 1], "boundaries": "whitespace"})
     rows = mixing_costs(config, 100)
-    assert [one.to_dict()["work"] for one in rows] == [2 * 100 * 100 * 12, None, 2 * 100 * 100 * 12]
+    assert [one.work for one in rows] == [2 * 100 * 100 * 12, None, 2 * 100 * 100 * 12]
     assert [one.order for one in rows] == ["n² d", "s² d", "n² d"]
 
 
