@@ -102,7 +102,6 @@ def write(folder, length):
 
     from hgviz.models.checkpoints import save
     from hgviz.models.config import parse_config
-    from hgviz.models.families import build
 
     width = HEADS * WIDTH
     config = parse_config({
@@ -110,7 +109,7 @@ def write(folder, length):
         "n_heads": HEADS, "d_ff": 4 * width, "n_layers": LAYERS, "max_positions": length,
     })  # fmt: skip
     torch.manual_seed(0)
-    state = build(config).state_dict()
+    state = config.build().state_dict()
     for name, values in state.items():
         if name.endswith(("attn.q.weight", "attn.k.weight")):
             values *= 3  # scores that spread by 3 or so, as those of trained models

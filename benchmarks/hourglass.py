@@ -23,7 +23,6 @@ from table import heading, line
 
 from hgviz.models import open_model
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
 from hgviz.models.layers import Tokens
 
 LENGTH, HELD_OUT = 2048, 65_536
@@ -112,7 +111,7 @@ class Trained:
 
     def __init__(self, shape):
         torch.manual_seed(0)
-        self.model = build(parse_config({**MODEL, "hierarchy": shape}))
+        self.model = parse_config({**MODEL, "hierarchy": shape}).build()
         self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=2e-3, betas=(0.9, 0.98))
 
     def step(self, ids):
@@ -158,7 +157,7 @@ def vanilla(steps):
         forward = taking_turns(works, 7)
     rows = {}
     for name, one in models.items():
-        shape = one.model.config.hierarchy
+        shape = one.model.config.shape
         rows[name] = (
             shape.cost(LENGTH, MODEL["d_model"]),
             forward[name],

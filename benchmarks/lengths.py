@@ -70,7 +70,6 @@ def write(folder, length, sharpened=1, **keys):
 
     from hgviz.models.checkpoints import save
     from hgviz.models.config import parse_config
-    from hgviz.models.families import build
 
     layers, heads = shape(length)
     width = heads * WIDTH
@@ -82,7 +81,7 @@ def write(folder, length, sharpened=1, **keys):
         del plain["n_layers"]
     config = parse_config({name: one for name, one in (plain | keys).items() if one is not None})
     torch.manual_seed(0)
-    weights = build(config).state_dict()
+    weights = config.build().state_dict()
     for name, one in weights.items():
         if ".attn.q." in name:
             one *= sharpened

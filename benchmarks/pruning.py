@@ -19,7 +19,6 @@ from hgviz.core import HeadId, listening
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.trials import HeadAblation
@@ -40,11 +39,11 @@ def main():
 def encoder(layers, heads, width):
     """A BERT-like classifier of random weights."""
     torch.manual_seed(0)
-    return build(parse_config({
+    return parse_config({
         "family": "bert", "form": "encoder", "vocab_size": 1000, "d_model": width,
         "n_heads": heads, "d_ff": 4 * width, "n_layers": layers, "max_positions": 256,
         "goal": "classes", "labels": ["no", "yes"],
-    })).eval().requires_grad_(False)  # fmt: skip
+    }).build().eval().requires_grad_(False)  # fmt: skip
 
 
 def small():

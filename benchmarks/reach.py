@@ -18,7 +18,6 @@ from hgviz.models import open_model
 from hgviz.models.attribution import mixing_costs
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
 from hgviz.tasks import pass_times, reach
 from hgviz.tasks.reaching import drawn_tokens
 
@@ -71,7 +70,7 @@ def main():
 def made(folder, keys):
     """A checkpoint with the weights that torch gives a new model."""
     config = parse_config(keys)
-    save(folder, config, build(config).state_dict())
+    save(folder, config, config.build().state_dict())
     return folder
 
 

@@ -16,7 +16,6 @@ from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
 
 SIX_BY_EIGHT = {
     "family": "transformer", "form": "encoder", "goal": "classes", "labels": ["a", "b"],
@@ -33,7 +32,7 @@ def random_encoder(folder):
     """A checkpoint of an encoder with random weights."""
     torch.manual_seed(0)
     config = parse_config(SIX_BY_EIGHT)
-    save(folder, config, build(config).state_dict())
+    save(folder, config, config.build().state_dict())
     return folder
 
 

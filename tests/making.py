@@ -10,7 +10,7 @@ import numpy as np
 
 from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, Provenance
 from hgviz.maps import Factors, LazyMap, Relative, Rule
-from hgviz.models.hierarchy import level_spans
+from hgviz.models.hourglass import level_spans
 
 TEXT = (
     "The hourglass reads letters, then pairs, then words. It thinks where there is little to "

@@ -9,9 +9,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.checkpoints import save
-from hgviz.models.config import HourglassConfig
-from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.hierarchy import parse_hierarchy
+from hgviz.models.hourglass import Hourglass, HourglassConfig
 from hgviz.tasks.alike import prompts_like
 from tests.gui.kinds import listener, translator
 
@@ -28,7 +26,9 @@ def reviews():
 def letters(tmp_path_factory):
     """A small hourglass that reads bytes."""
     torch.manual_seed(0)
-    config = HourglassConfig(256, 16, 2, parse_hierarchy("1@1 1@2 1@1"), positions="rotary")
+    config = HourglassConfig(
+        vocab_size=256, d_model=16, n_heads=2, hierarchy="1@1 1@2 1@1", positions="rotary"
+    )
     folder = tmp_path_factory.mktemp("models") / "letters"
     save(folder, config, Hourglass(config).state_dict())
     return open_model(folder)

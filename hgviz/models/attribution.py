@@ -29,7 +29,7 @@ from hgviz.core import HeadId, HeadSet, HgvizError, Layer, Level, Prompt, progre
 from hgviz.errors import choose, require
 from hgviz.examples import IGNORE_INDEX, Batch
 from hgviz.models.attention import HeadGroup, head_groups
-from hgviz.models.config import Config, LSTMConfig, WindowConfig, attending
+from hgviz.models.baselines import LSTMConfig, WindowConfig
 from hgviz.models.layers import (
     Attention,
     Network,
@@ -37,8 +37,10 @@ from hgviz.models.layers import (
     attention_layers,
     output_projections,
     repeat_batch,
+    require_attention,
 )
 from hgviz.models.model import Model
+from hgviz.models.pretrained_config import Config
 from hgviz.models.run import Observer, Run
 from hgviz.models.trials import GateGradientRecorder, batch_tokens
 
@@ -585,7 +587,7 @@ def mixing_costs(config: Config, tokens: int, source: int = 0) -> tuple[MixingCo
         work = config.n_layers * tokens * config.window * config.d_model**2
         way, path = f"window of {config.window}", ceil(apart / config.radius)
         return (MixingCost(way, "1:1", config.n_layers, path, 1, "n w d²", work),)
-    own, merged = attending(config), []
+    own, merged = require_attention(config), []
     rows = (row for layer in own.layers for row in _layer_costs(own, layer, tokens, source))
     for _, equal in groupby(rows, lambda row: (row.way, row.at, row.order)):
         same = list(equal)

@@ -29,7 +29,8 @@ from hgviz.files import (
     short_path,
     write_atomic,
 )
-from hgviz.models.config import Config, TransformersConfig, config_json, parse_config
+from hgviz.models.config import config_json, parse_config
+from hgviz.models.pretrained_config import Config, TransformersConfig
 from hgviz.models.texts.text import (
     MOST_TOKENIZER,
     SETTINGS,

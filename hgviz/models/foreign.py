@@ -34,8 +34,10 @@ from hgviz.files import (
     short_path,
 )
 from hgviz.language import join_words
-from hgviz.models.config import Config, DynamicConfig, HourglassConfig, parse_config, parse_keys
-from hgviz.models.hierarchy import from_depth, parse_hierarchy
+from hgviz.models.config import parse_config, parse_keys
+from hgviz.models.dynamic import DynamicConfig
+from hgviz.models.hourglass import HourglassConfig, hierarchy_from_depth, parse_hierarchy
+from hgviz.models.pretrained_config import Config
 from hgviz.models.tensors import (
     Checkpoint,
     Shapes,
@@ -114,7 +116,7 @@ def read_lucidrains(path: Path) -> Checkpoint:
     )
     keys = parse_keys(read_object(where), LucidrainsKeys, short_path(where))
     config = _lucidrains_config(msgspec.structs.asdict(keys), shapes, short_path(where))
-    levels = len(config.hierarchy.factors)
+    levels = len(config.shape.factors)
 
     def source_of(name: str) -> Source:
         source = _lucidrains_source(name, levels)
@@ -195,7 +197,8 @@ def _lucidrains_config(stated: Mapping[str, Any], shapes: Shapes, where: str) ->
     attends = bool(keys["attn_resampling"])
     return HourglassConfig(
         vocab_size=keys["num_tokens"], d_model=keys["dim"], n_heads=keys["heads"],
-        d_head=keys["dim_head"], hierarchy=from_depth(keys["depth"], keys["shorten_factor"]),
+        d_head=keys["dim_head"],
+        hierarchy=str(hierarchy_from_depth(keys["depth"], keys["shorten_factor"])),
         form="windowed", downsampling="attention" if attends else down,  # type: ignore[arg-type]
         upsampling="attention" if attends else up,  # type: ignore[arg-type]
         attention_downsampling=down, attention_upsampling=up,  # type: ignore[arg-type]

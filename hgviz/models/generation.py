@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from hgviz.core import HeadSet, HgvizError, Prompt, readonly
 from hgviz.errors import require
-from hgviz.models.config import TransformerConfig, TransformersConfig
 from hgviz.models.layers import Cache, Tokens
 from hgviz.models.model import Model
+from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.run import Run
 from hgviz.models.texts.continuing import continued
+from hgviz.models.transformer import TransformerConfig
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
 
@@ -150,7 +151,11 @@ def require_writer(model: Model) -> None:
         why = "" if goal == "next" else "it does not give the next token"
         why = "it is a classifier: it gives classes and no tokens" if goal == "classes" else why
     elif not isinstance(config, TransformerConfig):
-        why = "" if config.causal else "it reads both ways, so that no token is the next"
+        why = (
+            ""
+            if getattr(config, "causal", False)
+            else "it reads both ways, so that no token is the next"
+        )
     elif config.slots:
         why = "projected sequences cannot write: every row of theirs mixes later tokens"
     elif goal == "classes":

@@ -22,12 +22,11 @@ from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadCost, HeadSet, HgvizError, Layer
-from hgviz.models.config import TransformersConfig
-from hgviz.models.config.huggingface import Kept
-from hgviz.models.families import outline
+from hgviz.models.config import outline
 from hgviz.models.huggingface import Running, Transformers
 from hgviz.models.layers import Attention, Network, attention_modules
 from hgviz.models.pretrained import build, restated, same, why_alone
+from hgviz.models.pretrained_config import Kept, TransformersConfig
 from hgviz.models.tensors import Checkpoint
 
 PROBE_TOKENS = 5  # of the text whose gradients say which weights a head has

@@ -37,13 +37,12 @@ from hgviz.files import first_line, printable
 from hgviz.maps.rule import Diagonals, Rule
 from hgviz.models import differential, longformer
 from hgviz.models.attention import expand_key_groups, head_groups, to_numpy, weigh
-from hgviz.models.config.huggingface import Kept, TransformersConfig
-from hgviz.models.config.shared import norms_of
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
-from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens
+from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, norms_of
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.patches import Cut, cut_of, tell_patches
+from hgviz.models.pretrained_config import Kept, TransformersConfig
 from hgviz.models.run import Run, WeightedCall
 
 NAME = "hgviz"  # of our functions, where transformers looks them up

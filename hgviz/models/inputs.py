@@ -107,15 +107,6 @@ def encoder_states(spec: ModelSpec, states: Any) -> NDArray[Any]:
     return found
 
 
-def too_long(length: int, limit: int) -> HgvizError:
-    """A text the model has no positions for."""
-    return HgvizError(
-        f"the text has {length:,} tokens and this model reads at most {limit:,}: "
-        "its positions end there",
-        "Shorten the text",
-    )
-
-
 def require_none(arguments: dict[str, Any], family: str) -> None:
     """Errors: HgvizError for the first argument that is given to a model that does not take it."""
     for name, value in arguments.items():

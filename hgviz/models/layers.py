@@ -1,4 +1,4 @@
-"""What models of every family are made of, and what goes through them.
+"""The layers and configurations that all families share, and what goes through them.
 
 Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 """
@@ -6,18 +6,30 @@ Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
+import msgspec
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hgviz.core import Layer, raise_if_cancelled
-from hgviz.maps.rule import Distance, Relative, Rule
-from hgviz.models.config import Config
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import (
+    Goal,
+    HgvizError,
+    Integers,
+    Layer,
+    Level,
+    ModelSpec,
+    raise_if_cancelled,
+    readonly,
+)
+from hgviz.errors import no_attention_error, require
+from hgviz.maps.rule import Distance, Norm, Relative, Rule
 from hgviz.models.mechanisms import (
     Mixtures,
     Projection,
@@ -42,6 +54,189 @@ IN_PLACE: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu_,
     "silu": partial(F.silu, inplace=True),
 }
+
+
+# --- configurations -------------------------------------------------------------------------------
+
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
+Width = Annotated[int, msgspec.Meta(ge=1, le=2**20)]
+Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
+DerivedWidth = Annotated[int, msgspec.Meta(ge=0, le=2**20)]  # 0: derived from the other widths
+Depth = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+NonLinearity = Literal["gelu", "gelu_tanh", "relu", "silu"]
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model of hgviz's own families is built from; its fields are the keys of config.json.
+
+    max_positions: the longest text, None for any.
+    """
+
+    vocab_size: Count
+    d_model: Width
+    family: str = ""
+    model_type: Literal["hgviz"] = "hgviz"
+    max_positions: Count | None = None
+
+    @property
+    def form(self) -> str:
+        """Which form of its family it is, "" where there is one."""
+        return ""
+
+    @property
+    def goal(self) -> Goal:
+        """What its outputs say; see ModelSpec."""
+        return "next"
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that attends, in order of computation."""
+        return ()
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Every resolution, full first."""
+        return (Level(0),)
+
+    def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
+        """The tokens behind every position of every level, for a text of so many tokens."""
+        return own_spans(self.levels, source=tokens, target=target)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same configuration with other values of some keys."""
+        return msgspec.structs.replace(self, **changes)
+
+    def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
+        """A description of such a model, for people and files."""
+        return ModelSpec(
+            family=self.family, name=name, levels=self.levels,
+            layers=self.layers, width=self.d_model, vocabulary=self.vocab_size, digest=digest,
+            parameters=parameters, max_positions=self.max_positions, form=self.form,
+            goal=self.goal,
+        )  # fmt: skip
+
+    def build(self) -> Network:
+        """The model, its weights as torch initializes them."""
+        raise NotImplementedError
+
+
+class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What families that attend are built from.
+
+    activations: see spread_activations. norms: {activation: l2 | l2-literal | none}. top_k: how
+    many keys the activation topk keeps. kept: the numbers of the heads that each layer still has,
+    all where empty.
+    """
+
+    n_heads: Heads
+    d_head: DerivedWidth = 0
+    d_ff: DerivedWidth = 0
+    activations: str | tuple[str | tuple[str, ...], ...] = "softmax"
+    norms: dict[str, str] = {}
+    top_k: Count | None = None
+    kept: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.activations, str):
+            self._set("activations", (self.activations,))
+        self._set("d_head", head_width(self.d_model, self.n_heads, self.d_head))
+        self._set("d_ff", self.d_ff or 4 * self.d_model)
+
+    def _set(self, name: str, value: Any) -> None:
+        msgspec.structs.force_setattr(self, name, value)
+
+    def require(self, faults: Iterable[tuple[Any, str]]) -> None:
+        """Raise HgvizError for the first of the (condition, what is wrong) that holds, and for
+        heads in `kept` that a layer has not."""
+        layers, heads = len(self.places()), range(self.n_heads)
+        listed = [list(numbers) for numbers in self.kept]
+        faults = (
+            *faults,
+            (self.kept and len(self.kept) != layers,
+             f"kept needs the heads of each of the {layers} layers that attend"),
+            (any(numbers != sorted({*numbers} & {*heads}) for numbers in listed),
+             f"kept lists the numbers of heads, each once, from 0 to {self.n_heads - 1}"),
+        )  # fmt: skip
+        for failed, what in faults:
+            require(not failed, f"this model cannot be built: {what}", "Correct its configuration")
+
+    def places(self) -> Sequence[tuple[Any, ...]]:
+        """What is known of every layer that attends, besides its heads."""
+        raise NotImplementedError
+
+    def layer(self, index: int, **places: Any) -> Layer:
+        """The layer of a number, with the heads that are left and their activations."""
+        heads = self.kept[index] if self.kept else tuple(range(self.n_heads))
+        names = spread_activations(self.activations, index, self.n_heads)
+        return Layer(
+            index=index, heads=heads, activations=tuple(names[head] for head in heads), **places
+        )
+
+    def rule(self, layer: Layer, **changes: Any) -> Rule:
+        """How scores become weights in a layer."""
+        return Rule(
+            **{"scale": self.d_head**-0.5, **changes},
+            activations=layer.activations,
+            norms=norms_of(layer.activations, self.norms),
+            top_k=self.top_k,
+            causal=layer.causal,
+        )
+
+
+def require_attention(config: Any) -> Any:
+    """The same configuration. Raises HgvizError for a model whose layers do not attend."""
+    if isinstance(config, Configuration) and not isinstance(config, AttentionConfiguration):
+        raise no_attention_error(config.family)
+    return config
+
+
+def spread_activations(activations: Any, layer: int, heads: int) -> tuple[str, ...]:
+    """The activation of each head of a layer, from what config.json says.
+
+    One name for the model, a list for the heads of every layer, or one list per layer. A list
+    shorter than the heads goes over them in equal blocks ("split, activate, concat").
+    """
+    names = activations
+    if names and not isinstance(names[0], str):
+        names = names[layer]
+    return tuple(names[head * len(names) // heads] for head in range(heads))
+
+
+def own_spans(levels: Iterable[Level], **sizes: int) -> tuple[Integers, ...]:
+    """(positions, 2) of each level whose sequence has so many positions, each for itself."""
+    ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in levels]
+    return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
+
+
+def norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:
+    """The norm of each head's scores: what norms says of its activation, else its own."""
+    # unknown names are refused later, in words
+    own = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}
+    chosen = [norms.get(name, own.get(name, "none")) for name in names]
+    return tuple(None if norm == "none" else norm for norm in chosen)  # type: ignore[misc]
+
+
+def head_width(d_model: int, n_heads: int, d_head: int) -> int:
+    """d_head, or the width over the heads. Raises HgvizError where that is no whole number."""
+    require(
+        d_head or d_model % n_heads == 0,
+        f"{n_heads} heads do not divide the width {d_model}: "
+        f"{d_model} / {n_heads} is not a whole number",
+        "Change n_heads or d_model, or give d_head",
+    )
+    return d_head or d_model // n_heads
+
+
+def require_even_heads(positions: str, d_head: int) -> None:
+    """Raise HgvizError for rotary positions of heads of an odd width."""
+    require(
+        positions != "rotary" or d_head % 2 == 0,
+        f"rotary positions cannot turn heads of width {d_head}: they turn pairs of numbers",
+        "Choose an even width per head",
+    )
+
+
+# --- parts ----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -332,7 +527,7 @@ class ResidualBlock(nn.Module):
 class Network(nn.Module):
     """What every family of models is."""
 
-    config: Config
+    config: Any  # a Configuration, or that of a model of transformers
 
     def __init__(self, config: Any) -> None:
         super().__init__()
@@ -353,6 +548,16 @@ class Network(nn.Module):
         become less besides their loss: nothing, where a family does not say otherwise."""
         logits: Tensor = self(ids)
         return logits, logits.new_zeros(())
+
+
+def require_length(length: int, limit: int | None) -> None:
+    """Raise HgvizError for a text of more tokens than a model has positions for."""
+    if limit is not None and length > limit:
+        raise HgvizError(
+            f"the text has {length:,} tokens and this model reads at most {limit:,}: "
+            "its positions end there",
+            "Shorten the text",
+        )
 
 
 def as_tokens(tokens: Tokens | Tensor) -> Tokens:

@@ -30,16 +30,9 @@ from hgviz.core import (
 from hgviz.errors import HgvizWarning, choose
 from hgviz.files import model_name, printable
 from hgviz.models.checkpoints import read
-from hgviz.models.config import (
-    Attending,
-    Config,
-    DynamicConfig,
-    TransformersConfig,
-    attending,
-    require_activations,
-)
+from hgviz.models.config import outline, require_activations
 from hgviz.models.devices import device_of, dtype_of, room
-from hgviz.models.families import outline
+from hgviz.models.dynamic import DynamicConfig
 from hgviz.models.inputs import (
     READS,
     boundaries_of,
@@ -50,7 +43,8 @@ from hgviz.models.inputs import (
     require_none,
     token_types,
 )
-from hgviz.models.layers import Network, Tokens
+from hgviz.models.layers import Network, Tokens, require_attention
+from hgviz.models.pretrained_config import Config, TransformersConfig
 from hgviz.models.run import Observer, Run
 from hgviz.models.tensors import digest_of, unread_files
 from hgviz.models.texts.continuing import ends_of
@@ -58,7 +52,7 @@ from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
 
 if TYPE_CHECKING:
     from hgviz.examples import Example
-    from hgviz.models.families.dynamic import Dynamic
+    from hgviz.models.dynamic import Dynamic
     from hgviz.models.huggingface import Transformers
     from hgviz.models.signals import Processor
 
@@ -514,11 +508,11 @@ def open_model(
     return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
 
 
-def with_activation(config: Config, activation: str) -> Attending:
+def with_activation(config: Config, activation: str) -> Config:
     """A configuration with the activations that a text names (see parse_activations), for all heads
     of all layers. Raises HgvizError for what the model cannot have."""
     names, norms, top_k = parse_activations(activation)
-    changed = replace(attending(config), activations=names, norms=norms, top_k=top_k)
+    changed = require_attention(config).replace(activations=names, norms=norms, top_k=top_k)
     require_activations(changed, f"{activation[:80]!r}")
     return changed
 
@@ -546,7 +540,7 @@ def _aligned(tensor: Tensor) -> Tensor:
     return tensor.clone() if tensor.data_ptr() % 64 or not tensor.is_contiguous() else tensor
 
 
-def _masked(config: Config, masking: str | None) -> Config:
+def _masked(config: Any, masking: str | None) -> Any:
     chosen: Any = masking or getattr(config, "masking", "strict")
     choose(chosen, MASKINGS, "masking")
     if chosen == "compat" and config.form != "windowed":
@@ -555,7 +549,7 @@ def _masked(config: Config, masking: str | None) -> Config:
             "compat masking repeats what hourglass-transformer-pytorch does",
             "Leave masking out",
         )
-    return replace(config, masking=chosen) if config.form == "windowed" else config
+    return config.replace(masking=chosen) if config.form == "windowed" else config
 
 
 def require_one_batch(given: Tokens) -> None:

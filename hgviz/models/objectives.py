@@ -29,8 +29,8 @@ from torch.nn.utils.rnn import pad_sequence
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.errors import file_error, require
 from hgviz.files import path_errors
-from hgviz.models.config import Config
 from hgviz.models.layers import Network, Tokens
+from hgviz.models.pretrained_config import Config
 from hgviz.models.run import Run
 from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.texts.text import decoded, prompt_of

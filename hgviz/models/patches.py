@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hgviz.models.config.huggingface import Patches
 from hgviz.models.layers import Tokens
+from hgviz.models.pretrained_config import Patches
 
 
 @dataclass(slots=True)

@@ -30,14 +30,6 @@ from hgviz.files import first_line, printable, quoted, read_object, short_path
 from hgviz.language import counted
 from hgviz.models import differential, longformer
 from hgviz.models.config import parse_keys, require_activations
-from hgviz.models.config.huggingface import (
-    ENTRY,
-    Entry,
-    Kept,
-    Patches,
-    Pooling,
-    TransformersConfig,
-)
 from hgviz.models.devices import require_room, room
 from hgviz.models.huggingface import (
     CAPTURE_ADVICE,
@@ -59,6 +51,7 @@ from hgviz.models.huggingface import (
     unseen,
 )
 from hgviz.models.layers import Tokens
+from hgviz.models.pretrained_config import ENTRY, Entry, Kept, Patches, Pooling, TransformersConfig
 from hgviz.models.run import Run
 from hgviz.models.tensors import (
     Checkpoint,

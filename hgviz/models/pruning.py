@@ -30,11 +30,18 @@ from hgviz.errors import require
 from hgviz.examples import Asked, Examples, describe_sample
 from hgviz.files import CONFIG, path_errors
 from hgviz.models import checkpoints
-from hgviz.models.config import Config, TransformersConfig, attending
-from hgviz.models.families import outline
+from hgviz.models.config import outline
 from hgviz.models.head_weights import slice_layers
-from hgviz.models.layers import Attention, ExternalLayer, Network, Tokens, output_projections
+from hgviz.models.layers import (
+    Attention,
+    ExternalLayer,
+    Network,
+    Tokens,
+    output_projections,
+    require_attention,
+)
 from hgviz.models.model import Model, module_of
+from hgviz.models.pretrained_config import Config, TransformersConfig
 from hgviz.models.run import Run
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of
 from hgviz.models.trials import batch_tokens
@@ -84,7 +91,7 @@ def remove_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
                 tensors[name] = rows_of_heads(tensors[name])
         weight = f"{output}weight"
         tensors[weight] = rows_of_heads(tensors[weight].T).T.contiguous()
-    own: Any = attending(checkpoint.config)
+    own: Any = require_attention(checkpoint.config)
     return _changed(checkpoint, replace(own, kept=tuple(kept)), tensors)
 
 

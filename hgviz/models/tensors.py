@@ -37,9 +37,10 @@ from hgviz.files import (
     read_object,
     short_path,
 )
-from hgviz.models.config import Config, HourglassConfig, TransformersConfig, config_json
+from hgviz.models.config import config_json, shapes_of
 from hgviz.models.devices import require_room
-from hgviz.models.families import shapes_of
+from hgviz.models.hourglass import HourglassConfig
+from hgviz.models.pretrained_config import Config, TransformersConfig
 
 WEIGHTS = "model.safetensors"
 MAIN_WEIGHTS = tuple(

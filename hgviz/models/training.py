@@ -38,19 +38,10 @@ from hgviz.files import (
     short_path,
     write_atomic,
 )
-from hgviz.models import families, pretrained
+from hgviz.models import pretrained
+from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save
-from hgviz.models.config import (
-    PRESETS,
-    Config,
-    LSTMConfig,
-    TransformersConfig,
-    config_json,
-    parse_config,
-    parse_keys,
-    require_activations,
-)
-from hgviz.models.config.huggingface import Entry
+from hgviz.models.config import config_json, parse_config, parse_keys, require_activations
 from hgviz.models.devices import device_of
 from hgviz.models.huggingface import Transformers, quiet
 from hgviz.models.layers import Network
@@ -73,10 +64,12 @@ from hgviz.models.objectives import (
     make_objective,
     read_data,
 )
+from hgviz.models.pretrained_config import Config, Entry, TransformersConfig
 from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
 from hgviz.models.texts.labelled import Rows, numbers_of
 from hgviz.models.texts.text import Pieces, tokenizer_file
+from hgviz.models.transformer import PRESETS
 from hgviz.study import LearnedImportance
 
 STATE, LOG, GATES = "state.pt", "log.jsonl", "gates.json"
@@ -376,7 +369,7 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
         "Leave vocab_size out of [model]",
     )
     objective = make_objective(plan.recipe, plan.data, goal, data, config, coder, coder.pad)
-    model = families.build(config)
+    model = config.build()
     initialise(model, plan.recipe.initial)
     return Start(_prepare(model, plan.recipe), objective, coder, TrainedHeads(config.layers))
 
@@ -436,7 +429,7 @@ def _open_own(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> M
     """A checkpoint's tokenizer, a model with its weights and what [model] changes, the names of the
     parameters that the checkpoint lacks, and the token that pads texts."""
     config = parse_config({**config_json(checkpoint.config), **keys}, "[model]")
-    coder, model = _checkpoint_coder(checkpoint, config), families.build(config)
+    coder, model = _checkpoint_coder(checkpoint, config), config.build()
     initialise(model)
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     if getattr(checkpoint.config, "labels", ()) != getattr(config, "labels", ()):
@@ -477,7 +470,7 @@ def _measure_original(checkpoint: Checkpoint, model: Network, objective: Objecti
     """The figures of a checkpoint with the activations that it has itself."""
     changed: Any = model.config
     own = {key: getattr(checkpoint.config, key) for key in EXCHANGED if hasattr(changed, key)}
-    config = replace(changed, **own)
+    config = changed.replace(**own)
     if not isinstance(model, Transformers):
         device = objective.recipe.device
         return objective.measure(module_of(config, checkpoint.tensors, device, torch.float32), True)

@@ -14,7 +14,7 @@ from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, source_name
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.models.config import Config
+    from hgviz.models.pretrained_config import Config
     from hgviz.models.tensors import Checkpoint
     from hgviz.models.training import Plan
 

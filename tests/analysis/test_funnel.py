@@ -6,7 +6,7 @@ import pytest
 from hgviz.analysis.resolution import Rollout, rollout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, RolloutOptions
 from hgviz.maps import DenseMap
-from hgviz.models.config.huggingface import Pooling, TransformersConfig
+from hgviz.models.pretrained_config import Pooling, TransformersConfig
 from tests.making import byte_prompt
 
 TEXT = "pooled by two, and by two again"

@@ -44,7 +44,8 @@ VOLATILE = (  # what differs from run to run or between processors, and what sta
     (r'"(?:seconds|times?|bytes|memory|host|pid|before|after|ratio)": ?[^\n,}]+', "SPENT"),
     (r"\b(?:torch|numpy|h5py|hgviz|python|matplotlib|captum|tokenizers|program)[ =:\"]+\d[\w.+]*",
      "VERSION"),
-    (r"\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", "DIGEST"),
+    (r"(?<![.\w])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", "DIGEST"),
+    (r'"dtype": "float\d\d", "texts"', '"dtype": PRECISION, "texts"'),  # the first that agrees
     (r'(?m)^(\s*"?(?:verify[ _]max[ _]abs|difference|largest)"?:? *).*$', r"\1ROUNDING"),
     (r"(?m)^seconds: .*$", "SPENT"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ import torch
 
 from hgviz.core import Capture, Prompt, Provenance, slot_prompt
 from hgviz.maps import Factors, LazyMap, Rule
-from hgviz.models.config import PRESETS, TransformerConfig
+from hgviz.models.transformer import PRESETS, TransformerConfig
 from tests.making import WIDTH, make_factors
 from tests.models.building import write_checkpoint
 

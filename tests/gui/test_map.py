@@ -14,7 +14,7 @@ from hgviz.gui import theme
 from hgviz.gui.map import MapView
 from hgviz.gui.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models.hierarchy import level_spans
+from hgviz.models.hourglass import level_spans
 from tests.gui.screen import colour_at, drag, plain, shown, wheel
 from tests.making import byte_prompt, make_capture, make_factors
 

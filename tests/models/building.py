@@ -4,8 +4,7 @@ import torch
 
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
-from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.hourglass import Hourglass
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 
@@ -46,7 +45,7 @@ def make_transformer(seed=0, **keys):
 def _made(seed, keys):
     config = parse_config(keys)
     torch.manual_seed(seed)
-    model = build(config).double().eval()
+    model = config.build().double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn_like(parameter)

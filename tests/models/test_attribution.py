@@ -17,7 +17,7 @@ from hgviz.models.attribution import (
     mixing_costs,
 )
 from hgviz.models.config import parse_config
-from hgviz.models.families.hourglass import Hourglass
+from hgviz.models.hourglass import Hourglass
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.model import Model
 from hgviz.models.run import Run

@@ -23,8 +23,7 @@ from hgviz.core import HgvizError
 from hgviz.files import is_model_name, path_exists
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import Reader, read, recognises, save
-from hgviz.models.config import parse_config
-from hgviz.models.families import build, outline, shapes_of
+from hgviz.models.config import outline, parse_config, shapes_of
 from hgviz.models.tensors import fit_checkpoint
 from tests.models import package, reference
 from tests.models.building import (
@@ -152,7 +151,7 @@ SLOTS = {"form": "encoder", "goal": "states", "max_positions": 9, "slots": 4}
 def test_the_outline_of_a_model_has_its_shapes_and_draws_no_number(monkeypatch, keys):
     sizes = {key: value for key, value in PLAIN.items() if "family" in keys or key != "n_layers"}
     config = parse_config({**sizes, **keys})
-    shapes = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}
+    shapes = {name: tuple(one.shape) for name, one in config.build().state_dict().items()}
     for drawn in ("normal_", "uniform_"):
         monkeypatch.setattr(torch.Tensor, drawn, None)
     assert shapes_of(config) == shapes

@@ -1,7 +1,6 @@
 """Heads that share queries and keys: the same scores as ordinary heads, in float64."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
-from hgviz.models.families import outline, shapes_of
+from hgviz.models.config import outline, shapes_of
 from hgviz.models.head_weights import query_key_products
 from hgviz.models.layers import Attention
 from hgviz.models.model import module_of
@@ -70,7 +69,7 @@ def write_shared(path, out):
         tensors[f"{name}.query_bias.weight"] = torch.einsum("hk,hkd->hd", b_k, q)
         tensors[f"{name}.query_bias.bias"] = (b_q * b_k).sum(1)
         tensors[f"{name}.mix"] = torch.eye(split[0]).double().repeat_interleave(split[1], 1)
-    config = replace(found.config, shared_width=found.config.d_model)
+    config = found.config.replace(shared_width=found.config.d_model)
     assert {name: tuple(one.shape) for name, one in tensors.items()} == shapes_of(config)
     save(out, config, tensors)
     return out

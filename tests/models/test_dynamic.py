@@ -9,7 +9,7 @@ from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
 from hgviz.models.checkpoints import save
 from hgviz.models.config import config_json, parse_config
-from hgviz.models.families.dynamic import rises, segment_means
+from hgviz.models.dynamic import rises, segment_means
 from hgviz.models.layers import Tokens
 from hgviz.models.model import open_model
 from hgviz.models.run import CaptureRecorder, Run

@@ -21,8 +21,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import checkpoints, foreign, open_model
 from hgviz.models.checkpoints import read
-from hgviz.models.config import parse_config
-from hgviz.models.families import shapes_of
+from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.foreign import BEGIN, read_trax
 from hgviz.models.pruning import write_pruned
 from hgviz.models.run import CaptureRecorder

@@ -6,9 +6,7 @@ import random
 import pytest
 import torch
 
-from hgviz.models.config import HourglassConfig
-from hgviz.models.families.hourglass import Hourglass
-from hgviz.models.hierarchy import parse_hierarchy
+from hgviz.models.hourglass import HourglassConfig
 from hgviz.models.layers import Tokens
 from hgviz.models.objectives import (
     HardConcrete,
@@ -32,7 +30,11 @@ from tests.models.trainings import KINDS, plan, write_data
 
 def flat_hourglass():
     """A model whose answers are those of its last bias, whatever it reads."""
-    model = Hourglass(HourglassConfig(256, 8, 2, parse_hierarchy("1@1 1@2 1@1"))).eval()
+    model = (
+        HourglassConfig(vocab_size=256, d_model=8, n_heads=2, hierarchy="1@1 1@2 1@1")
+        .build()
+        .eval()
+    )
     torch.nn.init.zeros_(model.lm_head.weight)
     torch.nn.init.zeros_(model.lm_head.bias)
     return model

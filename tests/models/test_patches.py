@@ -14,9 +14,9 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.attribution import AnswerLogit, score_gradients
-from hgviz.models.config.huggingface import Patches
 from hgviz.models.layers import Tokens
 from hgviz.models.patches import lengths_of
+from hgviz.models.pretrained_config import Patches
 from hgviz.models.run import Run
 from hgviz.models.trials import HeadAblation
 from hgviz.store import open_capture

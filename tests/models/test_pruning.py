@@ -20,7 +20,6 @@ from hgviz.examples import classification_examples, next_token_examples
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
-from hgviz.models.families import build
 from hgviz.models.head_weights import head_costs
 from hgviz.models.layers import Attention, Tokens
 from hgviz.models.model import module_of, with_activation
@@ -571,6 +570,6 @@ def test_other_families_and_pruned_heads_take_another_activation(tmp_path):
     assert {name for one in activations(hourglass) for name in one} == {"tanh"}
     sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 4, "n_layers": 2, "family": "gpt2"}
     config = parse_config({**sizes, "kept": [[1, 3], [0, 1, 2, 3]]})
-    save(tmp_path / "kept", config, build(config).state_dict())
+    save(tmp_path / "kept", config, config.build().state_dict())
     kept = open_model(tmp_path / "kept", activation="softmax,tanh,elu,ymish")
     assert activations(kept)[0] == ("tanh", "ymish")  # by the numbers of the heads

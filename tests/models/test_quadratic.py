@@ -1,7 +1,5 @@
 """Quadratic positions: Gaussians over distance, and the convolutions that they can become."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -202,4 +200,4 @@ def test_what_cannot_be_built_says_why(keys, why):
     with pytest.raises(HgvizError, match=why):
         parse_config({**PLAIN, "family": "transformer", "positions": "quadratic", **keys})
     with pytest.raises(HgvizError, match="features of tokens"):
-        replace(model_of("decoder").config, activations=("linear",))
+        model_of("decoder").config.replace(activations=("linear",))

@@ -14,11 +14,11 @@ from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
 from hgviz.maps import DenseMap, LazyMap, Mixed
 from hgviz.models.attention import weights
-from hgviz.models.config.transformer import SCORES
 from hgviz.models.layers import Tokens
 from hgviz.models.mechanisms import Synthesis
 from hgviz.models.model import open_model
 from hgviz.models.run import Run
+from hgviz.models.transformer import SCORES
 from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture, write_capture
 from tests.models.building import PLAIN, make_transformer, write_transformer

@@ -16,8 +16,7 @@ from tokenizers.models import WordPiece
 from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.models.config import parse_config
-from hgviz.models.families import build, shapes_of
+from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.objectives import Coder
 from hgviz.models.texts.labelled import read_rows
 from hgviz.models.training import Vocabulary, begin, initialise, read_plan, train, train_coder
@@ -212,7 +211,7 @@ def test_the_published_hourglasses_are_those_of_the_page(tmp_path):
 @pytest.mark.parametrize("std", [0.02, 0.1])
 def test_new_weights_have_the_spread_that_is_asked_for(std):
     keys = {"family": "bert", "vocab_size": 500, "d_model": 64, "n_heads": 4, "n_layers": 2}
-    model = build(parse_config(keys))
+    model = parse_config(keys).build()
     torch.manual_seed(0)
     initialise(model, std)
     weights = dict(model.named_parameters())
@@ -224,7 +223,7 @@ def test_new_weights_have_the_spread_that_is_asked_for(std):
 
 
 def test_an_lstm_keeps_the_scales_of_torch():
-    model = build(parse_config({"family": "lstm", "vocab_size": 99, "d_model": 16, "n_layers": 1}))
+    model = parse_config({"family": "lstm", "vocab_size": 99, "d_model": 16, "n_layers": 1}).build()
     before = {name: one.clone() for name, one in model.named_parameters()}
     initialise(model, 0.02)
     assert all(torch.equal(one, before[name]) for name, one in model.named_parameters())

@@ -10,10 +10,9 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.models.config import config_json, parse_config
-from hgviz.models.families import build
-from hgviz.models.families.transformer import sinusoids
 from hgviz.models.layers import Tokens
 from hgviz.models.run import CaptureRecorder, Run
+from hgviz.models.transformer import sinusoids
 from tests.models.building import make_transformer, write_transformer
 
 WIDTH, HEADS, FF, VOCABULARY = 12, 2, 20, 23
@@ -186,7 +185,7 @@ def test_a_padded_text_gives_what_it_gives_alone(form, activation):
 def test_a_head_switched_off_is_a_head_cut_out(activation):
     keys = {**ENCODER, "n_heads": 3, "activations": activation}
     model = make_transformer(**keys)
-    small = build(parse_config({**config_json(model.config), "kept": [[0, 2], [1]]})).double()
+    small = parse_config({**config_json(model.config), "kept": [[0, 2], [1]]}).build().double()
     state = model.state_dict()
     for layer, heads in (("middle.0", [0, 2]), ("middle.1", [1])):
         rows = torch.cat([torch.arange(4) + 4 * head for head in heads])
@@ -215,7 +214,7 @@ def test_one_cls_is_bert_to_the_bit():
     given = Tokens(text, keep, ids(2, 9) % 2)
     for pooler in ("shared", "separate"):
         keys = {"family": "yubert", "cls": 1, "activations": "softmax", "pooler": pooler}
-        yubert = build(parse_config({**config_json(bert.config), **keys})).double()
+        yubert = parse_config({**config_json(bert.config), **keys}).build().double()
         named = {
             name.replace("pooler.", "pooler.0.") if pooler == "separate" else name: value
             for name, value in bert.state_dict().items()
@@ -260,7 +259,7 @@ SLOTS = {**ENCODER, "max_positions": 9, "slots": 4}
 def test_a_sequence_projected_by_the_identity_is_not_projected():
     keys = {**SLOTS, "slots": 9}
     projected = make_transformer(**keys)
-    plain = build(parse_config({**config_json(projected.config), "slots": 0})).double()
+    plain = parse_config({**config_json(projected.config), "slots": 0}).build().double()
     state = projected.state_dict()
     state.pop("projection.weight")
     plain.load_state_dict(state)

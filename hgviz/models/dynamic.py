@@ -1,45 +1,165 @@
-"""The dynamic-pooling Hourglass: segments of unequal length, whose ends the model may find itself.
+"""The dynamic-pooling Hourglass (Nawrot et al. 2023, arXiv 2211.09761): segments of unequal length.
 
-Nawrot et al. 2023 (arXiv 2211.09761), models.md A.6. A token that closes a segment is a boundary;
-the mean of a segment is read from its last token on, and what comes after the last boundary by
-nobody. Post-norm, Transformer-XL positions of distance i - j at either level. Every parameter bears
-its neutral name of models.md D. Shapes: B batch, n tokens, S segments, d width.
+A token that closes a segment is a boundary, which the model may find itself; the mean of a segment
+is read from its last token on, and nothing reads what comes after the last boundary. Post-norm,
+Transformer-XL positions of distance i - j at either level. Shapes: B batch, n tokens, S segments,
+d width.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
+import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hgviz.core import Layer
+from hgviz.core import Integers, Layer, Level, ModelSpec, readonly
 from hgviz.errors import require
 from hgviz.maps.rule import Relative
-from hgviz.models.config import DynamicConfig
-from hgviz.models.inputs import too_long
 from hgviz.models.layers import (
     NON_LINEARITIES,
     Attention,
+    AttentionConfiguration,
+    Count,
     FeedForward,
     Network,
     RelativeBiases,
     ResidualBlock,
     Tokens,
     as_tokens,
+    require_length,
 )
 from hgviz.models.run import Run
 
-SMALLEST = 1e-9  # beside the size of a segment
+Boundaries = Literal["fixed", "whitespace", "entropy", "unigram", "learned"]
+PREDICTED = ("entropy", "unigram", "learned")  # where the model has a predictor of its own
+SPACE = 32  # the byte
+LEAST_SIZE = 1e-9  # beside the size of a segment
+
+Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a dynamic-pooling Hourglass is built from; the keys of config.json.
+
+    n_layers: (before, between, after), how many layers read all tokens, segments, all tokens; (n,)
+    or (n, 0, 0): none reads segments, a plain Transformer. boundaries: what closes a segment:
+    "fixed", every shorten_factor-th token from the first on; "whitespace", the token whitespace_id
+    (32 for bytes); "learned", "entropy" and "unigram": a small network that says it of every token,
+    trained to close a share `prior` of them, as the entropy of the model's own answers rises above
+    that of the spikes_left tokens before, or as a tokenizer cuts. temperature: of its relaxed
+    choices while it is trained ("learned").
+    """
+
+    n_layers: tuple[Annotated[int, msgspec.Meta(ge=0, le=1000)], ...]
+    family: Literal["dynamic"] = "dynamic"
+    boundaries: Boundaries = "learned"
+    shorten_factor: Count = 2
+    whitespace_id: Annotated[int, msgspec.Meta(ge=0, le=2**24)] | None = None
+    spikes_left: Count = 2
+    temperature: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 0.5
+    prior: Share = 0.2
+    feed_forward: Literal["relu", "gelu"] = "relu"
+
+    def __post_init__(self) -> None:
+        AttentionConfiguration.__post_init__(self)
+        counts = self.n_layers
+        if self.boundaries == "whitespace" and self.whitespace_id is None:
+            self._set("whitespace_id", SPACE if self.vocab_size == 256 else None)
+        space = self.whitespace_id
+        self.require((
+            (len(counts) not in (1, 3),
+             "n_layers needs three numbers, the layers before, between and after, or one"),
+            (not sum(counts) or (len(counts) == 3 and not counts[1] and counts[2]),
+             "n_layers needs a layer, and none comes after segments that no layer reads"),
+            (self.d_model % 2, f"relative positions need an even width, not {self.d_model}"),
+            (self.boundaries == "whitespace" and space is None,
+             "whitespace needs whitespace_id, the token that closes a segment"),
+            (space is not None and space >= self.vocab_size,
+             f"whitespace_id is {space}, and ids end at {self.vocab_size - 1:,}"),
+        ))  # fmt: skip
+
+    @property
+    def form(self) -> str:
+        """How it resamples: by segments whose ends it finds, or not at all."""
+        return "dynamic" if self.shortens else ""
+
+    @property
+    def causal(self) -> bool:
+        """Whether no token sees a later one: always."""
+        return True
+
+    @property
+    def shortens(self) -> bool:
+        """Whether any layer reads segments."""
+        return len(self.n_layers) == 3 and self.n_layers[1] > 0
+
+    @property
+    def predicts(self) -> bool:
+        """Whether a network of its own says where segments end."""
+        return self.shortens and self.boundaries in PREDICTED
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that attends, in order of computation."""
+        return tuple(
+            self.layer(index, name=name, role="self", level=level, key_level=level, causal=True)
+            for index, (name, level) in enumerate(self.places())
+        )
+
+    def places(self) -> list[tuple[str, int]]:
+        """(name, level) of every layer that attends."""
+        if not self.shortens:
+            return [(f"middle.{i}", 0) for i in range(self.n_layers[0])]
+        if len(self.n_layers) != 3:
+            return []  # refused in words
+        parts = zip(("pre.0", "middle", "post.0"), (0, 1, 0), self.n_layers, strict=True)
+        return [(f"{name}.{i}", level) for name, level, count in parts for i in range(count)]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """All tokens, then the null group and the segments."""
+        return (Level(0), Level(1, stride=None)) if self.shortens else (Level(0),)
+
+    def spans(
+        self, tokens: int, target: int = 0, boundaries: NDArray[np.bool_] | None = None
+    ) -> tuple[Integers, ...]:
+        """The tokens behind every position of every level, for a text of so many tokens.
+
+        boundaries (tokens,): True where a token closes a segment. The null group has none, and what
+        comes after the last boundary is in no segment.
+        """
+        own = np.arange(tokens, dtype=np.int64)
+        every = readonly(np.stack([own, own + 1], axis=1))
+        if not self.shortens:
+            return (every,)
+        ends = own[:0] if boundaries is None else np.flatnonzero(boundaries) + 1
+        starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
+        segments = np.stack([starts, ends], axis=1).astype(np.int64)
+        return every, readonly(np.concatenate([np.full((1, 2), -1, np.int64), segments]))
+
+    def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
+        """A description of such a model, for people and files."""
+        upsampling = "repeat" if self.shortens else ""
+        return replace(super().spec(name, digest, parameters), upsampling=upsampling)
+
+    def build(self) -> Dynamic:
+        """The model, its weights as torch initializes them."""
+        return Dynamic(self)
+
 
 # --- parts ----------------------------------------------------------------------------------------
 
 
-class LookingBack(Attention):
+class BackwardAttention(Attention):
     """Attention with relative positions that count distances i - j, backwards from the query."""
 
     def _bias(self, rel: RelativeBiases) -> Relative:
@@ -54,7 +174,7 @@ class Block(ResidualBlock):
     def __init__(self, config: DynamicConfig, layer: Layer) -> None:
         super().__init__()
         rule, width = config.rule(layer), config.d_model
-        self.attn = LookingBack(layer, rule, width, config.d_head, "relative")
+        self.attn = BackwardAttention(layer, rule, width, config.d_head, "relative")
         self.ln_attn, self.ln_ff = nn.LayerNorm(config.d_model), nn.LayerNorm(config.d_model)
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)  # training sets it
@@ -144,7 +264,7 @@ def segment_means(x: Tensor, closes: Tensor, keep: Tensor | None = None) -> Tens
     sums = share.new_zeros(len(x), count + 1, x.shape[2]).scatter_add(
         1, place[..., None].expand(x.shape), x.to(exact) * share[..., None]
     )
-    return (sums / (sizes + SMALLEST)[..., None])[:, :count].to(x.dtype)
+    return (sums / (sizes + LEAST_SIZE)[..., None])[:, :count].to(x.dtype)
 
 
 # --- the whole ------------------------------------------------------------------------------------
@@ -230,9 +350,7 @@ class Dynamic(Network):
     def _before(self, tokens: Tokens, run: Run) -> Tensor:
         """(B, n, d): tokens as the layers leave them that come before any segment."""
         x = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
-        limit = self.config.max_positions
-        if limit is not None and x.shape[1] > limit:
-            raise too_long(x.shape[1], limit)
+        require_length(x.shape[1], self.config.max_positions)
         stack = self.pre[0] if self.config.shortens else self.middle
         return self._stack(stack, self.drop(x), tokens.keep, run)
 

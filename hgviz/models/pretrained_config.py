@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Goal, Integers, Layer, Level, Modality, ModelSpec, Role, readonly
-from hgviz.models.config.shared import Count, own_spans, spread
+from hgviz.models.layers import Configuration, Count, own_spans, spread_activations
 
 # families whose answers padding changes: a Funnel pools it, and classifiers of XLNet read the last
 # position, whatever stands there
@@ -251,7 +251,7 @@ class TransformersConfig:
         found = []
         for one in self.own:
             whole = self.kept[one.index].of if self.kept else len(one.heads)
-            names = spread(self.activations, one.index, whole)
+            names = spread_activations(self.activations, one.index, whole)
             found.append(replace(one, activations=tuple(names[head] for head in one.heads)))
         return tuple(found)
 
@@ -334,3 +334,10 @@ class TransformersConfig:
             upsampling="none" if self.patches else "repeat" if self.pooling
             and self.form == "funnel" and len(self.levels) > 1 else "",
         )  # fmt: skip
+
+    def replace(self, **changes: Any) -> TransformersConfig:
+        """The same with other values of some fields."""
+        return replace(self, **changes)
+
+
+Config = Configuration | TransformersConfig

@@ -1,68 +1,39 @@
-"""What models are built from, by family: the keys of config.json, and the layers they make."""
+"""The families of models by their names in config.json, which is read and written here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar, get_args
 
 import msgspec
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.errors import HgvizError, no_attention_error, require
+from hgviz.errors import HgvizError, require
 from hgviz.files import CONFIG, printable, quoted
 from hgviz.maps.rule import Norm
-from hgviz.models.config.dynamic import DynamicConfig, DynamicKeys
-from hgviz.models.config.hourglass import HourglassConfig, HourglassKeys
-from hgviz.models.config.huggingface import TransformersConfig
-from hgviz.models.config.shared import Sizes, head_width, norms_of, spread
-from hgviz.models.config.transformer import PRESETS, TransformerConfig, TransformerKeys
-from hgviz.models.config.unattending import (
-    LSTMConfig,
-    LSTMKeys,
-    Unattending,
-    WindowConfig,
-    WindowKeys,
-)
+from hgviz.models.baselines import LSTMConfig, WindowConfig
+from hgviz.models.dynamic import DynamicConfig
+from hgviz.models.hourglass import HourglassConfig
+from hgviz.models.layers import AttentionConfiguration, Configuration, Network
+from hgviz.models.pretrained_config import Config, TransformersConfig
+from hgviz.models.transformer import PRESETS, TransformerConfig
 
-Attending = HourglassConfig | TransformerConfig | DynamicConfig | TransformersConfig
-Config = Attending | LSTMConfig | WindowConfig
 NORMS = ("none", *get_args(get_args(Norm)[0]))
+FAMILIES: dict[str, type[Configuration]] = {  # PRESETS has what some of them leave out
+    "hourglass": HourglassConfig,
+    "dynamic": DynamicConfig,
+    **dict.fromkeys(PRESETS, TransformerConfig),
+    "lstm": LSTMConfig,
+    "window": WindowConfig,
+}
 
 Keys = TypeVar("Keys")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A family as config.json names it: its configuration, the keys that are read and checked
-    first, and what is meant where they are left out.
-    """
-
-    config: type[Config]
-    keys: type[Sizes]
-    preset: Mapping[str, Any] = field(default_factory=dict)
-
-
-def attending(config: Config) -> Attending:
-    """A configuration whose layers attend. Errors: HgvizError for any other."""
-    if isinstance(config, Unattending):
-        raise no_attention_error(config.family)
-    return config
-
-
-# families.MODULES has the module that each configuration builds
-FAMILIES: dict[str, Family] = {
-    "hourglass": Family(HourglassConfig, HourglassKeys),
-    "dynamic": Family(DynamicConfig, DynamicKeys),
-    **{name: Family(TransformerConfig, TransformerKeys, keys) for name, keys in PRESETS.items()},
-    "lstm": Family(LSTMConfig, LSTMKeys),
-    "window": Family(WindowConfig, WindowKeys),
-}
-
-# --- config.json ----------------------------------------------------------------------------------
-
-
-def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
+def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Configuration:
     """The configuration that the keys of hgviz's own config.json describe; where: its file.
 
     Raises HgvizError for keys that are unknown, missing or of another type, and for models that
@@ -76,19 +47,17 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Config:
             f"family: it is {quoted(family)}, and hgviz knows {', '.join(FAMILIES)}",
             f"Correct {where}",
         )
-    config = kind.config(**parse_keys({**kind.preset, **data}, kind.keys, where).arguments())
-    if not isinstance(config, Unattending):
+    config = parse_keys({**PRESETS.get(family, {}), **data}, kind, where)
+    if isinstance(config, AttentionConfiguration):
         require_activations(config, where)
     return config
 
 
 def config_json(config: Config) -> dict[str, Any]:
     """Every key of config.json that describes a configuration of hgviz's own."""
-    keys = FAMILIES[config.family].keys.__struct_fields__
-    found = {one.name: getattr(config, one.name) for one in fields(config) if one.name in keys}
-    if isinstance(config, HourglassConfig):
-        found["hierarchy"] = str(config.hierarchy)
-    return {"model_type": "hgviz", "family": config.family, **found}
+    keys = msgspec.to_builtins(config)
+    keys.pop("vanilla_layers", None)  # the hierarchy has them
+    return {"model_type": "hgviz", "family": config.family} | keys
 
 
 def parse_keys(data: Mapping[str, Any], kind: type[Keys], where: str) -> Keys:
@@ -107,12 +76,12 @@ def parse_keys(data: Mapping[str, Any], kind: type[Keys], where: str) -> Keys:
         ) from None
 
 
-def require_activations(config: Attending, where: str) -> None:
+def require_activations(config: Any, where: str) -> None:
     """Raise HgvizError for activations, norms or a top_k that no model can use."""
     given, heads = config.activations, config.n_heads
     by_layer = any(isinstance(one, tuple) for one in given)
     lists: tuple[Any, ...] = given if by_layer else (given,)
-    layers = len(replace(config, activations=("softmax",)).layers)
+    layers = len(config.replace(activations=("softmax",)).layers)
     fitting = all(isinstance(one, tuple) and one and heads % len(one) == 0 for one in lists)
     names = {name for one in lists if isinstance(one, tuple) for name in one}
     unknown = sorted({*names, *config.norms} - {*ACTIVATIONS})
@@ -131,9 +100,33 @@ def require_activations(config: Attending, where: str) -> None:
         require(not is_wrong, what, f"Choose from {', '.join(ACTIVATIONS)}")
 
 
-__all__ = [
-    "FAMILIES", "NORMS", "PRESETS", "Attending", "Config", "DynamicConfig", "Family",
-    "HourglassConfig", "LSTMConfig", "TransformerConfig", "TransformersConfig", "Unattending",
-    "WindowConfig", "attending", "config_json", "head_width", "norms_of", "parse_config",
-    "parse_keys", "require_activations", "spread",
-]  # fmt: skip
+def outline(config: Config) -> Network:
+    """The module that a configuration describes, its tensors without memory (on "meta").
+
+    Raises HgvizError for a model of transformers, whose modules are not hgviz's.
+    """
+    if isinstance(config, TransformersConfig):
+        raise HgvizError(
+            f"this is not done with {config.family} so far: "
+            "it asks for modules of hgviz's own, and this model runs through transformers",
+            "Look at it, score it, switch heads off, and prune it with --form smaller or zeroed",
+        )
+    with torch.device("meta"), _WithoutInitialization():
+        return config.build()
+
+
+def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a model, by neutral names; no tensor is made."""
+    return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
+
+
+class _WithoutInitialization(TorchFunctionMode):
+    """Skips torch.nn.init: on "meta", normal numbers go through torch's compiler, and to load that
+    takes as long as torch itself."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))

@@ -1,34 +1,254 @@
 """The plain Transformer: an encoder, a decoder, or both (Vaswani et al. 2017).
 
-BERT (Devlin et al. 2019), GPT-2 (Radford et al. 2019) and YUBERT (models.md B) are settings of it.
-Every parameter bears its neutral name of models.md D. Shapes: B batch, n tokens, m tokens of the
-source or slots, d width.
+BERT (Devlin et al. 2019), GPT-2 (Radford et al. 2019) and YUBERT, a BERT with several CLS tokens,
+are settings of it (PRESETS). Shapes: B batch, n tokens, m tokens of the source or slots, d width.
 """
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from dataclasses import replace
+from itertools import cycle
+from typing import Annotated, Any, Literal, cast
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import HgvizError, Layer
-from hgviz.models.config import TransformerConfig
-from hgviz.models.inputs import too_long
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import HgvizError, Integers, Layer, Level, ModelSpec
+from hgviz.maps.rule import Rule
 from hgviz.models.layers import (
     NON_LINEARITIES,
     Attention,
+    AttentionConfiguration,
     Collaborative,
+    Count,
+    Depth,
+    DerivedWidth,
     FeedForward,
     Network,
+    NonLinearity,
     ResidualBlock,
     Tokens,
     as_tokens,
+    own_spans,
+    require_even_heads,
+    require_length,
 )
 from hgviz.models.mechanisms import Mixtures, Projection, Synthesis
 from hgviz.models.run import EMBEDDING, Run
 
 Slots = Projection | Mixtures
+SCORES = ("dot", "dense", "random", "fixed", "factorised")  # mechanisms.Synthesis has the last four
+
+# --- configuration --------------------------------------------------------------------------------
+
+
+class TransformerConfig(
+    AttentionConfiguration, frozen=True, kw_only=True, forbid_unknown_fields=True
+):
+    """What an encoder, a decoder or both are built from; the keys of config.json.
+
+    family is what people call it: transformer, bert, gpt2, yubert (see PRESETS). n_layers counts
+    the only stack, or the encoder's; decoder_layers the decoder's of an encoder-decoder. cross: a
+    decoder alone that attends to given encoder states. norm_first: pre-norm, else post-norm;
+    final_norm: a norm after the last layer; embed_norm: one after the embeddings. segments: how
+    many token types. feed_forward: its non-linearity. scaled: scores over sqrt(d_head);
+    depth_scaled: also over the number of the layer, from 1.
+
+    goal, labels: see ModelSpec. transform: a dense layer and a norm before the vocabulary (BERT).
+    tied: the vocabulary's matrix is the embedding. cls: how many first tokens are put side by side
+    into the classifier; pooler: what each passes through on its way.
+    slots: a sequence projected to so many rows, 0 for none. slots_sharing "tokens": before the
+    heads are split, slots_shared: by one matrix for all layers; else keys and values are
+    (Linformer, Wang et al. 2020), by two matrices of each head ("none") or layer ("headwise"), or
+    by one for both, of each layer ("kv") or of all ("layerwise"); slots_bias: a number more for
+    each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
+    layers that attend to their own text, or for each of them; see models.mechanisms. rank: of
+    factorised scores. positions "quadratic": each head looks around a distance of its own, see
+    mechanisms.QuadraticPositions; content: whether queries and keys count as well. shared_width: of
+    the queries and keys that all heads of a layer share and mix, 0 where each has its own; see
+    layers.Collaborative. kept: the numbers of the heads that each layer still has, all where empty.
+    """
+
+    n_layers: Depth
+    family: Literal["transformer", "bert", "gpt2", "yubert"] = "transformer"
+    form: Literal["encoder", "decoder", "encoder-decoder"] = "encoder-decoder"
+    decoder_layers: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    cross: bool = False
+    norm_first: bool = False
+    norm_eps: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1e-5
+    final_norm: bool = False
+    embed_norm: bool = False
+    positions: Literal["learned", "sinusoidal", "rotary", "quadratic", "none"] = "sinusoidal"
+    segments: Annotated[int, msgspec.Meta(ge=0, le=2**16)] = 0
+    feed_forward: NonLinearity = "relu"
+    scaled: bool = True
+    depth_scaled: bool = False
+    goal: Literal["next", "masked", "classes", "states"] = "next"
+    labels: tuple[str, ...] = ()
+    transform: bool = False
+    tied: bool = True
+    cls: Annotated[int, msgspec.Meta(ge=1, le=512)] = 1
+    pooler: Literal["none", "shared", "separate"] = "shared"
+    slots: DerivedWidth = 0
+    slots_shared: bool = True
+    slots_sharing: Literal["tokens", "none", "headwise", "kv", "layerwise"] = "tokens"
+    slots_bias: bool = False
+    scores: str | tuple[str, ...] = "dot"
+    rank: Count = 8
+    content: bool = True
+    shared_width: DerivedWidth = 0
+
+    def __post_init__(self) -> None:
+        AttentionConfiguration.__post_init__(self)
+        if isinstance(self.scores, str):
+            self._set("scores", (self.scores,))
+        if self.form == "encoder-decoder":
+            self._set("decoder_layers", self.decoder_layers or self.n_layers)
+        require_even_heads(self.positions, self.d_head)
+        self.require(self._faults())
+
+    def _faults(self) -> list[tuple[Any, str]]:
+        """(condition, what is wrong) for every combination of keys that no model has."""
+        encoder, after = self.form == "encoder", self.slots_sharing != "tokens"
+        forms = {name for mixture in self.scores for name in mixture.split("+")}
+        unknown, synthesised = sorted(forms - {*SCORES}), forms != {"dot"}
+        quadratic, rotary = self.positions == "quadratic", self.positions == "rotary"
+        fixed = self.positions == "learned" or self.slots > 0 or synthesised
+        layers = sum(role == "self" for _, role in self.places())
+        shared = self.shared_width > 0
+        named = [ACTIVATIONS[name] for name in self._activation_names()]
+        by_features = any(row.features for row in named)
+        by_tokens = any(row.features or row.of_keys for row in named)
+        return [
+            (fixed and not self.max_positions,
+             "learned positions, a projected sequence and scores that are synthesised need "
+             "max_positions, the longest text"),
+            (self.slots and not encoder,
+             "a projected sequence mixes all tokens and is never causal: only an encoder has it"),
+            (self.slots and rotary,
+             "rotary positions have no angle for the rows of a projected sequence"),
+            (self.slots > (self.max_positions or self.slots),
+             "a sequence is projected to at most max_positions rows"),
+            (not self.slots and (after or self.slots_bias),
+             "slots_sharing and slots_bias say how a sequence is projected: give slots as well"),
+            (self.slots_bias and not after,
+             "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
+            (unknown, f"there are no scores {', '.join(unknown)[:40]!r}; "
+             f"scores are {', '.join(SCORES)}, or several joined by +"),
+            (any(len(set(parts)) < len(parts) for parts in (one.split("+") for one in self.scores)),
+             "a mixture names each of its scores once"),
+            (len(self.scores) not in (1, layers),
+             f"scores needs one name, or one for each of the {layers} layers that attend to their "
+             "own text"),
+            (synthesised and self.slots,
+             "a projected sequence has no places for scores that are synthesised"),
+            (synthesised and by_tokens,
+             "linear attention and rbf weigh what tokens are, and synthesised scores have none"),
+            (quadratic and self.slots,
+             "quadratic positions have no distance to the rows of a projected sequence"),
+            (quadratic and by_features,
+             "linear attention weighs features of tokens, and quadratic positions add to scores"),
+            (not self.content and (not quadratic or synthesised),
+             "without content there are only quadratic positions to attend by"),
+            (shared and rotary,
+             "rotary positions turn the queries and keys of each head by itself"),
+            (shared and (synthesised or not self.content),
+             "there are layers without queries and keys to share"),
+            (shared and by_tokens,
+             "linear attention and the Gaussian kernel see queries and keys, not only products"),
+            (shared and self.slots_bias, "slots_bias adds to every number of a key of each head"),
+            (self.cross and self.form != "decoder",
+             "cross belongs to a decoder alone; an encoder-decoder always has it"),
+            (self.goal == "classes" and not (encoder and self.labels),
+             "a classifier is an encoder with labels"),
+            (self.goal == "masked" and not encoder, "only an encoder fills in masked tokens"),
+            (self.goal == "next" and encoder, "an encoder sees later tokens, so none is the next"),
+        ]  # fmt: skip
+
+    @property
+    def two_texts(self) -> bool:
+        """Whether a decoder attends to the states of an encoder."""
+        return self.cross or self.form == "encoder-decoder"
+
+    def places(self) -> list[tuple[str, str]]:
+        """(name, role) of every layer that attends."""
+        both = self.form == "encoder-decoder"
+        found = [(f"encoder.{i}", "self") for i in range(self.n_layers)] if both else []
+        stack = "decoder" if both else "middle"
+        for i in range(self.decoder_layers if both else self.n_layers):
+            found.append((f"{stack}.{i}", "self"))
+            if self.two_texts:
+                found.append((f"{stack}.{i}.cross", "cross"))
+        return found
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """Every layer that attends, in order of computation."""
+        layers, scores = [], cycle(self.scores)
+        for index, (name, role) in enumerate(self.places()):
+            in_encoder = self.form == "encoder" or name.startswith("encoder")
+            level = int(self.two_texts and not name.startswith("encoder"))
+            own = role == "self"
+            layers.append(
+                self.layer(
+                    index, name=name, role=role, level=level,
+                    key_level=0 if not own else 1 if self.slots else level,
+                    causal=own and not in_encoder, scores=next(scores) if own else "dot",
+                )
+            )  # fmt: skip
+        return tuple(layers)
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The text; then the decoder's, or the rows it is projected to."""
+        if self.two_texts:
+            return Level(0), Level(1, sequence="target")
+        return (Level(0), Level(1, sequence="slots")) if self.slots else (Level(0),)
+
+    def scale(self, layer: Layer) -> float:
+        """What multiplies products of queries and keys that are made of tokens."""
+        scale = self.d_head**-0.5 if self.scaled else 1.0
+        return scale / (int(layer.name.split(".")[1]) + 1) if self.depth_scaled else scale
+
+    def rule(self, layer: Layer, **changes: Any) -> Rule:
+        """How scores become weights in a layer."""
+        return super().rule(layer, scale=self.scale(layer) if layer.scores == "dot" else 1.0)
+
+    def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
+        """Every position stands for itself, in its own sequence."""
+        return own_spans(self.levels, source=tokens, target=target, slots=self.slots)
+
+    def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
+        """A description of such a model, for people and files."""
+        return replace(super().spec(name, digest, parameters), labels=self.labels)
+
+    def build(self) -> Transformer:
+        """The model, its weights as torch initializes them."""
+        return Transformer(self)
+
+    def _activation_names(self) -> set[str]:
+        """The known activations, of any head."""
+        lists = (part if isinstance(part, tuple) else (part,) for part in self.activations)
+        return {name for part in lists for name in part if name in ACTIVATIONS}
+
+
+_BERT = {
+    "form": "encoder", "norm_eps": 1e-12, "embed_norm": True, "positions": "learned",
+    "max_positions": 512, "segments": 2, "feed_forward": "gelu", "goal": "masked",
+    "transform": True,
+}  # fmt: skip
+PRESETS: dict[str, dict[str, Any]] = {
+    "transformer": {},
+    "bert": _BERT,
+    "yubert": {**_BERT, "goal": "classes", "cls": 4, "activations": "ymish"},
+    "gpt2": {
+        "form": "decoder", "norm_first": True, "final_norm": True, "positions": "learned",
+        "max_positions": 1024, "feed_forward": "gelu_tanh",
+    },
+}  # fmt: skip
+
 
 # --- parts ----------------------------------------------------------------------------------------
 
@@ -55,10 +275,8 @@ class Embed(nn.Module):
 
     def placed(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
         """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
-        length, limit = x.shape[1], self.config.max_positions
-        if limit is not None and length > limit:
-            raise too_long(length, limit)
-        numbers = torch.arange(length, device=x.device)
+        require_length(x.shape[1], self.config.max_positions)
+        numbers = torch.arange(x.shape[1], device=x.device)
         if self.config.positions == "learned":
             x = x + self.position(numbers)
         elif self.config.positions == "sinusoidal":
@@ -142,7 +360,7 @@ class Transform(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The first c tokens, side by side, to classes (models.md B.4); BERT is c = 1."""
+    """The first c tokens, side by side, to classes; BERT is c = 1."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
