@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hgviz.core import HgvizError, Modality, ModelSpec
 from hgviz.errors import require
@@ -29,8 +29,6 @@ from hgviz.files import (
     short_path,
     write_atomic,
 )
-from hgviz.models.config import config_json, parse_config
-from hgviz.models.pretrained_config import Config, TransformersConfig
 from hgviz.models.texts.text import (
     MOST_TOKENIZER,
     SETTINGS,
@@ -45,6 +43,7 @@ from hgviz.models.texts.text import (
 if TYPE_CHECKING:  # torch takes a second
     from torch import Tensor
 
+    from hgviz.models.pretrained_config import Config, TransformersConfig
     from hgviz.models.tensors import Checkpoint
 
 FOLDER_SUFFIXES = (*WEIGHT_SUFFIXES, INDEX_SUFFIX)
@@ -73,6 +72,7 @@ class Reader:
 
 
 def _read_hgviz(path: Path, _: Modality) -> Checkpoint:
+    from hgviz.models.config import parse_config
     from hgviz.models.tensors import config_file, fit_checkpoint, read_weights, weights_of
 
     where, weights = config_file(path), weights_of(path)
@@ -183,6 +183,13 @@ def model_type(path: Path) -> Any:
     return data.get("model_type", first)
 
 
+def is_of_transformers(config: Config) -> TypeGuard[TransformersConfig]:
+    """Whether a configuration is of a model of transformers."""
+    from hgviz.models.pretrained_config import TransformersConfig
+
+    return isinstance(config, TransformersConfig)
+
+
 # --- written as one folder ------------------------------------------------------------------------
 
 
@@ -200,10 +207,11 @@ def save(
     """
     from safetensors.torch import save as serialize
 
+    from hgviz.models.config import config_json
     from hgviz.models.tensors import WEIGHTS
 
     folder, metadata = Path(folder), None
-    if isinstance(config, TransformersConfig):
+    if is_of_transformers(config):
         from hgviz.models.pretrained import filed
 
         tensors, keys, metadata = filed(config, tensors), config.keys(), {"format": "pt"}
@@ -233,7 +241,7 @@ def convert(checkpoint: Checkpoint, out: Path) -> ModelSpec:
             f"{short_path(out)} is the model itself: converting it would overwrite it",
             "Choose another folder",
         )
-    if isinstance(checkpoint.config, TransformersConfig):
+    if is_of_transformers(checkpoint.config):
         from hgviz.models.pretrained import renamed
 
         written = (Path(CONFIG), Path(checkpoint.weights.name))
@@ -307,7 +315,7 @@ def rewrite(checkpoint: Checkpoint, out: Path) -> Path:
         _copy_files(checkpoint.folder, out, files_beside(checkpoint, out)[0])
         for file, names in _names_by_file(checkpoint).items():
             _rewrite_file(checkpoint, names, checkpoint.folder / file, out / file)
-        if isinstance(checkpoint.config, TransformersConfig):
+        if is_of_transformers(checkpoint.config):
             _rewrite_config(checkpoint.config, out)
     return out / checkpoint.weights.name
 

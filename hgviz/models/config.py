@@ -53,9 +53,9 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Configuration:
     return config
 
 
-def config_json(config: Config) -> dict[str, Any]:
+def config_json(config: Any) -> dict[str, Any]:
     """Every key of config.json that describes a configuration of hgviz's own."""
-    keys = msgspec.to_builtins(config)
+    keys = msgspec.structs.asdict(config)
     keys.pop("vanilla_layers", None)  # the hierarchy has them
     return {"model_type": "hgviz", "family": config.family} | keys
 
