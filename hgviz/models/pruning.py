@@ -92,7 +92,7 @@ def remove_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
         weight = f"{output}weight"
         tensors[weight] = rows_of_heads(tensors[weight].T).T.contiguous()
     own: Any = require_attention(checkpoint.config)
-    return _changed(checkpoint, replace(own, kept=tuple(kept)), tensors)
+    return _changed(checkpoint, own.replace(kept=tuple(kept)), tensors)
 
 
 def zero_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
