@@ -1,6 +1,6 @@
 """The activations of attention: one row each, written once for numpy and torch.
 
-Formulas: models.md B.1 of the project's notes; ymish is x tanh|x|, linear attention weighs by
+ymish is x tanh|x|, linear attention weighs by
 phi(q) . phi(k) over its sum (Katharopoulos et al. 2020, phi = elu + 1), the rest are the standard
 functions. Attention is a kernel over its sum (Tsai et al. 2019): softmax is exp(q . k), rbf
 exp(-|q - k|^2 / 2), which a row cannot tell from exp(q . k - |k|^2 / 2), both scaled, poly2
@@ -176,7 +176,7 @@ ACTIVATIONS: dict[str, Activation] = {
     )
 }  # fmt: skip
 
-# one for each sixth of the heads: "split, activate, concat" (models.md B.3)
+# one for each sixth of the heads: "split, activate, concat"
 SIX_ACTIVATIONS = ("softmax", "selu", "elu", "leaky_relu", "swish", "ymish")
 
 
@@ -184,7 +184,7 @@ def parse_activations(text: str) -> tuple[tuple[str, ...], dict[str, str], int |
     """The activations that a text names, the norms of their scores, and the k of topk.
 
     "ymish", "topk:8" (which keeps 8 keys), "ymish:l2-literal" (the norm of its scores), or a list
-    "softmax,ymish" whose names go over the heads of each layer in equal blocks (models.md B.3).
+    "softmax,ymish" whose names go over the heads of each layer in equal blocks.
     Raises HgvizError for what cannot be read; models check names of norms.
     """
 

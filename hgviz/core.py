@@ -319,7 +319,7 @@ class HeadCost:
 class ModelSpec:
     """What a model is, without its weights.
 
-    upsampling "none": going up, attention alone brings the inner level back (models.md A.4).
+    upsampling "none": going up, attention alone brings the inner level back.
     goal: what it gives: logits of the next token or of masked tokens (positions, vocabulary), of
     classes (classes,) named by labels, of the class of each token, its tag (positions, classes), of
     where an answer begins and ends (2, positions), or its last hidden states (positions, width).

@@ -123,7 +123,7 @@ class Study:
     where there is none yet.
 
     gradient (E, H): G, the slope of an example's loss, the sum over its places, with the gate of
-    a head (pruning.md). token_gradient (E, H): the sum over tokens of abs(context . dL/dcontext).
+    a head. token_gradient (E, H): the sum over tokens of abs(context . dL/dcontext).
     loss_change (P, H): D, loss with the head off - loss; change (P, H): C, 1 wrong to right, -1
     right to wrong, 0 neither. alone (P, H): loss with only this head on in its layer - loss.
     shapley (permutations, H): what switching the head on did to the mean loss, in a random order

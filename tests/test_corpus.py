@@ -8,7 +8,7 @@ import pytest
 
 from hgviz.core import HgvizError, listening
 from hgviz.models import open_model
-from hgviz.models.texts.corpora import read_corpus
+from hgviz.models.corpora import read_corpus
 from hgviz.store import contents, open_capture
 from hgviz.store import corpus as store_corpus
 from hgviz.store import write as store_write

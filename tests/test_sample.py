@@ -19,8 +19,8 @@ from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.core import HeadId
 from hgviz.files import resource
+from hgviz.models.labelled import read_rows
 from hgviz.models.objectives import bits_per_byte
-from hgviz.models.texts.labelled import read_rows
 from hgviz.store import open_capture
 
 HELD_OUT = Path(__file__).parents[2] / "shared/data/text/wikitext2-valid.txt"

@@ -1,4 +1,4 @@
-"""All maps of a capture as one linear operator, models.md A.8, and what goes the long way."""
+"""All maps of a capture as one linear operator, and what goes the long way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Crossing:
 class Level:
     """A level and everything below it as one linear operator on its n positions.
 
-    Every rn of models.md A.8 becomes a fixed vector of scales, found by sending a vector of ones
+    Every normalization of rows becomes a fixed vector of scales, found by sending a vector of ones
     through once; after that a few rows can be sent through backwards without forming a matrix.
     """
 

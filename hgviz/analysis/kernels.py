@@ -18,7 +18,7 @@ _NOTHING = 1e-12  # of what a row holds: rows as even as this tell nothing apart
 
 
 class Kernel(NamedTuple):
-    """What a head's maps are as a convolution (models.md C, after Cordonnier et al. 2020).
+    """What a head's maps are as a convolution (Cordonnier et al. 2020).
 
     score: 1 - ||A - T||^2 / ||A - U||^2, averaged over the texts: A the sizes of the weights, their
     rows divided by their sums; T the kernel at every row, what it may see normalised to 1; U even

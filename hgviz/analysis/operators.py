@@ -1,6 +1,6 @@
 """Pooling, spreading and shifting between the positions of two levels, and their transposes.
 
-P, S and U are the matrices of models.md A.3.
+P pools, S shifts and U upsamples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = NDArray[Any]
 def pool(values: Array, factor: int, shift: int = 0) -> Array:
     """P S: shift right by zeros, then the mean of each group, along the first axis.
 
-    values (N, ...) with N a multiple of factor -> (N / factor, ...). models.md A.3.
+    values (N, ...) with N a multiple of factor -> (N / factor, ...).
     """
     moved = np.zeros(values.shape, np.result_type(values, np.float32))
     moved[shift:] = values[: len(values) - shift]
@@ -57,8 +57,8 @@ def unspread(rows: Array, factor: int) -> Array:
 
 
 class Between(Protocol):
-    """How the n positions of a level become the m of the one below it, and again n: D and U of
-    models.md A.8. padded: N positions, those included that fill the last group up; shift: of the
+    """How the n positions of a level become the m of the one below it, and again n. padded: N
+    positions, those included that fill the last group up; shift: of the
     keys of the layer that attends from one to the other."""
 
     @property
@@ -124,7 +124,7 @@ class Groups:
 
 class Segments:
     """Segments of unequal length behind a null group: the mean of a segment is read from its last
-    token on (models.md A.8, Nawrot). Nothing is padded.
+    token on (Nawrot et al. 2023). Nothing is padded.
 
     spans (m, 2) of tokens, the null group's (-1, -1); keep (n,): the tokens that are in a mean.
     """

@@ -1,7 +1,7 @@
 """How far the outputs of a model reach: what follows from how each depends on every token it reads.
 
 A reach matrix R (outputs, inputs) has the length of the gradient of output i by the embedding of
-token j (models.md A.3): 0.0 exactly where there is no way from j to i. Numbers are on one text.
+token j: 0.0 exactly where there is no way from j to i. Numbers are on one text.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Reach:
     @property
     def lag(self) -> int:
         """How many tokens right before its own some output does not hear of, though it hears of
-        earlier ones (models.md A.3)."""
+        earlier ones."""
         most = 0
         for row in range(len(self.own)):
             heard = np.flatnonzero(self.own[row, :row])

@@ -121,7 +121,7 @@ def rollout(
     map has no key at all; a causal model looks at no later token. Of a projected sequence the maps
     are those of the tokens that its slots are mixed of. For few rows nothing larger than (rows,
     columns) is multiplied.
-    models.md A.8, rn form, a = 1/2, mean over the heads that are on; signed maps as |A| divided
+    Row-normalised, a = 1/2, mean over the heads that are on; signed maps as |A| divided
     by their row sums. recipe chooses otherwise; with nothing, one column more says what comes from
     no token, and rows add up to 1 with it. Errors: HgvizError for a partial capture, slots of
     unknown tokens, levels of unknown form, rows outside the text, more than 8,192 rows at once,

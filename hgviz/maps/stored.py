@@ -233,8 +233,8 @@ KEPT = 1 << 24  # bytes of rows of the map over slots
 
 
 class Mixed(Summarised):
-    """P F of the maps P (heads, queries, slots) of a layer (Linformer, models.md C): how much of
-    the value of each token comes to each query. Signed, and rows need not add up to 1.
+    """P F of the maps P (heads, queries, slots) of a layer (Linformer, Wang et al. 2020): how
+    much of the value of each token comes to each query. Signed, and rows need not add up to 1.
 
     mixture (heads or 1, slots, tokens): F, as in Factors. Cells are summed in float64 from the
     float32 weights of P.

@@ -29,7 +29,7 @@ from hgviz.files import (
     short_path,
     write_atomic,
 )
-from hgviz.models.texts.text import (
+from hgviz.models.text import (
     MOST_TOKENIZER,
     SETTINGS,
     TOKENIZER,

@@ -53,8 +53,14 @@ from hgviz.models.tensors import (
     strip_prefixes,
     weights_of,
 )
-from hgviz.models.texts.spelling import ALPHABET
-from hgviz.models.texts.text import MOST_TOKENIZER, TOKENIZER, Pieces, read_regular, tokenizer_file
+from hgviz.models.text import (
+    ALPHABET,
+    MOST_TOKENIZER,
+    TOKENIZER,
+    Pieces,
+    read_regular,
+    tokenizer_file,
+)
 
 # --- lucidrains' hourglass-transformer-pytorch ----------------------------------------------------
 

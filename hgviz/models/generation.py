@@ -15,7 +15,7 @@ from hgviz.models.layers import Cache, Tokens
 from hgviz.models.model import Model
 from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.run import Run
-from hgviz.models.texts.continuing import continued
+from hgviz.models.text import continue_prompt
 from hgviz.models.transformer import TransformerConfig
 
 CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
@@ -117,7 +117,7 @@ class Writing:
     @property
     def text(self) -> Prompt:
         """The text so far, with its characters; boundaries where some were given."""
-        return self._segmented(continued(self.model.tokenizer, self.given, self.added))
+        return self._segmented(continue_prompt(self.model.tokenizer, self.given, self.added))
 
 
 def _close(one: NDArray[Any], two: NDArray[Any], dtype: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Integers, ModelSpec, readonly
-from hgviz.models.texts.text import require_room
+from hgviz.models.text import require_room
 
 READS = {"text": "text", "image": "images", "audio": "sound"}
 TAKEN = "Use `hgviz capture` or `hgviz compare`, which take --{0} FILE"

@@ -261,7 +261,7 @@ class Synthesis(nn.Module):
 
 
 class Projection(nn.Module):
-    """weight (r, L), shared by the keys and values of all heads (models.md B.5)."""
+    """weight (r, L), shared by the keys and values of all heads."""
 
     def __init__(self, slots: int, longest: int) -> None:
         super().__init__()

@@ -47,8 +47,7 @@ from hgviz.models.layers import Network, Tokens, require_attention
 from hgviz.models.pretrained_config import Config, TransformersConfig
 from hgviz.models.run import Observer, Run
 from hgviz.models.tensors import digest_of, unread_files
-from hgviz.models.texts.continuing import ends_of
-from hgviz.models.texts.text import Bare, Tokenizer, require_room, tokenizer_of
+from hgviz.models.text import Bare, Tokenizer, end_tokens, require_room, tokenizer_of
 
 if TYPE_CHECKING:
     from hgviz.examples import Example
@@ -498,7 +497,7 @@ def open_model(
         tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
     else:  # a model of images or sounds
         tokenizer = Bare()
-    ends, processor = ends_of(found.folder, tokenizer), None
+    ends, processor = end_tokens(found.folder, tokenizer), None
     if spec.modality != "text":
         from hgviz.models.huggingface import Transformers
         from hgviz.models.signals import Processor

@@ -29,11 +29,11 @@ from torch.nn.utils.rnn import pad_sequence
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.errors import file_error, require
 from hgviz.files import path_errors
+from hgviz.models.labelled import Rows, is_table, read_rows, read_texts
 from hgviz.models.layers import Network, Tokens
 from hgviz.models.pretrained_config import Config
 from hgviz.models.run import Run
-from hgviz.models.texts.labelled import Rows, is_table, read_rows, read_texts
-from hgviz.models.texts.text import decoded, prompt_of
+from hgviz.models.text import decode_utf8, prompt_of
 
 Figures = dict[str, float]
 Texts = tuple[Tensor, ...]  # ids (n,) of each text
@@ -612,7 +612,7 @@ class Coder:
         """
         if self.tokenizer is None:
             return torch.frombuffer(bytearray(data), dtype=torch.uint8), len(data) - 1
-        text = decoded(Path(name), data)
+        text = decode_utf8(Path(name), data)
         lines = text.splitlines(keepends=True)  # one long text would be slow
         encodings = self.tokenizer.encode_batch(lines, add_special_tokens=False)
         ids = torch.tensor([n for encoding in encodings for n in encoding.ids], dtype=torch.int32)

@@ -44,6 +44,7 @@ from hgviz.models.checkpoints import read, save
 from hgviz.models.config import config_json, parse_config, parse_keys, require_activations
 from hgviz.models.devices import device_of
 from hgviz.models.huggingface import Transformers, quiet
+from hgviz.models.labelled import Rows, numbers_of
 from hgviz.models.layers import Network
 from hgviz.models.model import module_of
 from hgviz.models.objectives import (
@@ -67,8 +68,7 @@ from hgviz.models.objectives import (
 from hgviz.models.pretrained_config import Config, Entry, TransformersConfig
 from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
-from hgviz.models.texts.labelled import Rows, numbers_of
-from hgviz.models.texts.text import Pieces, tokenizer_file
+from hgviz.models.text import Pieces, tokenizer_file
 from hgviz.models.transformer import PRESETS
 from hgviz.study import LearnedImportance
 

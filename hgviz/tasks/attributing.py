@@ -300,7 +300,7 @@ def said_by(model: Model, number: int) -> str:
 def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:
     """The words that give a model the texts of a capture; a stand-in where no words do, as for
     texts that the model wrote itself."""
-    from hgviz.models.texts import prompts
+    from hgviz.models import prompts
 
     prompt, target = seen.prompt, seen.target
     text, pair = prompt.text, None

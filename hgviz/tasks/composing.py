@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def rollout(
     capture: Capture, rows: tuple[int, int] | None = None, recipe: RolloutOptions | None = None
 ) -> Floats:
-    """All maps composed into one token-to-token map, models.md A.8."""
+    """All maps composed into one token-to-token map."""
     from hgviz.analysis import resolution
 
     progress(0, 1, "composing all maps")

@@ -13,8 +13,8 @@ from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
     from hgviz.maps import DenseMap, Factors
+    from hgviz.models.corpora import Corpus
     from hgviz.models.model import Model
-    from hgviz.models.texts.corpora import Corpus
     from hgviz.store import CorpusWriter
 
 LIVELY = 0.1  # seconds between two steps, so that who shows them need not
@@ -36,7 +36,7 @@ def capture_corpus(
     capture. Returns the first text's capture, which lists them all.
     Errors: HgvizError, naming the line of a text.
     """
-    from hgviz.models.texts import corpora
+    from hgviz.models import corpora
     from hgviz.store import CorpusWriter, open_capture
     from hgviz.store.growing import refuse_existing
 

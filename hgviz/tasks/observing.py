@@ -14,8 +14,8 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.reading import Lexicon
+    from hgviz.models.corpora import Corpus
     from hgviz.models.model import Model
-    from hgviz.models.texts.corpora import Corpus
 
 
 _HELD = 1 << 26  # numbers, of captures that are kept for the second pass
@@ -50,7 +50,7 @@ def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> 
     """
     from hgviz.analysis import habits as analysis
     from hgviz.analysis.reading import Lexicon
-    from hgviz.models.texts import corpora
+    from hgviz.models import corpora
 
     progress(0, 1, "reading the texts")
     read = corpora.corpus_for(model, corpus)

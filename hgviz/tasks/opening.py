@@ -251,7 +251,7 @@ def prompt_from(
     these. boundaries: where segments end, see models.boundaries.cut. Errors: HgvizError naming what
     is wrong, and what a model of this form needs.
     """
-    from hgviz.models.texts import prompts
+    from hgviz.models import prompts
 
     return prompts.given(
         model, text, text_file, ids_file, pair, target, boundaries, signal_file, writes

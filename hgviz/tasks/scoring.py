@@ -137,9 +137,9 @@ def _read(
     labels: Mapping[str, str] | None,
 ) -> Examples:
     from hgviz import examples
-    from hgviz.models.texts import labelled
-    from hgviz.models.texts import text as texts
-    from hgviz.models.texts.labelled import is_table, read_rows, read_texts
+    from hgviz.models import labelled
+    from hgviz.models import text as texts
+    from hgviz.models.labelled import is_table, read_rows, read_texts
 
     spec, limit = model.spec, model.spec.max_positions
     require(
@@ -154,7 +154,7 @@ def _read(
         return model.from_signal(Path(data).parent / text)
 
     if spec.two_texts and spec.goal in ("next", "states"):
-        from hgviz.models.texts.corpora import read_corpus
+        from hgviz.models.corpora import read_corpus
 
         files = spec.modality != "text"
         pairs = read_corpus(data, True, False, text_column, label_column, files).texts

@@ -38,7 +38,7 @@ def toeplitz(n, kernel, offsets, causal=False):
 
 
 def dense(texts, causal):
-    """Written from models.md C, on whole maps: score, centre, width."""
+    """Written from its definition, on whole maps: score, centre, width."""
     reach = max(len(one) for one in texts) - 1
     offsets = np.arange(-reach, reach + 1)
     mass, pairs = np.zeros(len(offsets)), np.zeros(len(offsets))

@@ -43,7 +43,7 @@ def make(name, heads=2, mask=None, seed=0):
 
 
 def dense(capture, off=frozenset()):
-    """R as models.md A.8 has it, by matrices and loops of its own; a layer whose heads are all off
+    """R by matrices and loops of its own; a layer whose heads are all off
     adds nothing."""
     ends = [*np.flatnonzero(capture.prompt.boundaries)]
     n, m = len(capture.prompt), 1 + len(ends)

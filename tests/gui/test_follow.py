@@ -27,7 +27,7 @@ from hgviz.gui.follow import (
     window,
 )
 from hgviz.gui.layouts import stages
-from hgviz.models.texts.text import Bytes, Pieces
+from hgviz.models.text import Bytes, Pieces
 from tests.analysis.test_funnel import make as make_funnel
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing, shown

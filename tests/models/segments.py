@@ -1,4 +1,4 @@
-"""The dynamic-pooling Hourglass again, in plain loops over tokens: models.md A.6, word by word.
+"""The dynamic-pooling Hourglass again, in plain loops over tokens.
 
 Nothing is shared with hgviz.models but the names of the tensors. float64, one text at a time.
 """

@@ -15,7 +15,7 @@ from hgviz.analysis.importance import importance
 from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.texts.labelled import Question, Tagged, ends_of, tags_of
+from hgviz.models.labelled import Question, Tagged, ends_of, tags_of
 from hgviz.store import open_study
 from tests.models.zoo import write
 
@@ -141,7 +141,7 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
 
 
 def test_a_question_without_an_answer_wants_the_first_token():
-    from hgviz.models.texts.text import Pieces
+    from hgviz.models.text import Pieces
 
     file = Pieces(Path("a"), 100, tokenizer().to_str().encode())
     prompts, ends = ends_of(

@@ -57,7 +57,7 @@ def test_what_is_masked_weighs_nothing_and_changes_nothing(scores, keep, name, n
 
 
 def test_ymish_of_normalised_rows_keeps_its_invariants(scores):
-    """0.76159 <= sum |A| <= 1, odd, and blind to the scale of the scores; models.md B.2."""
+    """0.76159 <= sum |A| <= 1, odd, and blind to the scale of the scores."""
     weights = weigh(scores, None, "ymish", "l2")
     mass = weights.abs().sum(-1)
     assert mass.min() >= math.tanh(1.0) - 1e-8

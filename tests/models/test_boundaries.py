@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import open_model
+from hgviz.models import open_model, prompts
 from hgviz.models.generation import Writing, chosen
-from hgviz.models.texts import boundaries
 from hgviz.store import describe, open_capture
 from hgviz.tasks import capture, generate
 from tests.models.building import write_transformer
@@ -33,7 +32,12 @@ def model(folders):
 
 
 def ends(model, how):
-    return [*map(int, np.flatnonzero(boundaries.cut(model, model.tokenize(TEXT), how).boundaries))]
+    return [
+        *map(
+            int,
+            np.flatnonzero(prompts.with_boundaries(model, model.tokenize(TEXT), how).boundaries),
+        )
+    ]
 
 
 def test_boundaries_are_given_in_words(model, folders, tmp_path):
@@ -60,7 +64,7 @@ def test_boundaries_are_given_in_words(model, folders, tmp_path):
 )
 def test_words_that_say_no_boundaries_are_one_error(model, how, said):
     with pytest.raises(HgvizError) as error:
-        boundaries.cut(model, model.tokenize(TEXT), how)
+        prompts.with_boundaries(model, model.tokenize(TEXT), how)
     assert said in " ".join((error.value.what, error.value.do))
 
 
@@ -70,14 +74,14 @@ def test_words_that_say_no_boundaries_are_one_error(model, how, said):
 def test_files_that_hold_no_boundaries_are_one_error(model, data, tmp_path):
     (tmp_path / "b").write_bytes(data)
     with pytest.raises(HgvizError, match="boundaries"):
-        boundaries.cut(model, model.tokenize(TEXT), str(tmp_path / "b"))
+        prompts.with_boundaries(model, model.tokenize(TEXT), str(tmp_path / "b"))
 
 
 def test_ids_without_a_text_have_no_white_space(model):
-    from hgviz.models.texts.text import Bare
+    from hgviz.models.text import Bare
 
     with pytest.raises(HgvizError, match="no text"):
-        boundaries.whitespace(Bare().decode(np.arange(3)))
+        prompts.whitespace(Bare().decode(np.arange(3)))
 
 
 # --- captures -------------------------------------------------------------------------------------
@@ -89,7 +93,7 @@ def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(model, tm
     found = model.segmented(prompt).boundaries
     assert own.prompt.boundaries is None and len(own.spans[1]) == 1 + found.sum()
     assert own.maps[2].shape[1:] == (1 + found.sum(),) * 2
-    given = capture(model, boundaries.cut(model, prompt, "fixed:5"), tmp_path / "given.h5")
+    given = capture(model, prompts.with_boundaries(model, prompt, "fixed:5"), tmp_path / "given.h5")
     assert given.spans[1][:4].tolist() == [[-1, -1], [0, 1], [1, 6], [6, 11]]
     again = open_capture(tmp_path / "given.h5")
     said = [describe(tmp_path / f"{one}.h5")["boundaries"] for one in ("own", "given")]
@@ -135,7 +139,7 @@ def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kin
 
 
 def test_what_was_given_stays_given_when_a_text_goes_on(model):
-    prompt = boundaries.cut(model, model.tokenize("two words"), "fixed:4")
+    prompt = prompts.with_boundaries(model, model.tokenize("two words"), "fixed:4")
     made = generate(model, prompt, 8)
     assert made.prompt.boundaries[:9].tolist() == [True, False, False, False] * 2 + [True]
     own = model.segmented(model.from_ids(made.prompt.ids)).boundaries

@@ -46,7 +46,7 @@ LEAKING = [name for name in FORMS if name != "flat"]
 
 
 def influence(config, length):
-    """R[i, j]: how much output i depends on the embedding of token j; models.md A.3."""
+    """R[i, j]: how much output i depends on the embedding of token j."""
     model = make_hourglass(config)
     ids = torch.arange(length)[None] * 7 % config.vocab_size
     embedded = model.embed["token"](ids).detach().requires_grad_()

@@ -120,7 +120,7 @@ def test_strict_masking_lets_no_padding_through(tmp_path):
         one, two = (model.run(each, attention_mask=mask).logits[:7]
                     for each in (ids, np.where(mask, ids, 28)))  # fmt: skip
         difference[masking] = np.abs(one - two).max()
-    assert difference["strict"] == 0 and difference["compat"] > 1e-3  # models.md A.9
+    assert difference["strict"] == 0 and difference["compat"] > 1e-3
     arguments = {**WIDTH, "depth": NESTED, "shorten_factor": [2, 3], "causal": True}
     _, folder = built(tmp_path / "nested", arguments, masking="strict")
     strict, ids = open_model(folder, dtype="float64"), np.random.default_rng(1).integers(0, 29, 13)
@@ -220,7 +220,7 @@ SIZES = {"n_token": 12, "n_head": 2, "d_model": 8, "d_head": 3, "d_inner": 10}
 OWN = {"vocab_size": 12, "n_heads": 2, "d_model": 8, "d_head": 3, "d_ff": 10, "family": "dynamic",
        "feed_forward": "gelu", "shorten_factor": 3, "whitespace_id": 0}  # fmt: skip
 IDS = np.random.default_rng(1).integers(0, 12, 19)
-PLACES = [  # names of models.md D: of that program
+PLACES = [  # names of that program
     ("embed.token", "word_emb"), ("lm_head", "final_cast"), ("down.0.ln", "down_ln"),
     ("rel.content_bias", "r_w_bias"), ("rel.position_bias", "r_r_bias"),
     ("down.0.null", "null_group"), ("down.0.boundary", "boundary_predictor.boundary_predictor"),

@@ -8,8 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.models.generation import Writing, chosen
-from hgviz.models.texts.continuing import continued
-from hgviz.models.texts.text import Bare, Bytes, Pieces
+from hgviz.models.text import Bare, Bytes, Pieces, continue_prompt
 from tests.models.building import make_transformer
 from tests.models.folders import byte_level, wordpiece
 from tests.models.test_capturing import FAMILIES, WIDTHS, build, opened
@@ -171,7 +170,7 @@ def test_a_text_cut_anywhere_comes_back_whole(pieces, name, text):
     whole = tokenizer.encode(text)
     ids = whole.ids
     for at in range(1, len(ids)):
-        again = continued(tokenizer, tokenizer.decode(ids[:at]), ids[at:])
+        again = continue_prompt(tokenizer, tokenizer.decode(ids[:at]), ids[at:])
         sound(again)
         assert np.array_equal(again.ids, ids) and again.pieces == whole.pieces
         if name != "fallback":
@@ -179,7 +178,7 @@ def test_a_text_cut_anywhere_comes_back_whole(pieces, name, text):
     if name == "fallback" and " " not in (text[0], text[-1]) and "\n" not in text:
         start = tokenizer.encode("the")
         tail = tokenizer.encode(text)
-        after = continued(tokenizer, start, tail.ids)
+        after = continue_prompt(tokenizer, start, tail.ids)
         assert after.text == f"the {text}"
 
 
@@ -188,11 +187,11 @@ def test_a_text_goes_on_from_where_it_was_given(pieces, name):
     tokenizer = pieces[name]
     prompt = tokenizer.encode("나는 ")
     more = tokenizer.encode("😀고")
-    found = continued(tokenizer, prompt, more.ids)
+    found = continue_prompt(tokenizer, prompt, more.ids)
     assert found.text == "나는 😀고"
     assert np.array_equal(found.spans[: len(prompt)], prompt.spans)
     assert found.words(len(prompt), len(found)) == "😀고"
-    assert continued(tokenizer, prompt, []) is prompt
+    assert continue_prompt(tokenizer, prompt, []) is prompt
 
 
 @pytest.mark.parametrize("name", ["bytes", "byte-level", "trained", "fallback"])
@@ -202,11 +201,11 @@ def test_bytes_that_make_no_character_yet_break_nothing(pieces, name):
     face = tokenizer.encode("b😀")
     new = face.ids[len(prompt) :]
     for at in range(1, len(new)):
-        part = continued(tokenizer, prompt, new[:at])
+        part = continue_prompt(tokenizer, prompt, new[:at])
         sound(part)
         assert part.text.startswith("b") and set(part.text[1:]) <= {"\ufffd"}
-    assert continued(tokenizer, prompt, new).text == "b😀"
-    stray = continued(tokenizer, prompt, [*new[1:], *prompt.ids])
+    assert continue_prompt(tokenizer, prompt, new).text == "b😀"
+    stray = continue_prompt(tokenizer, prompt, [*new[1:], *prompt.ids])
     sound(stray)
     assert stray.text.startswith("b") and stray.text.endswith("b")
 
@@ -215,7 +214,7 @@ def test_ids_are_the_truth_where_the_text_would_be_read_otherwise(pieces):
     tokenizer = pieces["byte-level"]
     prompt = tokenizer.encode("a")
     spelled = [tokenizer.id_of(one) for one in ("Ġ", "t", "h", "e")]
-    found = continued(tokenizer, prompt, spelled)
+    found = continue_prompt(tokenizer, prompt, spelled)
     assert found.text == "a the" and list(found.ids[1:]) == spelled
     assert found.spans.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
     assert len(tokenizer.encode("a the")) < len(found)
@@ -225,7 +224,7 @@ def test_pieces_of_words_join_and_special_tokens_have_no_characters(pieces):
     tokenizer = pieces["wordpiece"]
     prompt = tokenizer.encode("The cat")  # [CLS] the cat [SEP]
     ids = [tokenizer.id_of(one) for one in ("un", "##affable", "[SEP]", "cat", ",")]
-    found = continued(tokenizer, prompt, ids)
+    found = continue_prompt(tokenizer, prompt, ids)
     sound(found)
     assert found.text == "The cat unaffable cat,"
     assert [found.label(at) for at in range(len(prompt), len(found))] == [
@@ -238,14 +237,14 @@ def test_an_end_token_has_no_characters(pieces):
         tokenizer = pieces[name]
         prompt = tokenizer.encode("the")
         end = tokenizer.id_of(token)
-        found = continued(tokenizer, prompt, [*prompt.ids, end])
+        found = continue_prompt(tokenizer, prompt, [*prompt.ids, end])
         sound(found)
         assert found.label(len(found) - 1) == token and token not in found.text
 
 
 def test_ids_without_a_tokenizer_have_no_text():
     prompt = Bare().decode(np.array([4, 5]))
-    found = continued(Bare(), prompt, [6])
+    found = continue_prompt(Bare(), prompt, [6])
     assert (found.text, found.pieces, found.spans.tolist()) == ("", ("4", "5", "6"), [[-1, -1]] * 3)
 
 
@@ -255,7 +254,7 @@ def test_what_goes_with_tokens_goes_on():
     prompt = replace(
         Bytes().encode("ab"), attention_mask=np.ones(2, bool), token_type_ids=np.array([0, 1])
     )
-    found = continued(Bytes(), prompt, [99, 100])
+    found = continue_prompt(Bytes(), prompt, [99, 100])
     assert found.attention_mask.tolist() == [True] * 4
     assert found.token_type_ids.tolist() == [0, 1, 1, 1]
 
@@ -265,7 +264,7 @@ def test_what_goes_with_tokens_goes_on():
 def test_any_bytes_have_spans(values, at):
     at = min(at, len(values))
     prompt = Bytes().decode(np.array(values[:at]))
-    found = continued(Bytes(), prompt, values[at:])
+    found = continue_prompt(Bytes(), prompt, values[at:])
     sound(found)
     whole = Bytes().decode(np.array(values))
     assert found.text == whole.text and np.array_equal(found.spans, whole.spans)
@@ -277,4 +276,4 @@ def test_any_ids_have_spans(pieces, name):
     count = tokenizer._tokenizer.get_vocab_size()
     for _ in range(40):
         prompt = tokenizer.encode("the cat")
-        sound(continued(tokenizer, prompt, random.integers(0, count + 3, 12)))
+        sound(continue_prompt(tokenizer, prompt, random.integers(0, count + 3, 12)))

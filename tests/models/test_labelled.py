@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
 from hgviz.errors import LabelError
-from hgviz.models.texts.labelled import MOST_LINE, read_rows, read_texts
+from hgviz.models.labelled import MOST_LINE, read_rows, read_texts
 
 PAIRS = [("it 's good", "1"), ('it is "not" good', "0"), ("so, so", "0"), ("fine", "1")]
 
@@ -203,7 +203,7 @@ def test_one_class_is_too_few_to_learn(tmp_path):
 def test_rows_are_read_without_torch(tmp_path):
     path = write(tmp_path, "a.tsv", tabs(PAIRS))
     code = (
-        "import sys; from hgviz.models.texts.labelled import read_rows; "
+        "import sys; from hgviz.models.labelled import read_rows; "
         f"read_rows({str(path)!r}); assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

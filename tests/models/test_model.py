@@ -238,7 +238,7 @@ def test_unknown_dtypes_and_maskings_are_refused(folder, no_gpu, monkeypatch):
 
 
 def test_asking_for_models_does_not_load_torch_before_one_is_opened():
-    code = "import sys, hgviz.models, hgviz.models.texts.text; sys.exit('torch' in sys.modules)"
+    code = "import sys, hgviz.models, hgviz.models.text; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=100).returncode == 0
 
 

@@ -15,11 +15,12 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from hgviz.core import HgvizError, Signal
 from hgviz.examples import next_token_examples
 from hgviz.models.signals import pictured
-from hgviz.models.texts.spelling import ALPHABET, joined
-from hgviz.models.texts.text import (
+from hgviz.models.text import (
+    ALPHABET,
     Bare,
     Bytes,
     Pieces,
+    join_bytes,
     prompt_of,
     read_ids,
     read_text,
@@ -213,7 +214,7 @@ def test_ids_of_bytes_have_a_text_again(tmp_path):
 
 @given(st.lists(st.binary(max_size=5), max_size=8))
 def test_bytes_of_tokens_make_a_text_that_their_spans_cover(parts):
-    text, spans = joined(parts)
+    text, spans = join_bytes(parts)
     assert [one[0] >= 0 for one in spans] == [bool(part) for part in parts]
     assert {i for a, b in spans if a >= 0 for i in range(a, b)} == {*range(len(text))}
     assert text.replace("\ufffd", "") == b"".join(parts).decode(errors="replace").replace(
@@ -245,7 +246,7 @@ def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
 
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
-    monkeypatch.setattr("hgviz.models.texts.text.PATIENCE", 0.05)
+    monkeypatch.setattr("hgviz.models.text.PATIENCE", 0.05)
     with pytest.raises(HgvizError, match="it was not done after 0 seconds"):
         tokenizer.encode("a" * 300)
     for thread in threading.enumerate():

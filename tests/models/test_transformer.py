@@ -118,7 +118,7 @@ def test_sinusoids_are_vaswanis():
 
 
 def reach(model, tokens, x):
-    """R[i, j] = max |d (y_i . w) / d x_j| (models.md A.3), for embeddings x (1, n, d)."""
+    """R[i, j] = max |d (y_i . w) / d x_j|, for embeddings x (1, n, d)."""
     x = x.detach().requires_grad_()
     y = model.from_embeddings(x, tokens)[0]
     w = torch.randn(y.shape[-1], dtype=y.dtype, generator=torch.Generator().manual_seed(3))

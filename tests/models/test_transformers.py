@@ -20,7 +20,7 @@ from hgviz.core import HeadId, HgvizError, progress
 from hgviz.maps import DenseMap, Grouped, LazyMap
 from hgviz.models import open_model
 from hgviz.models.huggingface import attention, mask
-from hgviz.models.texts.prompts import from_file
+from hgviz.models.prompts import from_file
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write

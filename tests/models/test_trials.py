@@ -14,7 +14,7 @@ from hgviz.examples import classification_examples, masked_token_examples, next_
 from hgviz.models import open_model, trials
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.run import Run
-from hgviz.models.texts.text import Bytes
+from hgviz.models.text import Bytes
 from hgviz.models.trials import CACHE_BYTES, EXCERPT, BlockAblation, HeadAblation, Trials
 from tests.closeness import scaled_error
 from tests.models.building import (

@@ -11,7 +11,7 @@ import pytest
 from hgviz.core import HgvizError
 from hgviz.models import open_model
 from hgviz.models.checkpoints import read, tokenizer_json
-from hgviz.models.texts.text import Bare, Bytes, Pieces, tokenizer_of
+from hgviz.models.text import Bare, Bytes, Pieces, tokenizer_of
 from tests.models import reference
 from tests.models.folders import byte_level, vocabulary, write_bert, write_gpt2
 from tests.models.zoo import write
@@ -289,7 +289,7 @@ def test_a_damaged_vocab_txt_is_one_line(tmp_path, data):
 
 def test_a_file_beyond_the_limit_and_a_link_to_nothing_are_one_line(tmp_path, monkeypatch):
     folder = written(tmp_path)
-    monkeypatch.setattr("hgviz.models.texts.text.MOST_TOKENIZER", 100)
+    monkeypatch.setattr("hgviz.models.text.MOST_TOKENIZER", 100)
     with pytest.raises(HgvizError, match=r"vocab\.txt is too large"):
         tokenizer_of(folder, 300).encode("the")
     (folder / "vocab.txt").unlink()

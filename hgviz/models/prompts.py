@@ -1,16 +1,22 @@
-"""From what a person gives, texts or ids, to the one or two prompts that a model reads."""
+"""The one or two prompts that a model reads, from what a person gives: texts, ids or a signal.
+
+A boundary is a token that closes a segment of a model that reads segments of unequal length.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Prompt
+from hgviz.errors import require
+from hgviz.files import first_line
 from hgviz.models.inputs import READS, TAKEN, require_none
 from hgviz.models.model import Model
-from hgviz.models.texts.boundaries import cut
-from hgviz.models.texts.text import Ids, read_ids, read_text
+from hgviz.models.text import MOST_IDS, Ids, read_bytes, read_ids, read_text
 
 Given = tuple[Prompt, Prompt | None]
 STATES = (
@@ -154,7 +160,7 @@ def given(
     ids_file, are then its decoder's. writes: the model goes on with its target, which may be left
     out: it begins with the token that its decoder begins with.
 
-    boundaries: as boundaries.cut reads them, "" for the model's own; of a text alone.
+    boundaries: as with_boundaries reads them, "" for the model's own; of a text alone.
     """
     if signal_file is not None:
         require_none({"a second text": pair, "boundaries": boundaries or None}, model.spec.family)
@@ -168,7 +174,81 @@ def given(
             own, other = model.tokenize(found, pair), model.beginning()
         else:
             own, other = from_text(model, found, pair, target)
-    return (cut(model, own, boundaries) if boundaries else own), other
+    return (with_boundaries(model, own, boundaries) if boundaries else own), other
 
 
-__all__ = ["Given", "from_file", "from_text", "given"]
+# --- boundaries -----------------------------------------------------------------------------------
+
+
+def with_boundaries(model: Model, prompt: Prompt, how: str) -> Prompt:
+    """A prompt with the boundaries that a text says: "fixed:3" for every third token from the first
+    on, "whitespace" for every token that ends with white space, or the path of a file of a 0 or 1
+    for each token, as JSON or one after the other.
+
+    Errors: HgvizError for models that read no segments, and for what cannot be read or done.
+    """
+    if not model.shortens:
+        return model.cut(prompt, how)  # which says that it takes none
+    name, colon, count = how.partition(":")
+    if name == "fixed" and colon:
+        return model.cut(prompt, fixed(len(prompt), _count(how, count)))
+    if how == "whitespace":
+        return model.cut(prompt, whitespace(prompt))
+    return model.cut(prompt, read_boundaries(how))
+
+
+def fixed(tokens: int, factor: int) -> NDArray[np.bool_]:
+    """Every factor-th token from the first on, which aligns segments as a shift of factor - 1."""
+    return np.arange(tokens) % factor == 0
+
+
+def whitespace(prompt: Prompt) -> NDArray[np.bool_]:
+    """Tokens whose last character is white space. Errors: HgvizError where there is no text."""
+    _require_text(prompt)
+    return np.array([prompt.label(at)[-1:].isspace() for at in range(len(prompt))], bool)
+
+
+def read_boundaries(path: str | Path) -> NDArray[np.int64]:
+    """(tokens,) The 0s and 1s of a file: a JSON list, or one after the other.
+
+    Errors: HgvizError for anything else.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise HgvizError(
+            f"there are no boundaries {str(path)[:80]!r}: no file has that name",
+            "Name a file of 0 and 1 for each token, or fixed:K, whitespace",
+        )
+    data = read_bytes(path, MOST_IDS)
+    try:
+        bits = msgspec.json.decode(data, type=list[int]) if data[:1] == b"[" else _read_digits(data)
+        return np.array(bits, np.int64)
+    except (msgspec.DecodeError, ValueError, OverflowError) as error:
+        raise HgvizError(
+            f"{path.name} does not hold boundaries: {first_line(error)}",
+            "Write [1, 0, 0, 1] or 1001",
+        ) from None
+
+
+def _read_digits(data: bytes) -> list[int]:
+    marks = b"".join(data.split())
+    if other := set(marks) - {*b"01"}:
+        raise ValueError(f"it holds {chr(min(other))!r}, which is neither 0 nor 1")
+    return [mark - ord("0") for mark in marks]
+
+
+def _count(how: str, text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) < 9 and int(text):
+        return int(text)
+    raise HgvizError(
+        f"the boundaries {how[:80]!r} cannot be used: fixed needs a number of tokens, at least 1",
+        "Write it as fixed:3",
+    )
+
+
+def _require_text(prompt: Prompt) -> None:
+    require(
+        (prompt.spans[:, 0] >= 0).any(),
+        "these ids have no text: such boundaries are found by characters",
+        "Give a text, or the boundaries themselves",
+    )

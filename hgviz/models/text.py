@@ -1,4 +1,9 @@
-"""Texts as models read them: tokenizers, and the files that --text-file and --ids name."""
+"""Texts as models read them: tokenizers, files of texts and ids, and how a text goes on.
+
+A tokenizer turns a text into a `Prompt`: ids, what each token is called, and the characters of the
+text that it stands for. Three kinds: UTF-8 bytes, a tokenizer.json or the vocabulary files that
+transformers makes one of, and none at all, for models that are given ids.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, cast
 from unicodedata import normalize
 
 import msgspec
@@ -21,7 +27,6 @@ import numpy as np
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.errors import file_error, require
 from hgviz.files import CONFIG, first_line, printable, read_object
-from hgviz.models.texts.spelling import NAMES, characters, joined, shown, spelled
 
 if TYPE_CHECKING:
     import tokenizers
@@ -44,6 +49,73 @@ OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
 PATIENCE = 5.0  # seconds for any text, and
 LAST_LATIN = 0x2FF  # the last character before those that compose with the one before them
 SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
+SAYING_ENDS = (CONFIG, "generation_config.json")  # files that name the tokens that end a text
+CONTEXT = 6  # how many tokens a decoder is shown before the first that it is asked about
+
+
+# --- tokens of bytes ------------------------------------------------------------------------------
+
+SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
+
+
+def _name(byte: int) -> str:
+    char = chr(byte)
+    return SIGNS.get(char) or (char if byte < 128 and char.isprintable() else f"<{byte:02X}>")
+
+
+NAMES = tuple(_name(byte) for byte in range(256))
+# byte-level BPE writes a byte as itself where that can be seen, the others from U+0100 on
+_SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
+ALPHABET = {chr(byte): byte for byte in _SEEN} | {
+    chr(0x100 + i): byte for i, byte in enumerate(_UNSEEN)
+}
+
+
+def token_bytes(token: str) -> bytes | None:
+    """The bytes that a token of byte-level BPE writes; None where it is no such token."""
+    if not all(char in ALPHABET for char in token):
+        return None
+    return bytes(ALPHABET[char] for char in token)
+
+
+def show_bytes(data: bytes) -> str:
+    """Bytes as people see them: by their characters, or one by one where they make none."""
+    try:
+        return "".join(SIGNS.get(char, char) for char in data.decode())
+    except UnicodeDecodeError:
+        return "".join(NAMES[byte] for byte in data)
+
+
+def split_characters(data: bytes) -> Iterator[bytes]:
+    """The bytes of each character; a byte that starts none stands alone."""
+    start = 0
+    while start < len(data):
+        first = data[start]
+        size = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+        part = data[start : start + size]
+        try:
+            part.decode()
+        except UnicodeDecodeError:
+            part = part[:1]
+        yield part
+        start += len(part)
+
+
+def join_bytes(parts: Sequence[bytes]) -> tuple[str, Integers]:
+    """The text that the bytes of tokens make, and which characters each token has a byte of:
+    (tokens, 2), (-1, -1) for a token without bytes. What is not UTF-8 becomes U+FFFD."""
+    found = list(split_characters(b"".join(parts)))
+    char = np.repeat(np.arange(len(found)), [len(one) for one in found])
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    spans = np.full((len(parts), 2), -1, np.int64)
+    for i, (part, end) in enumerate(zip(parts, ends, strict=True)):
+        if part:
+            spans[i] = char[end - len(part)], char[end - 1] + 1
+    return "".join(one.decode(errors="replace") for one in found), spans
+
+
+# --- tokenizers -----------------------------------------------------------------------------------
 
 
 class Tokenizer(Protocol):
@@ -114,7 +186,7 @@ class Bytes:
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
         data = bytes(ids.astype(np.uint8))
-        parts = list(characters(data))
+        parts = list(split_characters(data))
         return _bytes_prompt("".join(part.decode(errors="replace") for part in parts), parts)
 
 
@@ -128,11 +200,11 @@ class Pieces:
     def __init__(self, file: Path, vocabulary: int, data: bytes | None = None) -> None:
         self._name = file.name
         own = file.name == TOKENIZER or data is not None
-        with _guarded(f"{file.name} could not be read", *(() if own else (OTHERWISE,))):
-            self._tokenizer = _opened(file, data)
+        with _tokenizer_errors(f"{file.name} could not be read", *(() if own else (OTHERWISE,))):
+            self._tokenizer = _open_tokenizer(file, data)
             self._tokenizer.no_truncation()  # a text is never cut in silence
             self._tokenizer.no_padding()
-            self.spells = _spells(self._tokenizer)
+            self.is_byte_level = _is_byte_level(self._tokenizer)
         self._vocabulary = vocabulary
 
     def require_fit(self, ids: Sequence[int] | None = None) -> None:
@@ -155,17 +227,17 @@ class Pieces:
     @property
     def json(self) -> bytes:
         """The tokenizer as a tokenizer.json."""
-        with _guarded(f"{self._name} could not be written"):
+        with _tokenizer_errors(f"{self._name} could not be written"):
             return self._tokenizer.to_str(pretty=True).encode()
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text or two; special tokens have the span (-1, -1)."""
-        with _guarded(f"{self._name} could not read this text"):
-            encoding = self._encoded(text, pair)
+        with _tokenizer_errors(f"{self._name} could not read this text"):
+            encoding = self._encode(text, pair)
             self.require_fit(encoding.ids)
         return prompt_of(self._tokenizer, encoding, text, pair)
 
-    def _encoded(self, text: str, pair: str | None) -> Encoding:
+    def _encode(self, text: str, pair: str | None) -> Encoding:
         """What the tokenizer makes of it. A pattern may take longer than anyone can wait."""
         limit = PATIENCE + (len(text) + len(pair or "")) / SLOWEST
         given = text if pair is None else (text, pair)
@@ -183,22 +255,22 @@ class Pieces:
         """The prompt of ids: their token strings, and the text that tokens of bytes make."""
         tokens = [self._tokenizer.id_to_token(int(one)) for one in ids]
         pieces = [
-            str(one) if token is None else _piece(token, self.spells)
+            str(one) if token is None else _piece(token, self.is_byte_level)
             for one, token in zip(ids, tokens, strict=True)
         ]
-        if not self.spells:
-            return _bare(ids, pieces)
+        if not self.is_byte_level:
+            return _prompt_of_ids(ids, pieces)
         added = self._tokenizer.get_added_tokens_decoder()
         parts = [
-            b"" if token is None or int(one) in added else spelled(token) or b""
+            b"" if token is None or int(one) in added else token_bytes(token) or b""
             for one, token in zip(ids, tokens, strict=True)
         ]
-        text, spans = joined(parts)
+        text, spans = join_bytes(parts)
         return Prompt(text, readonly(ids, np.int64), tuple(pieces), readonly(spans))
 
-    def said(self, ids: Sequence[int]) -> str:
+    def text_of(self, ids: Sequence[int]) -> str:
         """The text that its own decoder makes of some ids; special tokens have none."""
-        with _guarded(f"{self._name} could not say what tokens mean"):
+        with _tokenizer_errors(f"{self._name} could not say what tokens mean"):
             return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
 
     def id_of(self, token: str) -> int | None:
@@ -225,7 +297,7 @@ class Bare:
 
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of ids, named by their numbers."""
-        return _bare(ids, [str(one) for one in ids])
+        return _prompt_of_ids(ids, [str(one) for one in ids])
 
 
 def require_text(text: str) -> str:
@@ -253,10 +325,10 @@ def read_text(path: str | Path) -> str:
     data = read_bytes(path, MOST_TEXT)
     if not data:
         raise HgvizError(f"{path.name} is empty: there is nothing to attend to", "Give some text")
-    return decoded(path, data)
+    return decode_utf8(path, data)
 
 
-def decoded(path: Path, data: bytes) -> str:
+def decode_utf8(path: Path, data: bytes) -> str:
     """The text of a UTF-8 file's bytes. Errors: HgvizError naming the first byte that is none."""
     try:
         return data.decode("utf-8-sig")
@@ -323,7 +395,26 @@ def read_ids(path: str | Path) -> Ids:
     return ids
 
 
-# --- inside ---------------------------------------------------------------------------------------
+def read_bytes(path: Path, most: int) -> bytes:
+    """What a file holds, at most so many bytes. Errors: HgvizError for more, or no such file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise file_error(f"{path.name} could not be read", error) from None
+    if len(data) > most:
+        raise HgvizError(f"{path.name} is too large: the limit is {most // 2**20:,} MB")
+    return data
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
+    if path.exists() and not path.is_file():
+        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
+    return read_bytes(path, most)
+
+
+# --- prompts of encodings -------------------------------------------------------------------------
 
 
 def prompt_of(
@@ -335,25 +426,25 @@ def prompt_of(
     spans[second] += len(text) + 1
     spans[np.array(encoding.special_tokens_mask, bool)] = -1
     kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
-    whole, spells = text if pair is None else f"{text}\n{pair}", _spells(tokenizer)
-    _read_fully(whole, spans, encoding.tokens, spells)
+    whole, is_byte_level = text if pair is None else f"{text}\n{pair}", _is_byte_level(tokenizer)
+    _read_fully(whole, spans, encoding.tokens, is_byte_level)
     return Prompt(
         text=whole,
         ids=readonly(encoding.ids, np.int64),
-        pieces=tuple(_piece(token, spells) for token in encoding.tokens),
+        pieces=tuple(_piece(token, is_byte_level) for token in encoding.tokens),
         spans=readonly(spans),
         token_type_ids=kinds,
     )
 
 
-def _read_fully(text: str, spans: Integers, tokens: Sequence[str], spells: bool) -> None:
+def _read_fully(text: str, spans: Integers, tokens: Sequence[str], is_byte_level: bool) -> None:
     """Correct the spans (tokens, 2) that tokenizers give, in place.
 
     Of characters that a normalizer composes to one they name the first alone. A space of the
     tokenizer's own, before a text or a word, has the span of the character after it: it gets that
     of the space which it stands for, or an empty one.
     """
-    space = "Ġ" if spells else "▁"
+    space = "Ġ" if is_byte_level else "▁"
     plain = np.flatnonzero(spans[:, 0] >= 0)
     starts, ends = spans[plain].T
     following = np.append(starts[1:], len(text))
@@ -380,15 +471,15 @@ def _composes(read: str, following: str) -> bool:
     return whole <= alone
 
 
-def _spells(tokenizer: tokenizers.Tokenizer) -> bool:
+def _is_byte_level(tokenizer: tokenizers.Tokenizer) -> bool:
     """Whether the tokens of a tokenizer are written byte by byte."""
     return type(tokenizer.decoder).__name__ == "ByteLevel"
 
 
-def _piece(token: str, spells: bool) -> str:
+def _piece(token: str, is_byte_level: bool) -> str:
     """A token as people see it: one of bytes by its characters, or by its bytes."""
-    data = spelled(token) if spells else None
-    return token if data is None else shown(data)
+    data = token_bytes(token) if is_byte_level else None
+    return token if data is None else show_bytes(data)
 
 
 def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
@@ -403,119 +494,86 @@ def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
     )
 
 
-def _bare(ids: Integers, pieces: Sequence[str]) -> Prompt:
+def _prompt_of_ids(ids: Integers, pieces: Sequence[str]) -> Prompt:
     spans = np.full((len(ids), 2), -1, np.int64)
     return Prompt("", readonly(ids, np.int64), tuple(pieces), readonly(spans))
 
 
-def read_bytes(path: Path, most: int) -> bytes:
-    """What a file holds, at most so many bytes. Errors: HgvizError for more, or no such file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise file_error(f"{path.name} could not be read", error) from None
-    if len(data) > most:
-        raise HgvizError(f"{path.name} is too large: the limit is {most // 2**20:,} MB")
-    return data
+# --- opening a tokenizer --------------------------------------------------------------------------
 
 
-def read_regular(path: Path, most: int) -> bytes:
-    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
-    if path.exists() and not path.is_file():
-        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
-    return read_bytes(path, most)
-
-
-def _opened(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
+def _open_tokenizer(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer
 
     if data is None and file.name != TOKENIZER:
-        return _made(file)
+        return _make_tokenizer(file)
     if data is None and os.path.lexists(file.parent / SETTINGS):
         read_object(file.parent / SETTINGS, MOST_TOKENIZER)
         with suppress(Exception):  # where transformers reads no text, the file says what it says
-            return _made(file)
+            return _make_tokenizer(file)
     return Tokenizer.from_buffer(read_regular(file, MOST_TOKENIZER) if data is None else data)
 
 
-@contextmanager
-def _unprinted() -> Iterator[None]:
-    """What the package tokenizers prints of settings that it does not know, by calls of the
-    system, stays out of what a command prints."""
-    if sys.stdout is not None:  # as in a window without a terminal
-        sys.stdout.flush()
-    with Path(os.devnull).open("wb") as nowhere:
-        try:
-            before = os.dup(1)
-        except OSError:  # closed by whoever started this
-            yield
-            return
-        os.dup2(nowhere.fileno(), 1)
-        try:
-            yield
-        finally:
-            os.dup2(before, 1)
-            os.close(before)
-
-
-def _made(file: Path) -> tokenizers.Tokenizer:
+def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
     """What transformers makes of a tokenizer.json or vocabulary file and what lies beside it.
 
-    It sees copies of bounded files alone, and what their settings say but for paths and code.
-    Errors: HgvizError for settings that name code or no class of its own, and for files that its
-    class does not read; whatever transformers raises for damaged ones.
+    It sees copies of bounded files alone, and their settings without paths and code. Raises
+    HgvizError for settings that name code or no class of transformers, and for files that the class
+    does not read; whatever transformers raises for damaged ones.
     """
     from hgviz.models.huggingface import library, quiet
 
+    def check(condition: object, why: str) -> None:
+        require(condition, f"{file.name} makes no tokenizer: {why}", OTHERWISE)
+
     folder, auto = file.parent, library().models.auto.tokenization_auto
-    config, said = (
+    config, settings = (
         read_object(folder / name, MOST_TOKENIZER) if os.path.lexists(folder / name) else {}
         for name in (CONFIG, SETTINGS)
     )
-    if said.get("auto_map"):
-        raise _unmade(file, f"{SETTINGS} asks for code of its own, and nothing in a folder is run")
-    if file.suffix == ".model" and not any(map(find_spec, READ_BY)):
-        raise _unmade(file, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
+    code = settings.get("auto_map")
+    check(not code, f"{SETTINGS} asks for code of its own, and nothing in a folder is run")
+    readable = file.suffix != ".model" or any(map(find_spec, READ_BY))
+    check(readable, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
     kind = config.get("model_type")
-    name = said.get("tokenizer_class") or config.get("tokenizer_class")
+    name = settings.get("tokenizer_class") or config.get("tokenizer_class")
     if not name and kind not in auto.TOKENIZER_MAPPING_NAMES:
         name = CLASSES.get(file.name)
-    if name and not any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast")):
-        raise _unmade(file, f"transformers knows no class {printable(str(name))[:60]} for it")
-    paths = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
-    said = {key: one for key, one in said.items() if key not in paths}
+    known = any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast"))
+    check(known or not name, f"transformers knows no class {printable(str(name))[:60]} for it")
+    unsafe = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
+    settings = {key: value for key, value in settings.items() if key not in unsafe}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
-    every = {TOKENIZER, *TOKENS, *chain(*VOCABULARIES)}
-    names = [one for one in every if (folder / one).exists()]
-    with TemporaryDirectory() as bare, quiet(), _unprinted():
-        for one in names:
-            (Path(bare) / one).write_bytes(read_regular(folder / one, MOST_TOKENIZER))
-        (Path(bare) / CONFIG).write_text(json.dumps(stated))
-        (Path(bare) / SETTINGS).write_text(json.dumps({**said, "tokenizer_class": name}))
-        found = library().AutoTokenizer.from_pretrained(bare, local_files_only=True)
-    backend = getattr(found, "backend_tokenizer", None)
-    if backend is None:
-        raise _unmade(file, f"{type(found).__name__} of transformers has no tokenizer.json")
-    files = found.vocab_files_names
-    lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - {*names}
-    if lacking and not {*names} & {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"}:
-        raise _unmade(file, f"{type(found).__name__} reads {min(lacking)}, which is not there")
-    unknown = getattr(backend.model, "unk_token", None)
-    if unknown is not None and backend.model.token_to_id(unknown) is None:
-        raise _unmade(file, f"it lacks {printable(unknown)[:40]}, its unk_token")
+    names = {one for one in (TOKENIZER, *TOKENS, *chain(*VOCABULARIES)) if (folder / one).exists()}
+    with TemporaryDirectory() as copies, quiet(), _silence(1):
+        for copied in names:
+            data = read_regular(folder / copied, MOST_TOKENIZER)
+            (Path(copies) / copied).write_bytes(data)
+        (Path(copies) / CONFIG).write_text(json.dumps(stated))
+        (Path(copies) / SETTINGS).write_text(json.dumps({**settings, "tokenizer_class": name}))
+        tokenizer = library().AutoTokenizer.from_pretrained(copies, local_files_only=True)
+    class_name, backend = type(tokenizer).__name__, getattr(tokenizer, "backend_tokenizer", None)
+    check(backend is not None, f"{class_name} of transformers has no tokenizer.json")
+    files = tokenizer.vocab_files_names
+    lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - names
+    whole = {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"} & names
+    check(
+        whole or not lacking, f"{class_name} reads {min(lacking, default='')}, which is not there"
+    )
+    model = cast("tokenizers.Tokenizer", backend).model
+    unknown = getattr(model, "unk_token", None)
+    is_named = unknown is None or model.token_to_id(unknown) is not None
+    check(is_named, f"it lacks {printable(str(unknown))[:40]}, its unk_token")
     return cast("tokenizers.Tokenizer", backend)
 
 
-def _unmade(file: Path, why: str) -> HgvizError:
-    return HgvizError(f"{file.name} makes no tokenizer: {why}", OTHERWISE)
-
-
 @contextmanager
-def _guarded(what: str, do: str = "Use the tokenizer.json the model came with") -> Iterator[None]:
+def _tokenizer_errors(
+    what: str, do: str = "Use the tokenizer.json the model came with"
+) -> Iterator[None]:
     """Turn whatever `tokenizers` throws into one error; its panics are no `Exception`s."""
     try:
-        with _silent():
+        with _silence(2):
             yield
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
@@ -527,16 +585,24 @@ def _guarded(what: str, do: str = "Use the tokenizer.json the model came with") 
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
-    # a panic prints a backtrace to file descriptor 2 before Python hears of it
-    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+def _silence(descriptor: int) -> Iterator[None]:
+    """Send what libraries write to standard output (1) or error (2), by calls of the system, to
+    nowhere."""
+    if descriptor == 1 and sys.stdout is not None:  # None in a window without a terminal
+        sys.stdout.flush()
     try:
-        os.dup2(nothing, 2)
+        before = os.dup(descriptor)
+    except OSError:  # closed by whoever started this
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, descriptor)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nothing)
+        os.dup2(before, descriptor)
+        os.close(before)
+        os.close(nowhere)
 
 
 def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
@@ -562,3 +628,112 @@ def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
     if not results:
         raise TimeoutError
     return results[0]
+
+
+# --- how a text goes on ---------------------------------------------------------------------------
+
+
+def continue_prompt(tokenizer: Tokenizer, prompt: Prompt, ids: Sequence[int]) -> Prompt:
+    """The prompt with ids after it, and their text after its own.
+
+    The ids are what the model was given and gives, whatever a tokenizer would make of the text:
+    each new token has the characters that it is, or is part of. Special tokens have none, as
+    everywhere; bytes that make no character become U+FFFD.
+    """
+    if not len(ids):
+        return prompt
+    new = np.asarray(ids, np.int64)
+    every = np.concatenate([prompt.ids, new])
+    whole = tokenizer.decode(every)
+    if not _same(tokenizer.decode(prompt.ids), prompt) or _needs_decoder(tokenizer):
+        # what the text was is kept, such as the spaces that its tokenizer takes away
+        text, spans = _continuation(tokenizer, prompt.ids, new)
+        moved = np.where(spans < 0, spans, spans + len(prompt.text))
+        whole = Prompt(
+            text=prompt.text + text,
+            ids=readonly(every),
+            pieces=(*prompt.pieces, *whole.pieces[len(prompt) :]),
+            spans=readonly(np.concatenate([prompt.spans, moved])),
+        )
+    mask, kinds = prompt.attention_mask, prompt.token_type_ids
+    return replace(
+        whole,
+        attention_mask=None if mask is None else readonly(np.pad(mask, (0, len(new)), "edge")),
+        token_type_ids=None if kinds is None else readonly(np.pad(kinds, (0, len(new)), "edge")),
+    )
+
+
+def _same(one: Prompt, other: Prompt) -> bool:
+    return one.text == other.text and np.array_equal(one.spans, other.spans)
+
+
+def _needs_decoder(tokenizer: Tokenizer) -> bool:
+    """Whether only the tokenizer's own decoder knows what its tokens say."""
+    return isinstance(tokenizer, Pieces) and not tokenizer.is_byte_level
+
+
+def _continuation(tokenizer: Tokenizer, before: Integers, new: Integers) -> tuple[str, Integers]:
+    """The text of new ids after others, and the characters of each: (ids, 2)."""
+    if not (isinstance(tokenizer, Pieces) and _needs_decoder(tokenizer)):
+        found = tokenizer.decode(new)
+        return found.text, found.spans
+    limit = PATIENCE + len(new) / 100
+    try:
+        parts = run_with_timeout(
+            limit, lambda: list(_text_runs(tokenizer, before.tolist(), new.tolist()))
+        )
+    except TimeoutError:
+        raise HgvizError(
+            "the tokenizer could not say what tokens mean: "
+            f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
+            "Use the tokenizer.json the model came with",
+        ) from None
+    spans, text = np.full((len(new), 2), -1, np.int64), ""
+    for first, stop, more in parts:
+        spans[first:stop] = len(text), len(text) + len(more)
+        text += more
+    return text, spans
+
+
+def _text_runs(
+    tokenizer: Pieces, before: list[int], new: list[int]
+) -> Iterator[tuple[int, int, str]]:
+    """Runs of new tokens (first, stop) and the characters that they make together.
+
+    A decoder looks at what stands before a token, for a space between words, and after it, for
+    the rest of a character: it is shown a few tokens at a time.
+    """
+    ids, start, done = before + new, max(0, len(before) - CONTEXT), len(before)
+    known = tokenizer.text_of(ids[start:done])
+    for stop in range(done + 1, len(ids) + 1):
+        more = tokenizer.text_of(ids[start:stop])[len(known) :]
+        if not more and stop - done == 1:
+            done = stop  # a special token is no part of what follows
+        if not more or (more.endswith("\N{REPLACEMENT CHARACTER}") and stop < len(ids)):
+            continue
+        yield done - len(before), stop - len(before), more
+        start, done = done, stop
+        known = tokenizer.text_of(ids[start:done])
+
+
+def end_tokens(folder: Path, tokenizer: Tokenizer) -> frozenset[int]:
+    """The tokens that end a text, by what lies beside a checkpoint: eos_token_id in its
+    configurations, eos_token of its tokenizer. What is damaged or not there says nothing."""
+    found: set[int] = set()
+    for name in SAYING_ENDS:
+        stated = _settings(folder / name).get("eos_token_id")
+        for one in stated if isinstance(stated, list) else [stated]:
+            if type(one) is int:
+                found.add(one)
+    if isinstance(tokenizer, Pieces):
+        token = _settings(folder / SETTINGS).get("eos_token")
+        token = token.get("content") if isinstance(token, dict) else token
+        number = tokenizer.id_of(token) if isinstance(token, str) else None
+        found |= set() if number is None else {number}
+    return frozenset(found)
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    with suppress(HgvizError):
+        return read_object(file, MOST_TOKENIZER)
+    return {}

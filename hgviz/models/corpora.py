@@ -11,8 +11,7 @@ from typing import Any
 from hgviz.core import HgvizError, Prompt
 from hgviz.files import path_errors, short_path
 from hgviz.models.inputs import READS
-from hgviz.models.model import Model
-from hgviz.models.texts.labelled import (
+from hgviz.models.labelled import (
     FILES,
     LABELS,
     TEXTS,
@@ -24,7 +23,8 @@ from hgviz.models.texts.labelled import (
     read_table,
     text_lines,
 )
-from hgviz.models.texts.prompts import from_text
+from hgviz.models.model import Model
+from hgviz.models.prompts import from_text
 
 ENDINGS = (".txt", ".tsv", ".csv", ".jsonl")
 PAIRS = ("text_pair", "pair", "sentence2", "question2", "hypothesis")

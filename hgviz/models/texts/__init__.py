@@ -1,1 +1,0 @@
-"""What models read: tokenizers, prompts, corpora, labelled rows, where segments end."""
