@@ -163,7 +163,7 @@ def test_what_is_unwanted_is_no_error_that_anybody_catches():
 
 
 def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
-    monkeypatch.setattr(layers, "PIECE", 64)
+    monkeypatch.setattr(layers, "CHUNK", 64)
     asked = []
 
     def is_cancelled():
@@ -174,7 +174,7 @@ def test_a_capture_is_stopped_within_a_layer(model, monkeypatch):
         tasks.capture(model, model.tokenize(text(1000)))
     assert len(asked) == 5
     again = tasks.capture(model, model.tokenize(text(1000)))
-    monkeypatch.setattr(layers, "PIECE", 1 << 15)
+    monkeypatch.setattr(layers, "CHUNK", 1 << 15)
     whole = tasks.capture(model, model.tokenize(text(1000)))
     assert scaled_error(again.logits, whole.logits) < 1e-5
 

@@ -66,7 +66,7 @@ def embeddings_of(module: Network, tokens: Tokens) -> tuple[Tensor, ...]:
     encoder's states, the states."""
     with torch.no_grad():
         texts = [text for text in (tokens, tokens.source) if text is not None]
-        return tuple(module.table(x.ids) if x.states is None else x.states for x in texts)
+        return tuple(module.token_embedding(x.ids) if x.states is None else x.states for x in texts)
 
 
 def with_embeddings(tokens: Tokens, embeddings: Sequence[Tensor]) -> Tokens:
@@ -282,7 +282,7 @@ def _baseline(model: Model, end: Tensor, text: Prompt, baseline: str) -> Tensor:
     """The embeddings (1, n, d) that a path begins with."""
     if baseline == "zero" or text.states is not None:
         return torch.zeros_like(end)
-    table = model.module.table.weight.detach()
+    table = model.module.token_embedding.weight.detach()
     number = _blank(model) if baseline == "blank" else None
     if number is None:
         return table.mean(0).expand_as(end).clone()
@@ -487,7 +487,7 @@ class _LastStates(Observer):
 
     states: Tensor
 
-    def finished_block(self, index: int, x: Any, output: Any) -> None:
+    def on_block(self, index: int, x: Any, output: Any) -> None:
         self.states = output[0] if isinstance(output, tuple) else output
 
 

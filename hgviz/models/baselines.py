@@ -1,11 +1,11 @@
-"""Models without attention, to compare with: an LSTM, and layers that mix windows of words.
+"""Models without attention, as baselines: an LSTM, and layers over windows of tokens.
 
 Shapes: B batch, n tokens, w positions of a window, d width, L layers.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 import msgspec
 import torch
@@ -28,25 +28,25 @@ from hgviz.models.run import Run
 
 
 class LSTMConfig(Configuration, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an LSTM is built from; the keys of config.json."""
+    """Configuration of an LSTM; the fields are the keys of config.json."""
 
     n_layers: Depth
     family: Literal["lstm"] = "lstm"
 
     @property
     def causal(self) -> bool:
-        """Whether no output depends on a later token: always."""
+        """Whether no output depends on a later token: always true."""
         return True
 
     def build(self) -> LSTM:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         return LSTM(self)
 
 
 class LSTM(Network):
-    """An LSTM language model (Hochreiter, Schmidhuber 1997), with torch.nn.LSTM's names and gates.
+    """An LSTM language model (Hochreiter, Schmidhuber 1997), with the parameters of torch.nn.LSTM.
 
-    ids (B, n) to logits (B, n, vocabulary); logits at i are of the token after i.
+    ids (B, n) -> logits (B, n, vocabulary) of the token after each position.
     """
 
     config: LSTMConfig
@@ -61,30 +61,22 @@ class LSTM(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = as_tokens(tokens)
-        x = self.table(given.ids) if given.embedded is None else given.embedded
+        tokens = as_tokens(tokens)
+        x = self.drop(self.embed_tokens(tokens))
         require_length(x.shape[1], self.config.max_positions)
-        return self.lm_head(self._read(self.drop(x), given.keep))
-
-    @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.embed["token"])
-
-    def _read(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """(B, n, d) -> (B, n, d). Tokens that are masked are read last, so that none hears them."""
-        if keep is not None:
-            order = (~keep).to(torch.int8).argsort(dim=1, stable=True)[..., None].expand_as(x)
-            states, _ = self.lstm(x.gather(1, order))
-            return torch.zeros_like(states).scatter(1, order, states)
-        return self.lstm(x)[0]
+        if tokens.keep is None:
+            return self.lm_head(self.lstm(x)[0])
+        # padding is moved to the end, where no other token depends on it
+        order = (~tokens.keep).to(torch.int8).argsort(dim=1, stable=True)[..., None].expand_as(x)
+        states, _ = self.lstm(x.gather(1, order))
+        return self.lm_head(torch.zeros_like(states).scatter(1, order, states))
 
 
 class WindowConfig(Configuration, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a window model is built from; the keys of config.json.
+    """Configuration of a window model; the fields are the keys of config.json.
 
-    window: how many positions a layer mixes. causal: the position itself and those before it; else
-    as many on either side, so that window is odd. feed_forward: the non-linearity of a layer.
+    window: how many positions a layer reads: the position and those before it if causal, else as
+    many on either side (window is odd). feed_forward: the non-linearity of a layer.
     """
 
     n_layers: Depth
@@ -103,21 +95,21 @@ class WindowConfig(Configuration, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def goal(self) -> Goal:
-        """The next token; tokens that are hidden where later ones are seen."""
+        """The next token for causal models, masked tokens for others."""
         return "next" if self.causal else "masked"
 
     @property
     def radius(self) -> int:
-        """How many positions away one layer reaches."""
+        """The largest distance between a position and those that one layer reads for it."""
         return self.window - 1 if self.causal else (self.window - 1) // 2
 
     def build(self) -> Window:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         return Window(self)
 
 
 class WindowLayer(nn.Module):
-    """One layer: a norm, a linear map of the positions of a window, a non-linearity."""
+    """Layer norm, linear map of the concatenated window, non-linearity."""
 
     def __init__(self, config: WindowConfig) -> None:
         super().__init__()
@@ -127,21 +119,20 @@ class WindowLayer(nn.Module):
         self.drop = nn.Dropout(0.0)  # training sets it
 
     def forward(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """x (B, n, d), keep bool (B, n) or None -> what is added to x (B, n, d)"""
+        """Residual (B, n, d) of x (B, n, d); keep (B, n): False for padding"""
         radius = self.config.radius
         y = self.ln(x) if keep is None else self.ln(x) * keep[..., None]
-        seen = F.pad(y, (0, 0, radius, 0 if self.config.causal else radius))
-        # a convolution takes the same products, and no copy of each position for every window
+        y = F.pad(y, (0, 0, radius, 0 if self.config.causal else radius))
+        # a convolution equals a linear map of each window, without a copy of the windows
         kernel = self.mix.weight.unflatten(1, (self.config.window, -1)).transpose(1, 2)
-        mixed = F.conv1d(seen.transpose(1, 2), kernel, self.mix.bias).transpose(1, 2)
+        mixed = F.conv1d(y.transpose(1, 2), kernel, self.mix.bias).transpose(1, 2)
         return self.drop(NON_LINEARITIES[self.config.feed_forward](mixed))
 
 
 class Window(Network):
-    """Every position of a layer sees the few positions around it: x + f(W [LN(x) of the window,
-    oldest first] + b), beyond the ends of the text zeros.
+    """Residual layers x + f(W [LN(x) of a window, oldest first] + b), zero beyond the text.
 
-    ids (B, n) to logits (B, n, vocabulary), of the next token or, both ways, of each itself.
+    ids (B, n) -> logits (B, n, vocabulary), of the next token if causal, else of each token itself.
     """
 
     config: WindowConfig
@@ -155,14 +146,9 @@ class Window(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
-        given = as_tokens(tokens)
-        x = self.table(given.ids) if given.embedded is None else given.embedded
+        tokens = as_tokens(tokens)
+        x = self.embed_tokens(tokens)
         require_length(x.shape[1], self.config.max_positions)
         for layer in self.middle:
-            x = x + layer(x, given.keep)
+            x = x + layer(x, tokens.keep)
         return self.lm_head(self.ln_f(x))
-
-    @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.embed["token"])

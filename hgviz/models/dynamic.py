@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from hgviz.core import Integers, Layer, Level, ModelSpec, readonly
 from hgviz.errors import require
-from hgviz.maps.rule import Relative
 from hgviz.models.layers import (
     NON_LINEARITIES,
     Attention,
@@ -75,7 +74,7 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
         if self.boundaries == "whitespace" and self.whitespace_id is None:
             self._set("whitespace_id", SPACE if self.vocab_size == 256 else None)
         space = self.whitespace_id
-        self.require((
+        self.refuse((
             (len(counts) not in (1, 3),
              "n_layers needs three numbers, the layers before, between and after, or one"),
             (not sum(counts) or (len(counts) == 3 and not counts[1] and counts[2]),
@@ -112,10 +111,10 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
         """Every layer that attends, in order of computation."""
         return tuple(
             self.layer(index, name=name, role="self", level=level, key_level=level, causal=True)
-            for index, (name, level) in enumerate(self.places())
+            for index, (name, level) in enumerate(self.layer_table())
         )
 
-    def places(self) -> list[tuple[str, int]]:
+    def layer_table(self) -> list[tuple[str, int]]:
         """(name, level) of every layer that attends."""
         if not self.shortens:
             return [(f"middle.{i}", 0) for i in range(self.n_layers[0])]
@@ -160,10 +159,9 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
 
 
 class BackwardAttention(Attention):
-    """Attention with relative positions that count distances i - j, backwards from the query."""
+    """Attention with relative positions i - j, from the query i back to the key j."""
 
-    def _bias(self, rel: RelativeBiases) -> Relative:
-        return replace(super()._bias(rel), unit=-1)
+    distance_sign = -1
 
 
 class Block(ResidualBlock):
@@ -300,11 +298,6 @@ class Dynamic(Network):
         closes = self._closes(given, self._scores(given, x))
         return self._after(x, closes, given.keep, run)
 
-    @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.embed["token"])
-
     def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
         """bool (B, n): what closes a segment, as far as that has to be computed."""
         run, scores = run or Run(), None
@@ -349,7 +342,7 @@ class Dynamic(Network):
 
     def _before(self, tokens: Tokens, run: Run) -> Tensor:
         """(B, n, d): tokens as the layers leave them that come before any segment."""
-        x = self.embed["token"](tokens.ids) if tokens.embedded is None else tokens.embedded
+        x = self.embed_tokens(tokens)
         require_length(x.shape[1], self.config.max_positions)
         stack = self.pre[0] if self.config.shortens else self.middle
         return self._stack(stack, self.drop(x), tokens.keep, run)

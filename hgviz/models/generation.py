@@ -88,7 +88,7 @@ class Writing:
         except (HgvizError, RuntimeError, ValueError, TypeError, IndexError, AttributeError):
             self._cache = None
             return None
-        if self._cache.kept is None:
+        if self._cache.state is None:
             self._cache = None
         found: NDArray[Any] = logits[0, -1]
         return found

@@ -48,7 +48,7 @@ def _own_head_cost(attention: Attention) -> HeadCost:
     queries, keys = [0, 0], [0, 0]  # parameters, FLOPs per position
     for name, tensor in attention.state_dict().items():
         part = name.split(".")[0]
-        if part not in attention.of_all or name == "o.weight":
+        if part not in attention.shared_parts or name == "o.weight":
             side = keys if part in ("k", "v", "mixtures") else queries
             size = tensor.numel() // max(1, len(attention.layer.heads))
             side[0] += size

@@ -213,7 +213,7 @@ class HourglassConfig(
             self.positions != "learned" or self.max_positions,
             "learned positions need max_positions, the longest text",
         )
-        self.require(())
+        self.refuse(())
 
     @property
     def shape(self) -> Hierarchy:
@@ -228,10 +228,10 @@ class HourglassConfig(
                 index, name=name, role=role, level=level, key_level=key_level,
                 causal=self.causal and window is None, window=window,
             )
-            for index, (name, role, level, key_level, window) in enumerate(self.places())
+            for index, (name, role, level, key_level, window) in enumerate(self.layer_table())
         )  # fmt: skip
 
-    def places(self) -> list[tuple[str, Any, int, int, int | None]]:
+    def layer_table(self) -> list[tuple[str, Any, int, int, int | None]]:
         """(name, role, level, key level, window) of every layer that attends."""
         places: list[tuple[str, Any, int, int, int | None]] = []
         windowed, shape = self.form == "windowed", self.shape
@@ -488,7 +488,7 @@ class Hourglass(Network):
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
         given, run = as_tokens(tokens), run or Run()
-        x = self.table(given.ids) if given.embedded is None else given.embedded
+        x = self.embed_tokens(given)
         if "position" in self.embed:
             require_length(x.shape[1], self.config.max_positions)
             x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
@@ -496,11 +496,6 @@ class Hourglass(Network):
         if self.config.form == "windowed":
             x = self.ln_f(x)
         return self.lm_head(x)
-
-    @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        return cast(nn.Embedding, self.embed["token"])
 
     def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Run) -> Tensor:
         rel = self.rel

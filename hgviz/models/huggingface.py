@@ -546,7 +546,7 @@ class Transformers(Network):
         if answers_at_end(net):
             cast(Any, net).forward = partial(classifier_logits, net)
         if config.patches is not None:
-            tell_patches(net, config.patches, self.table, _cut_now)
+            tell_patches(net, config.patches, self.token_embedding, _cut_now)
 
     @cached_property
     def can_cache(self) -> bool:
@@ -580,7 +580,7 @@ class Transformers(Network):
         return cut.ends
 
     @property
-    def table(self) -> nn.Embedding:
+    def token_embedding(self) -> nn.Embedding:
         """The embeddings of the vocabulary."""
         return table_of(self.net)
 
@@ -755,7 +755,7 @@ class Transformers(Network):
         if self.config.form != "encoder-decoder" or "use_cache" in self.takes:
             given["use_cache"] = cache is not None
         if cache is not None:
-            given["past_key_values"] = cache.kept
+            given["past_key_values"] = cache.state
         source = tokens.source
         texts = {"": tokens} if source is None else {"": source, "decoder_": tokens}
         if source is not None and source.states is not None:
@@ -816,14 +816,14 @@ class Transformers(Network):
                 given["patch_lengths"] = running.cut.lengths(tokens.ids)
         watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
         # to change what is logged clears a cache of logging, which every token would pay for
-        follows = cache is not None and cache.kept is not None
+        follows = cache is not None and cache.state is not None
         unlogged = contextlib.nullcontext() if follows else _unlogged()
         with _pass(running), watched, unlogged:
             out = self._run({name: one for name, one in given.items() if one is not None}, running)
         if running.network is not None and running.count != len(self.config.own):
             raise unseen(self.config.family, OTHERWISE)
         if cache is not None:
-            cache.kept = getattr(out, "past_key_values", None)
+            cache.state = getattr(out, "past_key_values", None)
         return _output(out)
 
     def _run(self, given: dict[str, Any], running: Running) -> Any:

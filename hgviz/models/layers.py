@@ -1,4 +1,4 @@
-"""The layers and configurations that all families share, and what goes through them.
+"""Configurations, token batches and layers that all model families share.
 
 Shapes: B batch, n tokens, H heads, Q queries, K keys, D head width, d width.
 """
@@ -40,7 +40,7 @@ from hgviz.models.mechanisms import (
 )
 from hgviz.models.run import Run
 
-PIECE = 1 << 15  # tokens of a long text at a time, where each is read by itself
+CHUNK = 1 << 15  # tokens per call of a token-wise function, so that long texts fit in memory
 
 NON_LINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
@@ -67,9 +67,9 @@ NonLinearity = Literal["gelu", "gelu_tanh", "relu", "silu"]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model of hgviz's own families is built from; its fields are the keys of config.json.
+    """Base of the configurations of hgviz's own families; the fields are the keys of config.json.
 
-    max_positions: the longest text, None for any.
+    max_positions: the most tokens of a text, None for no limit.
     """
 
     vocab_size: Count
@@ -80,34 +80,34 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def form(self) -> str:
-        """Which form of its family it is, "" where there is one."""
+        """The variant within the family, an empty string where there is only one."""
         return ""
 
     @property
     def goal(self) -> Goal:
-        """What its outputs say; see ModelSpec."""
+        """What the outputs predict; see ModelSpec."""
         return "next"
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every layer that attends, in order of computation."""
+        """The attention layers, in order of computation."""
         return ()
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Every resolution, full first."""
+        """The resolutions, full resolution first."""
         return (Level(0),)
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level, for a text of so many tokens."""
+        """Per level, the tokens [start, end) of each position (positions, 2) of a text."""
         return own_spans(self.levels, source=tokens, target=target)
 
     def replace(self, **changes: Any) -> Self:
-        """The same configuration with other values of some keys."""
+        """A copy with these keys changed."""
         return msgspec.structs.replace(self, **changes)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
-        """A description of such a model, for people and files."""
+        """The ModelSpec of a model with this configuration."""
         return ModelSpec(
             family=self.family, name=name, levels=self.levels,
             layers=self.layers, width=self.d_model, vocabulary=self.vocab_size, digest=digest,
@@ -116,16 +116,16 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )  # fmt: skip
 
     def build(self) -> Network:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         raise NotImplementedError
 
 
 class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What families that attend are built from.
+    """Base of the configurations of families with attention.
 
     activations: see spread_activations. norms: {activation: l2 | l2-literal | none}. top_k: how
-    many keys the activation topk keeps. kept: the numbers of the heads that each layer still has,
-    all where empty.
+    many keys the activation topk keeps. kept: the heads left in each layer after pruning, all heads
+    where empty.
     """
 
     n_heads: Heads
@@ -145,35 +145,34 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
     def _set(self, name: str, value: Any) -> None:
         msgspec.structs.force_setattr(self, name, value)
 
-    def require(self, faults: Iterable[tuple[Any, str]]) -> None:
-        """Raise HgvizError for the first of the (condition, what is wrong) that holds, and for
-        heads in `kept` that a layer has not."""
-        layers, heads = len(self.places()), range(self.n_heads)
-        listed = [list(numbers) for numbers in self.kept]
+    def refuse(self, faults: Iterable[tuple[Any, str]]) -> None:
+        """Raise HgvizError for the first (condition, what is wrong) whose condition is true, and
+        for an invalid `kept`."""
+        layers, heads = len(self.layer_table()), range(self.n_heads)
         faults = (
             *faults,
             (self.kept and len(self.kept) != layers,
              f"kept needs the heads of each of the {layers} layers that attend"),
-            (any(numbers != sorted({*numbers} & {*heads}) for numbers in listed),
+            (any(list(left) != sorted({*left} & {*heads}) for left in self.kept),
              f"kept lists the numbers of heads, each once, from 0 to {self.n_heads - 1}"),
         )  # fmt: skip
         for failed, what in faults:
             require(not failed, f"this model cannot be built: {what}", "Correct its configuration")
 
-    def places(self) -> Sequence[tuple[Any, ...]]:
-        """What is known of every layer that attends, besides its heads."""
+    def layer_table(self) -> Sequence[tuple[Any, ...]]:
+        """A row for each attention layer, in order of computation; its name comes first."""
         raise NotImplementedError
 
-    def layer(self, index: int, **places: Any) -> Layer:
-        """The layer of a number, with the heads that are left and their activations."""
+    def layer(self, index: int, **fields: Any) -> Layer:
+        """The Layer at an index, with its remaining heads and their activations."""
         heads = self.kept[index] if self.kept else tuple(range(self.n_heads))
         names = spread_activations(self.activations, index, self.n_heads)
         return Layer(
-            index=index, heads=heads, activations=tuple(names[head] for head in heads), **places
+            index=index, heads=heads, activations=tuple(names[head] for head in heads), **fields
         )
 
     def rule(self, layer: Layer, **changes: Any) -> Rule:
-        """How scores become weights in a layer."""
+        """The rule by which a layer turns scores into weights."""
         return Rule(
             **{"scale": self.d_head**-0.5, **changes},
             activations=layer.activations,
@@ -184,17 +183,17 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
 
 
 def require_attention(config: Any) -> Any:
-    """The same configuration. Raises HgvizError for a model whose layers do not attend."""
+    """Return config. Raises HgvizError for a family without attention."""
     if isinstance(config, Configuration) and not isinstance(config, AttentionConfiguration):
         raise no_attention_error(config.family)
     return config
 
 
 def spread_activations(activations: Any, layer: int, heads: int) -> tuple[str, ...]:
-    """The activation of each head of a layer, from what config.json says.
+    """The activation of each head of a layer.
 
-    One name for the model, a list for the heads of every layer, or one list per layer. A list
-    shorter than the heads goes over them in equal blocks ("split, activate, concat").
+    activations: one list of names for all layers, or a list per layer. A list shorter than the
+    number of heads is spread over them in equal blocks ("split, activate, concat").
     """
     names = activations
     if names and not isinstance(names[0], str):
@@ -203,21 +202,24 @@ def spread_activations(activations: Any, layer: int, heads: int) -> tuple[str, .
 
 
 def own_spans(levels: Iterable[Level], **sizes: int) -> tuple[Integers, ...]:
-    """(positions, 2) of each level whose sequence has so many positions, each for itself."""
-    ends = [np.arange(sizes[level.sequence], dtype=np.int64) for level in levels]
-    return tuple(readonly(np.stack([end, end + 1], axis=1)) for end in ends)
+    """Per level, the span [i, i + 1) of each position i, (positions, 2).
+
+    sizes: the number of positions, by Level.sequence.
+    """
+    starts = [np.arange(sizes[level.sequence], dtype=np.int64) for level in levels]
+    return tuple(readonly(np.stack([start, start + 1], axis=1)) for start in starts)
 
 
 def norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:
-    """The norm of each head's scores: what norms says of its activation, else its own."""
-    # unknown names are refused later, in words
-    own = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}
-    chosen = [norms.get(name, own.get(name, "none")) for name in names]
-    return tuple(None if norm == "none" else norm for norm in chosen)  # type: ignore[misc]
+    """The norm of each head's scores: that of norms for its activation, else the activation's."""
+    # unknown activations are refused later, with an error message
+    defaults = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}
+    values = [norms.get(name, defaults.get(name, "none")) for name in names]
+    return tuple(None if norm == "none" else norm for norm in values)  # type: ignore[misc]
 
 
 def head_width(d_model: int, n_heads: int, d_head: int) -> int:
-    """d_head, or the width over the heads. Raises HgvizError where that is no whole number."""
+    """d_head, or d_model / n_heads where it is 0. Raises HgvizError for a fraction."""
     require(
         d_head or d_model % n_heads == 0,
         f"{n_heads} heads do not divide the width {d_model}: "
@@ -228,7 +230,7 @@ def head_width(d_model: int, n_heads: int, d_head: int) -> int:
 
 
 def require_even_heads(positions: str, d_head: int) -> None:
-    """Raise HgvizError for rotary positions of heads of an odd width."""
+    """Raise HgvizError for rotary positions in heads of odd width."""
     require(
         positions != "rotary" or d_head % 2 == 0,
         f"rotary positions cannot turn heads of width {d_head}: they turn pairs of numbers",
@@ -241,21 +243,21 @@ def require_even_heads(positions: str, d_head: int) -> None:
 
 @dataclass(slots=True)
 class Cache:
-    """Keys and values of the tokens that a model of transformers has read, as its own code keeps
-    them; None where nothing was read, or nothing is kept."""
+    """The key-value cache of a transformers model, in the library's own type; None when empty."""
 
-    kept: Any = None
+    state: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A batch of texts: ids (B, n); keep (B, n), False where padded; segments (B, n), the token
-    types; or an encoder's states (B, n, d) in place of ids. source: the texts a decoder looks at.
-    embedded (B, n, d): token embeddings in place of those of ids, which then only count.
-    boundaries (B, n): what closes a segment, in place of what a model of segments finds itself.
-    signal (B, ...): pictures or sounds in place of ids, which then only count.
-    positions (B, n): the position of each token, in place of those that the model counts.
-    cache: keys and values of the tokens that these follow, to which theirs are added.
+    """A batch of texts, the input of every family.
+
+    ids (B, n), or encoder states (B, n, d) in their place. keep (B, n): False for padding.
+    segments (B, n): token types. source: the texts that a decoder attends to. embedded (B, n, d):
+    token embeddings used instead of those of ids. boundaries (B, n): ends of segments, used instead
+    of those that the model predicts. signal (B, ...): images or audio read instead of ids.
+    positions (B, n): position of each token, used instead of 0 to n - 1. cache: keys and values of
+    the preceding tokens, extended by this pass.
     """
 
     ids: Tensor | None = None
@@ -271,13 +273,13 @@ class Tokens:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many texts there are, and how many tokens each has, padding included."""
-        counted = self.states if self.ids is None else self.ids
-        assert counted is not None
-        return counted.shape[0], counted.shape[1]
+        """(B, n): texts, and tokens per text including padding."""
+        tokens = self.states if self.ids is None else self.ids
+        assert tokens is not None
+        return tokens.shape[0], tokens.shape[1]
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Tokens:
-        """The same texts with every tensor changed, those of the source as well."""
+        """A copy with change applied to every tensor, including those of the source."""
         tensors = {field.name: getattr(self, field.name) for field in fields(self)}
         changed: dict[str, Any] = {
             name: change(value) for name, value in tensors.items() if isinstance(value, Tensor)
@@ -285,29 +287,30 @@ class Tokens:
         source = None if self.source is None else self.source.map(change)
         return replace(self, **changed, source=source)
 
-    def truncated(self, length: int) -> Tokens:
-        """The first tokens of each text; pictures and sounds stay whole."""
-        source = None if self.source is None else self.source.truncated(length)
+    def truncate(self, length: int) -> Tokens:
+        """The first tokens of each text; images and audio are not cut."""
+        source = None if self.source is None else self.source.truncate(length)
         text = self if self.signal is not None else self.map(lambda x: x[:, :length])
         return replace(text, source=source)
 
 
 def repeat_batch(x: Tensor, times: int) -> Tensor:
-    """The batch repeated, one copy of all texts after the other: (B, ...) -> (times * B, ...)."""
+    """Concatenate copies of a batch: (B, ...) -> (times * B, ...)."""
     return x.expand(times, *x.shape).flatten(0, 1)
 
 
-def apply_in_chunks(part: Callable[..., Tensor], x: Tensor, *places: Tensor) -> Tensor:
-    """Apply a token-wise function to x (..., n, d) and positions (n,), without gradients in chunks
-    between which the work can be cancelled."""
-    if torch.is_grad_enabled() or x.shape[-2] <= PIECE:
-        return part(x, *places)
-    parts = []
-    pieces = zip(x.split(PIECE, dim=-2), *(one.split(PIECE) for one in places), strict=True)
-    for piece in pieces:
+def apply_in_chunks(function: Callable[..., Tensor], x: Tensor, *positions: Tensor) -> Tensor:
+    """The token-wise function of x (..., n, d) and positions (n,).
+
+    Without gradients it is applied to chunks of tokens. Raises Cancelled between chunks.
+    """
+    if torch.is_grad_enabled() or x.shape[-2] <= CHUNK:
+        return function(x, *positions)
+    results = []
+    for chunk in zip(x.split(CHUNK, dim=-2), *(p.split(CHUNK) for p in positions), strict=True):
         raise_if_cancelled()
-        parts.append(part(*piece))
-    return torch.cat(parts, dim=-2)
+        results.append(function(*chunk))
+    return torch.cat(results, dim=-2)
 
 
 class RelativeBiases(nn.Module):
@@ -320,16 +323,17 @@ class RelativeBiases(nn.Module):
 
 
 class Attention(nn.Module):
-    """Queries, keys and values of one layer around the one function that attends.
+    """Multi-head attention of one layer: the query, key, value and output projections.
 
-    shift: how many zeros the keys were shifted by (a shifted key keeps its rotary position).
-    synthesis: what makes queries and keys in place of tokens, or beside them. mixtures: what its
-    heads project their keys and values by, each head by its own. content: whether what tokens say
-    counts beside where they stand. of_all: its parts that belong to all heads; the rows of all
-    others go by heads.
+    shift: how far the keys were shifted (a shifted key keeps its rotary position). synthesis:
+    synthesised scores, which replace or join those of queries and keys. mixtures: projections of
+    keys and values to slots, of each head. content: whether queries and keys are made of tokens,
+    not of positions alone. shared_parts: submodules used by all heads; the rows of the others are
+    divided among the heads.
     """
 
-    of_all: ClassVar[tuple[str, ...]] = ("o",)
+    shared_parts: ClassVar[tuple[str, ...]] = ("o",)
+    distance_sign: ClassVar = 1  # of relative positions: 1 for key - query, -1 for query - key
 
     def __init__(
         self,
@@ -348,15 +352,15 @@ class Attention(nn.Module):
         inner = len(layer.heads) * d_head
         self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
         self.synthesis, self.mixtures = synthesis, mixtures
-        self.meets = content if synthesis is None else "dot" in synthesis.forms
-        with warnings.catch_warnings():  # a layer may have no heads, and so weights of no numbers
+        self.has_content = content if synthesis is None else "dot" in synthesis.forms
+        with warnings.catch_warnings():  # the weights of a layer without heads are empty
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
-            if self.meets:
+            if self.has_content:
                 self.q = nn.Linear(width, inner, bias=bias)
                 self.k = nn.Linear(width, inner, bias=bias)
             self.v = nn.Linear(width, inner, bias=bias)
             self.o = nn.Linear(inner, width)
-            # windows are as the package computes them: no positions inside
+            # hourglass-transformer-pytorch has no relative positions within a window
             self.relative = positions == "relative" and layer.window is None
             if self.relative:
                 self.r = nn.Linear(width, inner)
@@ -373,70 +377,75 @@ class Attention(nn.Module):
         run: Run,
         slots: Projection | Mixtures | None = None,
     ) -> Tensor:
-        """x (B, Q, d) attends over context (B, K, d), or over what slots makes of it; keep (B, K)
-        or None -> (B, Q, d)"""
+        """x (B, Q, d) attends over context (B, K, d) -> (B, Q, d)
+
+        keep (B, K): False for padding. slots: projection of the context, or of keys and values.
+        """
         slots = self.mixtures or slots
         mixture = None if slots is None else slots.mixture(context.shape[1], keep)
         if isinstance(slots, Projection):
             context, keep = slots(context, keep), None
-        q, k = self._side("q", x), self._side("k", context)
+        q, k = self._project("q", x), self._project("k", context)
         v = self._split(apply_in_chunks(self.v, context))
         if isinstance(slots, Mixtures):
             (k, v), keep = slots(k, v, keep), None
         out = run.attend(
             self.layer.index, q, k, v, self.rule, heads=self.layer.heads, keep=keep,
-            relative=self._distances(rel), output=self.o, mixture=mixture,
+            relative=self._distance_terms(rel), output=self.o, mixture=mixture,
         )  # fmt: skip
         return apply_in_chunks(self.o, out.transpose(1, 2).flatten(2))
 
-    def _side(self, name: Side, x: Tensor) -> Tensor:
+    def _project(self, side: Side, x: Tensor) -> Tensor:
         """Queries or keys (B, H, n, D) of tokens (B, n, d)."""
-        own = self._split(apply_in_chunks(getattr(self, name), x)) if self.meets else None
-        if self.rotary and own is not None:
-            at = (0, self.rule.stride_q) if name == "q" else (-self.shift, self.rule.stride_k)
-            own = apply_in_chunks(rotate, own, self._tokens(own, *at))
+        content = None
+        if self.has_content:
+            content = self._split(apply_in_chunks(getattr(self, side), x))
+            if self.rotary:
+                stride, shift = (
+                    (self.rule.stride_q, 0) if side == "q" else (self.rule.stride_k, self.shift)
+                )
+                positions = (torch.arange(x.shape[1], device=x.device) - shift) * stride
+                content = apply_in_chunks(rotate, content, positions)
         if self.synthesis is not None:
-            return self.synthesis.side(name, x, own)
-        if own is None:  # positions alone are weighed
+            return self.synthesis.project(side, x, content)
+        if content is None:  # scores are those of positions alone
             return x.new_zeros(len(x), len(self.layer.heads), x.shape[1], 1)
-        return own
+        return content
 
     def _split(self, x: Tensor) -> Tensor:  # (B, n, H * D) -> (B, H, n, D)
         return x.unflatten(-1, (len(self.layer.heads), self.d_head)).transpose(1, 2)
 
-    def _tokens(self, x: Tensor, first: int, stride: int) -> Tensor:
-        """The token each row stands for."""
-        return (torch.arange(x.shape[-2], device=x.device) + first) * stride
-
-    def _distances(self, rel: RelativeBiases | None) -> Distance | None:
+    def _distance_terms(self, rel: RelativeBiases | None) -> Distance | None:
         if self.places is not None:
             return self.places(self.rule.scale)
-        return self._bias(rel) if self.relative and rel is not None else None
-
-    def _bias(self, rel: RelativeBiases) -> Relative:
+        if not self.relative or rel is None:
+            return None
         heads = (len(self.layer.heads), self.d_head)
         unit = self.rule.stride_q if self.layer.role == "up" else 1
         content: Tensor = rel.content_bias
         position: Tensor = rel.position_bias
-        if len(content) > len(self.layer.heads):  # shared by the number of a head
+        if len(content) > len(self.layer.heads):  # some heads are pruned
             numbers = list(self.layer.heads)
             content, position = content[numbers], position[numbers]
         return Relative(
-            self.r.weight.unflatten(0, heads), self.r.bias.view(heads), content, position, unit
+            self.r.weight.unflatten(0, heads),
+            self.r.bias.view(heads),
+            content,
+            position,
+            unit * self.distance_sign,
         )
 
 
 class Collaborative(Attention):
-    """Heads that share one W_Q and W_K of width R and mix them, each in its own way.
+    """Collaborative attention: heads share W_Q and W_K of width R, and weigh their columns by m_h.
 
-    S^(h) = X W_Q diag(m_h) W_K^T X^T (Cordonnier, Loukas and Jaggi 2020, eq. 6), and what biases
-    add: c_h . x_key, and of the query b_h . x + e_h, which softmax does not see. With
-    q_h = (x W_Q * m_h, b_h . x + e_h, 1) and k_h = (x W_K, 1, c_h . x) the product is the whole
-    score, so that everything that reads queries and keys reads these. mix (H, R) holds every m_h,
-    key_bias (H, d) every c_h, query_bias b_h and e_h.
+    S^(h) = X W_Q diag(m_h) W_K^T X^T (Cordonnier, Loukas and Jaggi 2020, eq. 6), plus the biases
+    c_h . x_key and b_h . x_query + e_h (softmax cancels the latter). The score is the product of
+    q_h = (x W_Q * m_h, b_h . x + e_h, 1) and k_h = (x W_K, 1, c_h . x). mix (H, R) holds m_h,
+    key_bias (H, d) c_h, query_bias b_h and e_h.
     """
 
-    of_all: ClassVar = ("o", "q", "k")
+    shared_parts: ClassVar = ("o", "q", "k")
 
     def __init__(
         self,
@@ -453,24 +462,24 @@ class Collaborative(Attention):
         self.q = nn.Linear(width, shared, bias=False)
         self.k = nn.Linear(width, shared, bias=False)
         self.mix = nn.Parameter(torch.empty(heads, shared))
-        with warnings.catch_warnings():  # as in any layer without heads
+        with warnings.catch_warnings():  # the weights of a layer without heads are empty
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
             self.key_bias = nn.Linear(width, heads, bias=False)
             self.query_bias = nn.Linear(width, heads)
-            nn.init.normal_(self.mix, std=(d_head / shared) ** 0.5)  # scores as of ordinary heads
+            nn.init.normal_(self.mix, std=(d_head / shared) ** 0.5)  # scores as large as usual
 
-    def _side(self, name: Side, x: Tensor) -> Tensor:
-        if name == "q":
-            own = self.q(x)[:, None] * self.mix[:, None]  # (B, H, n, R)
+    def _project(self, side: Side, x: Tensor) -> Tensor:
+        if side == "q":
+            content = self.q(x)[:, None] * self.mix[:, None]  # (B, H, n, R)
             bias = self.query_bias(x).mT[..., None]
-            return torch.cat([own, bias, torch.ones_like(bias)], -1)
-        own = self.k(x)[:, None].expand(-1, len(self.mix), -1, -1)
+            return torch.cat([content, bias, torch.ones_like(bias)], -1)
+        content = self.k(x)[:, None].expand(-1, len(self.mix), -1, -1)
         bias = self.key_bias(x).mT[..., None]
-        return torch.cat([own, torch.ones_like(bias), bias], -1)
+        return torch.cat([content, torch.ones_like(bias), bias], -1)
 
 
 class FeedForward(nn.ModuleDict):
-    """in, a non-linearity, out."""
+    """A linear layer "in" to d_ff, a non-linearity, and a linear layer "out"."""
 
     def __init__(self, width: int, d_ff: int, kind: str) -> None:
         super().__init__({"in": nn.Linear(width, d_ff), "out": nn.Linear(d_ff, width)})
@@ -478,26 +487,25 @@ class FeedForward(nn.ModuleDict):
 
     @property
     def first(self) -> nn.Linear:
-        """Its first product."""
+        """The linear layer from d to d_ff."""
         return cast(nn.Linear, self["in"])
 
     def forward(self, x: Tensor, hidden: Tensor | None = None) -> Tensor:
-        """(B, n, d) -> (B, n, d); hidden (B, n, d_ff): the first product, where it is known"""
+        """(B, n, d) -> (B, n, d); hidden (B, n, d_ff): the output of "in", where it is known"""
         if hidden is None:
-            return apply_in_chunks(lambda part: self._fed(self["in"](part)), x)
-        return self._fed(hidden)
+            return apply_in_chunks(lambda chunk: self._project_down(self["in"](chunk)), x)
+        return self._project_down(hidden)
 
-    def _fed(self, hidden: Tensor) -> Tensor:
-        # the largest thing in a pass, not held twice without need
-        kinds = IN_PLACE if hidden.is_inference() else NON_LINEARITIES
-        return self["out"](kinds[self.kind](hidden))
+    def _project_down(self, hidden: Tensor) -> Tensor:
+        # in place where possible: hidden is the largest tensor of a pass
+        functions = IN_PLACE if hidden.is_inference() else NON_LINEARITIES
+        return self["out"](functions[self.kind](hidden))
 
 
 class ResidualBlock(nn.Module):
-    """Attention, then a feed-forward, each added to the residual stream.
+    """Base of blocks of attention and a feed-forward, each with a residual connection.
 
-    norm_first: norms come before each part (Xiong et al. 2020), else after each sum (Vaswani et
-    al. 2017).
+    norm_first: pre-norm (Xiong et al. 2020), else post-norm (Vaswani et al. 2017).
     """
 
     norm_first = True
@@ -507,17 +515,19 @@ class ResidualBlock(nn.Module):
 
     @property
     def attentions(self) -> list[Attention]:
-        """Its layers of attention, in order."""
+        """The attention modules, in order."""
         return [part for part in self.children() if isinstance(part, Attention)]
 
     @property
     def norm_before_ff(self) -> nn.LayerNorm:
-        """The norm that the feed-forward begins with."""
+        """The norm whose output the feed-forward reads."""
         return self.ln_ff
 
     def finish(self, z: Tensor, hidden: Tensor | None = None) -> Tensor:
-        """The output (B, n, d) of the block for the stream z after its last attention, before any
-        norm; hidden (B, n, d_ff): the first product of the feed-forward, where it is known."""
+        """Output (B, n, d) of the block from z, the sum after its last attention, before any norm.
+
+        hidden (B, n, d_ff): the output of ff.first, where it is known.
+        """
         if self.norm_first:
             return z + self.drop(self.ff(self.ln_ff(z), hidden))
         y = self.norm_before_ff(z)
@@ -525,33 +535,38 @@ class ResidualBlock(nn.Module):
 
 
 class Network(nn.Module):
-    """What every family of models is."""
+    """Base of all model families."""
 
-    config: Any  # a Configuration, or that of a model of transformers
+    config: Any  # a Configuration, or that of a transformers model
 
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = config
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
-        """What config.goal asks of tokens, or of ids (B, n) alone: logits (B, n, vocabulary) or
-        (B, classes), or states (B, n, d)."""
+        """Logits (B, n, vocabulary) or (B, classes), or states (B, n, d), by config.goal.
+
+        tokens: Tokens, or ids (B, n).
+        """
         raise NotImplementedError
 
     @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        raise NotImplementedError
+    def token_embedding(self) -> nn.Embedding:
+        """The embedding of the vocabulary."""
+        return cast(nn.Embedding, self.get_submodule("embed.token"))
+
+    def embed_tokens(self, tokens: Tokens) -> Tensor:
+        """Token embeddings (B, n, d), without positions."""
+        return self.token_embedding(tokens.ids) if tokens.embedded is None else tokens.embedded
 
     def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (B, n, vocabulary) of ids (B, n) while the next token is learnt, and what is to
-        become less besides their loss: nothing, where a family does not say otherwise."""
+        """Logits (B, n, vocabulary) of ids (B, n) in training, and the model's auxiliary loss."""
         logits: Tensor = self(ids)
         return logits, logits.new_zeros(())
 
 
 def require_length(length: int, limit: int | None) -> None:
-    """Raise HgvizError for a text of more tokens than a model has positions for."""
+    """Raise HgvizError for a text longer than the limit, None for no limit."""
     if limit is not None and length > limit:
         raise HgvizError(
             f"the text has {length:,} tokens and this model reads at most {limit:,}: "
@@ -561,14 +576,13 @@ def require_length(length: int, limit: int | None) -> None:
 
 
 def as_tokens(tokens: Tokens | Tensor) -> Tokens:
-    """The same Tokens, or ids (B, n) wrapped in Tokens."""
+    """Tokens as they are, ids (B, n) as Tokens."""
     return Tokens(tokens) if isinstance(tokens, Tensor) else tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalLayer:
-    """A layer of a model that is not hgviz's own: its heads' contexts, d_head wide each, go through
-    the product o."""
+    """An attention layer of a transformers model, its output projection o and its head width."""
 
     layer: Layer
     o: nn.Linear
@@ -576,7 +590,7 @@ class ExternalLayer:
 
 
 def attention_layers(module: Network) -> tuple[Layer, ...]:
-    """The layers of attention of a model, in order of computation; () of a model without any."""
+    """The attention layers of a model, in order of computation."""
     return tuple(getattr(module.config, "layers", ()))
 
 
@@ -587,6 +601,6 @@ def attention_modules(module: Network) -> list[Attention]:
 
 
 def output_projections(module: Network) -> list[Attention | ExternalLayer]:
-    """The layers of a model of any family whose heads go through a product that hgviz knows."""
+    """The layers of a model of any family whose output projection is known."""
     external: list[ExternalLayer] = getattr(module, "projected", list)()
     return [*attention_modules(module)] or [*external]

@@ -171,7 +171,7 @@ def _output_weights(
         names = {at: (name.removesuffix("weight"), ()) for at, name in enumerate(config.outputs)}
     else:
         names = {
-            part.layer.index: (f"{name}.o.", part.of_all)
+            part.layer.index: (f"{name}.o.", part.shared_parts)
             for name, part in outline(config).named_modules()
             if isinstance(part, Attention)
         }
@@ -719,4 +719,4 @@ def timed_batch(texts: Tokens, count: int) -> Tokens:
     def repeat(x: Tensor) -> Tensor:
         return x.repeat(-(-count // len(x)), *[1] * (x.ndim - 1))[:count]
 
-    return texts.map(repeat).truncated(TIMED_TOKENS)
+    return texts.map(repeat).truncate(TIMED_TOKENS)

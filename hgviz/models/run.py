@@ -1,9 +1,8 @@
-"""One forward pass: what is changed in it, and who observes it.
+"""Interventions in a forward pass and observers of it.
 
-Models of every family call two methods of a `Run`: `attend` where a layer attends, and `block`
-around each residual block. Whatever hgviz changes in a pass (heads off, gates, heads that stream)
-or learns from it (captures, slopes, outputs that later passes reuse) happens behind these two
-calls, so that model code stays as plain as in its paper.
+Models of every family call two methods of a `Run`: `attend` for attention and `block` around each
+residual block. These two apply the interventions (heads off, gates, streaming heads) and notify the
+observers (captures, gradients, reused outputs), so that model code stays as plain as in its paper.
 
 Shapes: B batch, H heads, G key groups, Q queries, K keys, D head width, d model width.
 """
@@ -40,13 +39,12 @@ EMBEDDING = -1  # the index of the block that embeds tokens
 
 @dataclass(frozen=True, slots=True)
 class AttentionCall:
-    """What one layer attended with: q (B, H, Q, D), k and v (B, G, K, D) and the rule.
+    """The inputs of attention in one layer: q (B, H, Q, D), k and v (B, G, K, D) and the rule.
 
-    keep (B, K): False for keys that are padding. relative: relative positions. row_sums: the row
-    statistics that came with the context, where an observer asked for them. output: the product
-    behind the heads, where it is known. mixture (h, K, n): the share of each token in each slot,
-    where keys are slots. length: how many queries and keys are positions of the model, where the
-    rest is padding of its own.
+    keep (B, K): False for padding. relative: relative-position terms. row_sums: row statistics,
+    where an observer needs them. output: the output projection, where it is known. mixture
+    (h, K, n): weight of each token in each slot, where keys are slots. length: the numbers of
+    queries and keys without the padding that the model adds itself.
     """
 
     layer: int
@@ -62,7 +60,7 @@ class AttentionCall:
     length: tuple[int, int] | None = None
 
     def without_padding(self) -> AttentionCall:
-        """The same call of the queries and keys that are positions of the model."""
+        """A copy without the padding that the model adds itself."""
         if self.length is None:
             return self
         queries, keys = self.length
@@ -75,10 +73,10 @@ class AttentionCall:
 
 @dataclass(frozen=True, slots=True)
 class WeightedCall:
-    """What one layer weighed by, where no rule gives its weights (B, H, Q, K).
+    """The attention weights (B, H, Q, K) of a layer that computes them itself, without a rule.
 
-    signed: whether weights may be negative; causal: whether queries see no later key. v
-    (B, G, K, D) and output: the values and the product behind the heads, where they are known.
+    signed: whether weights may be negative. causal: whether later keys are masked. v (B, G, K, D)
+    and output: the values and the output projection, where they are known.
     """
 
     layer: int
@@ -90,23 +88,24 @@ class WeightedCall:
 
 
 class Observer:
-    """Sees what passes the calls of a run, and may replace a context."""
+    """Base of objects that a Run notifies; they may replace the context of a layer."""
 
-    needs_row_sums = False  # whether `attended` reads call.row_sums
+    needs_row_sums = False  # whether on_attention reads call.row_sums
 
-    def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
-        """Called with the context (B, H, Q, D) of a layer; a tensor returned replaces it."""
+    def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Receive the context (B, H, Q, D) of a layer and return a replacement, or None."""
 
-    def weighted(self, call: WeightedCall, context: Tensor) -> Tensor | None:
-        """Called instead of `attended` for a layer whose weights no rule gives.
+    def on_weights(self, call: WeightedCall, context: Tensor) -> Tensor | None:
+        """As on_attention, of a layer that computes its weights itself.
 
-        context: (B, H, Q, D), or the weights themselves (B, H, Q, K) of a model of which hgviz
-        sees no more than its softmax; a tensor returned replaces it.
+        context: (B, H, Q, D), or the weights (B, H, Q, K) where only the model's softmax is hooked.
         """
 
-    def finished_block(self, index: int, x: Any, output: Any) -> None:
-        """Called with what a residual block was given and what it returned, (B, n, d) in own
-        families; index: the number of its last layer."""
+    def on_block(self, index: int, x: Any, output: Any) -> None:
+        """Receive input and output of the residual block whose last layer has this index.
+
+        Both are (B, n, d) in own families.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,11 @@ class Run:
     """A forward pass with some heads off, gated or streaming.
 
     off: heads whose context is set to zero, before the output projection. gates: by layer, factors
-    (B, H) of the heads' contexts; they may require gradients. streaming: heads that see the first
-    and the latest keys alone. reused: by the number of its last layer, what a block returned in an
-    earlier pass on the same input; it is not computed again. readout: only positions that a
-    classifier answers from leave its last block. failures: errors of observers, which are not
-    errors of the model.
+    (B, H) of the heads' contexts; they may require gradients. streaming: heads that attend only to
+    the first and the latest keys. reused: block outputs of an earlier pass on the same input, by
+    the index of the last layer, returned instead of computed. readout: the last block of a
+    classifier computes only the positions that it reads. failures: exceptions of observers, to tell
+    them from those of the model.
     """
 
     off: HeadSet = frozenset()
@@ -146,7 +145,7 @@ class Run:
     ) -> Tensor:
         """Context (B, H, Q, D) of q (B, H, Q, D) over k and v (B, G, K, D).
 
-        heads: the numbers of the heads, all if not given; the rest as in AttentionCall.
+        heads: the numbers of the heads, by default all; the rest as in AttentionCall.
         """
         numbers = range(q.shape[1]) if heads is None else heads
         streaming = self.streaming.places(layer, numbers) if self.streaming.heads else ()
@@ -160,22 +159,23 @@ class Run:
                 layer, q, k, v, rule, keep, relative, row_sums, output, mixture, length
             )
             for observer in self.observers:
-                context = self._observed(observer.attended, call, context)
-        return self._gated(layer, numbers, context)
+                context = self._notify(observer.on_attention, call, context)
+        return self._apply_gates(layer, numbers, context)
 
     def apply_weighted(
         self, call: WeightedCall, context: Tensor, heads: Sequence[int] | None = None
     ) -> Tensor:
-        """The context, or weights, of a layer that computes its own attention, after observers,
-        with heads off and gates applied."""
+        """Context, or weights, of a layer that computes attention itself, after interventions.
+
+        Observers are notified first.
+        """
         for observer in self.observers:
-            context = self._observed(observer.weighted, call, context)
+            context = self._notify(observer.on_weights, call, context)
         numbers = range(context.shape[1]) if heads is None else heads
-        return self._gated(call.layer, numbers, context)
+        return self._apply_gates(call.layer, numbers, context)
 
     def block(self, index: int, function: Callable[[Any], Any], x: Any) -> Any:
-        """What the residual block whose last layer has this number returns for x: taken from an
-        earlier pass, or computed."""
+        """Output of the residual block whose last layer has this index: function(x), or reused."""
         if index in self.reused:
             return self.reused[index]
         output = function(x)
@@ -183,11 +183,11 @@ class Run:
         return output
 
     def notify_block(self, index: int, x: Any, output: Any) -> None:
-        """Call `finished_block` of every observer."""
+        """Call on_block of every observer."""
         for observer in self.observers:
-            observer.finished_block(index, x, output)
+            observer.on_block(index, x, output)
 
-    def _observed(
+    def _notify(
         self, observe: Callable[[Any, Tensor], Tensor | None], call: Any, context: Tensor
     ) -> Tensor:
         try:
@@ -197,8 +197,8 @@ class Run:
             raise
         return context if replacement is None else replacement
 
-    def _gated(self, layer: int, heads: Sequence[int], context: Tensor) -> Tensor:
-        """A context (B, H, ...) with its heads off and gated."""
+    def _apply_gates(self, layer: int, heads: Sequence[int], context: Tensor) -> Tensor:
+        """A context (B, H, ...) times its gates, zero for heads that are off."""
         off = sorted(heads.index(head.head) for head in self.off if head.layer == layer)
         if off:
             context = context.index_fill(1, torch.tensor(off, device=context.device), 0.0)
@@ -211,8 +211,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class DenseWeights:
-    """The maps of one layer: values (heads, queries, keys) in the dtype of the model, bfloat16 as
-    its bits; causal: row i has none right of column i; value_norms and mixture as in Factors.
+    """Attention maps of one layer: values (heads, queries, keys) in the dtype of the model.
+
+    bfloat16 is held as its bits. causal: whether row i is zero right of column i. value_norms and
+    mixture: as in Factors.
     """
 
     values: NDArray[Any]
@@ -223,31 +225,31 @@ class DenseWeights:
 
 
 class CaptureRecorder(Observer):
-    """Hands over what a capture keeps of each layer while the pass goes on.
+    """Passes the record of each layer to a capture, during the forward pass.
 
-    on_layer(layer, kept) is called with Factors, or with DenseWeights where `dense` asks for them
-    or no rule gives the weights of a layer.
+    on_layer(layer, record) receives Factors, or DenseWeights if dense is set or the layer computes
+    its weights itself.
     """
 
     def __init__(self, on_layer: Callable[[int, Any], None], dense: bool = False) -> None:
         self._on_layer, self._dense = on_layer, dense
         self.needs_row_sums = not dense
 
-    def attended(self, call: AttentionCall, context: Tensor) -> Tensor | None:
-        """Keep factors; or weights, and let the model go on with the context that they give."""
-        kept: Any
-        real, replacement = call.without_padding(), None
+    def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Record factors, or record the maps and replace the context by their product with v."""
+        record: Any
+        cut, replacement = call.without_padding(), None
         if self._dense:
-            replacement, kept = attend_by_maps(real)
+            replacement, record = attend_by_maps(cut)
         else:
-            kept = factors(real.q, real.k, real.rule, real.keep, real.relative, real.row_sums)
+            record = factors(cut.q, cut.k, cut.rule, cut.keep, cut.relative, cut.row_sums)
         mixture = None if call.mixture is None else to_numpy(call.mixture.detach().float())
-        norms = _value_norms(real.v, call.output)
-        self._on_layer(call.layer, replace(kept, value_norms=norms, mixture=mixture))
-        return replacement if real is call else None
+        norms = _value_norms(cut.v, call.output)
+        self._on_layer(call.layer, replace(record, value_norms=norms, mixture=mixture))
+        return replacement if cut is call else None
 
-    def weighted(self, call: WeightedCall, context: Tensor) -> None:
-        """Keep the weights."""
+    def on_weights(self, call: WeightedCall, context: Tensor) -> None:
+        """Record the weights."""
         norms = None if call.v is None else _value_norms(call.v, call.output)
         values = to_numpy(call.weights[0])
         self._on_layer(call.layer, DenseWeights(values, call.signed, call.causal, norms))
@@ -258,24 +260,24 @@ def _value_norms(v: Tensor, output: nn.Linear | None) -> Any:
 
 
 def attend_by_maps(call: AttentionCall) -> tuple[Tensor, DenseWeights]:
-    """The context (1, H, Q, D) of a call of one text, and the weights that gave it.
+    """The context (1, H, Q, D) of a call, computed from its attention maps, and these maps.
 
-    Raises HgvizError where the maps would not fit the memory.
+    Raises HgvizError for a batch of several texts, and for maps larger than the free memory.
     """
     q, k, rule, keep = call.q, call.k, call.rule, call.keep
     if len(q) != 1:
         raise HgvizError(f"only one text can be captured at a time: got a batch of {len(q)}")
     v = expand_key_groups(call.v, q.shape[1])
     shape = (*q.shape[:3], k.shape[2])
-    _require_room(shape[1:], q.dtype.itemsize)
+    _require_memory(shape[1:], q.dtype.itemsize)
     uniform = keep is not None and rule.empty_rows == "uniform"
     maps, parts = torch.empty(shape, dtype=q.dtype), []
-    # no row is summed in less than float32, as in fused kernels
+    # rows are summed in float32 at least, as in fused kernels
     exact = torch.promote_types(q.dtype, torch.float32)
     groups = [group.to(exact) for group in head_groups(q, k, rule, call.relative)]
     step = max(1, CELLS // max(1, shape[1] * shape[3]))
     for rows in torch.arange(shape[2], device=q.device).split(step) if groups else ():
-        weights = in_layer_order(rule, [one.weigh(*one.scores(rows, keep)) for one in groups])
+        weights = in_layer_order(rule, [group.weigh(*group.scores(rows, keep)) for group in groups])
         if uniform:
             weights = fill_empty_rows(weights[0], rule, keep, rows)[None]
         weights = weights.to(q.dtype)
@@ -287,7 +289,7 @@ def attend_by_maps(call: AttentionCall) -> tuple[Tensor, DenseWeights]:
     return context, DenseWeights(to_numpy(maps[0]), signed, rule.causal and square and not uniform)
 
 
-def _require_room(shape: tuple[int, ...], itemsize: int) -> None:
+def _require_memory(shape: tuple[int, ...], itemsize: int) -> None:
     heads, queries, keys = shape
     needed, free = heads * queries * keys * itemsize, free_memory()
     if free is not None and needed > free:

@@ -107,7 +107,7 @@ class TransformerConfig(
         if self.form == "encoder-decoder":
             self._set("decoder_layers", self.decoder_layers or self.n_layers)
         require_even_heads(self.positions, self.d_head)
-        self.require(self._faults())
+        self.refuse(self._faults())
 
     def _faults(self) -> list[tuple[Any, str]]:
         """(condition, what is wrong) for every combination of keys that no model has."""
@@ -116,7 +116,7 @@ class TransformerConfig(
         unknown, synthesised = sorted(forms - {*SCORES}), forms != {"dot"}
         quadratic, rotary = self.positions == "quadratic", self.positions == "rotary"
         fixed = self.positions == "learned" or self.slots > 0 or synthesised
-        layers = sum(role == "self" for _, role in self.places())
+        layers = sum(role == "self" for _, role in self.layer_table())
         shared = self.shared_width > 0
         named = [ACTIVATIONS[name] for name in self._activation_names()]
         by_features = any(row.features for row in named)
@@ -172,7 +172,7 @@ class TransformerConfig(
         """Whether a decoder attends to the states of an encoder."""
         return self.cross or self.form == "encoder-decoder"
 
-    def places(self) -> list[tuple[str, str]]:
+    def layer_table(self) -> list[tuple[str, str]]:
         """(name, role) of every layer that attends."""
         both = self.form == "encoder-decoder"
         found = [(f"encoder.{i}", "self") for i in range(self.n_layers)] if both else []
@@ -187,7 +187,7 @@ class TransformerConfig(
     def layers(self) -> tuple[Layer, ...]:
         """Every layer that attends, in order of computation."""
         layers, scores = [], cycle(self.scores)
-        for index, (name, role) in enumerate(self.places()):
+        for index, (name, role) in enumerate(self.layer_table()):
             in_encoder = self.form == "encoder" or name.startswith("encoder")
             level = int(self.two_texts and not name.startswith("encoder"))
             own = role == "self"
@@ -270,10 +270,10 @@ class Embed(nn.Module):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(B, n, d)"""
-        given = self.token(tokens.ids) if tokens.embedded is None else tokens.embedded
-        return self.placed(given, tokens.segments)
+        x = self.token(tokens.ids) if tokens.embedded is None else tokens.embedded
+        return self.add_positions(x, tokens.segments)
 
-    def placed(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
+    def add_positions(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
         """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
         require_length(x.shape[1], self.config.max_positions)
         numbers = torch.arange(x.shape[1], device=x.device)
@@ -425,11 +425,6 @@ class Transformer(Network):
         given, run = as_tokens(tokens), run or Run()
         return self.from_embeddings(run.block(EMBEDDING, self.embed, given), given, run)
 
-    @property
-    def table(self) -> nn.Embedding:
-        """The embeddings of the vocabulary."""
-        return self.embed.token
-
     def from_embeddings(self, x: Tensor, tokens: Tokens, run: Run | None = None) -> Tensor:
         """As forward, from the placed embeddings (B, n, d) of tokens.
 
@@ -500,7 +495,9 @@ def _attention(config: TransformerConfig, layer: Layer) -> Attention:
             forms, heads, config.d_model, width, longest, config.rank, config.scale(layer)
         )
     if config.slots_sharing == "none":
-        mixtures = Mixtures(len(layer.heads), config.slots, longest, config.slots_bias, one=False)
+        mixtures = Mixtures(
+            len(layer.heads), config.slots, longest, config.slots_bias, shared=False
+        )
     if config.shared_width:
         return Collaborative(
             layer, config.rule(layer), config.d_model, width, positions, config.shared_width,
@@ -521,7 +518,7 @@ def _slots(config: TransformerConfig, whose: Literal["layer", "model"]) -> Slots
         return Projection(config.slots, longest) if config.slots and mine else None
     if whose != ("model" if sharing == "layerwise" else "layer") or sharing == "none":
         return None
-    return Mixtures(1, config.slots, longest, config.slots_bias, one=sharing != "headwise")
+    return Mixtures(1, config.slots, longest, config.slots_bias, shared=sharing != "headwise")
 
 
 def _norm(config: TransformerConfig) -> nn.LayerNorm:

@@ -72,11 +72,11 @@ class BaselinePass(Observer):
     contexts: dict[int, Tensor] = field(default_factory=dict)
     copies: dict[tuple[int, int], Tensor] = field(default_factory=dict)
 
-    def attended(self, call: AttentionCall, context: Tensor) -> None:
+    def on_attention(self, call: AttentionCall, context: Tensor) -> None:
         """Record the context of a layer."""
         self.contexts[call.layer] = context
 
-    def finished_block(self, index: int, x: Any, output: Any) -> None:
+    def on_block(self, index: int, x: Any, output: Any) -> None:
         """Record the input and output of a block that returns the residual stream alone."""
         if isinstance(output, Tensor):
             self.inputs[index], self.outputs[index] = x, output
@@ -104,12 +104,12 @@ class GateGradientRecorder(Observer):
         self.contexts: dict[int, Tensor] = {}
         self.calls: dict[int, AttentionCall] = {}
 
-    def attended(self, call: AttentionCall, context: Tensor) -> Tensor:
+    def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor:
         """Record the call and its context."""
         self.calls[call.layer] = call
         return self._record(call.layer, context)
 
-    def weighted(self, call: WeightedCall, context: Tensor) -> Tensor:
+    def on_weights(self, call: WeightedCall, context: Tensor) -> Tensor:
         """Record a context, or weights."""
         return self._record(call.layer, context)
 
@@ -450,7 +450,7 @@ class Trials:
         nothing (no heads, or an output matrix of zeros) are passed over.
         """
         tokens = self._tokens(self.blocks[0][0])
-        excerpt = tokens.map(lambda x: x[:1]).truncated(EXCERPT)
+        excerpt = tokens.map(lambda x: x[:1]).truncate(EXCERPT)
         if self._ablation.find_unused_layer(excerpt) is None:
             return
         layer = self._ablation.find_unused_layer(tokens)

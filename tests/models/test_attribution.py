@@ -83,7 +83,7 @@ def plainly(model, text, target, answer):
             if target is not None:
                 source = Tokens(repeated(text.ids, count), embedded=xs[1])
             tokens = Tokens(repeated(main.ids, count), keep, source=source)
-            logits = module.from_embeddings(module.embed.placed(xs[0]), tokens, run)
+            logits = module.from_embeddings(module.embed.add_positions(xs[0]), tokens, run)
         if answer.position is None:
             return logits[:, answer.number]
         return logits[:, answer.position, answer.number]

@@ -405,7 +405,7 @@ def plainly(model, prompt, target):
         owners = [one for one in model.module.modules() if getattr(one, "attn", None) is part]
         mixtures = next((one.projection for one in owners if hasattr(one, "projection")), None)
         if isinstance(mixtures, Mixtures):  # values of slots, made of those of real tokens
-            mix = mixtures.of_values
+            mix = mixtures.value_mixture
             real = (
                 values if prompt.attention_mask is None else values * prompt.attention_mask[:, None]
             )

@@ -271,7 +271,7 @@ def test_a_decoder_over_states_reaches_them(tmp_path):
 
 def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch):
     model = open_model(write_transformer(tmp_path, form="decoder"), dtype="float64")
-    embedded = model.module.table(torch.tensor(IDS)[None])
+    embedded = model.module.token_embedding(torch.tensor(IDS)[None])
     voice = torch.randn(23, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
     def spoken(x):

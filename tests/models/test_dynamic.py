@@ -157,7 +157,7 @@ def test_another_ending_changes_nothing_before_it(kind):
 def test_no_gradient_comes_from_a_later_token(kind):
     model = make(kind).requires_grad_(False)
     ids = torch.as_tensor(IDS[:1])
-    embedded = model.table(ids).requires_grad_()
+    embedded = model.token_embedding(ids).requires_grad_()
     logits = model(Tokens(ids, embedded=embedded))
     weights = torch.randn(23, dtype=torch.float64)
     reach = np.zeros((N, N))

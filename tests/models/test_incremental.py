@@ -61,7 +61,9 @@ def llama(folder):
 def opened(path, dtype="float64", **more):
     """A model, and how many tokens each of its passes reads."""
     model, passes = open_model(path, "cpu", dtype, **more), []
-    model.module.table.register_forward_hook(lambda _, given, out: passes.append(out.shape[1]))
+    model.module.token_embedding.register_forward_hook(
+        lambda _, given, out: passes.append(out.shape[1])
+    )
     return model, passes
 
 

@@ -252,7 +252,7 @@ def test_embeddings_that_are_given_stand_for_those_of_bytes(models):
     ours = open_model(models("two parts")[1])
     given = ours.tokens(ours.from_ids(ids_of(17)))
     whole = ours.module(given)
-    embedded = ours.module.table(given.ids)
+    embedded = ours.module.token_embedding(given.ids)
     assert torch.equal(ours.module(replace(given, embedded=embedded)), whole)
     other = ours.module(replace(given, embedded=2 * embedded), Run())
     assert (other - whole).abs().max() > 1e-3

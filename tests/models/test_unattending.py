@@ -23,7 +23,7 @@ KINDS = {
 
 def test_an_lstm_computes_what_its_equations_say():
     model = make_unattending(family="lstm", n_layers=2)
-    x, width = model.table.weight[IDS], model.config.d_model
+    x, width = model.token_embedding.weight[IDS], model.config.d_model
     for layer in range(2):
         into, again = (getattr(model.lstm, f"weight_{name}_l{layer}") for name in ("ih", "hh"))
         bias = getattr(model.lstm, f"bias_ih_l{layer}") + getattr(model.lstm, f"bias_hh_l{layer}")
@@ -45,7 +45,7 @@ def test_a_window_mixes_its_positions_side_by_side(name):
     model = make_unattending(**KINDS[name])
     config = model.config
     radius, act = config.radius, F.silu if config.feed_forward == "silu" else F.gelu
-    x = model.table.weight[IDS]
+    x = model.token_embedding.weight[IDS]
     for layer in model.middle:
         normed = F.pad(layer.ln(x), (0, 0, radius, 0 if config.causal else radius))
         beside = [normed[:, at : at + config.window].flatten(1) for at in range(x.shape[1])]
