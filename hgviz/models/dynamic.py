@@ -1,9 +1,9 @@
 """The dynamic-pooling Hourglass (Nawrot et al. 2023, arXiv 2211.09761): segments of unequal length.
 
-A token that closes a segment is a boundary, which the model may find itself; the mean of a segment
-is read from its last token on, and nothing reads what comes after the last boundary. Post-norm,
-Transformer-XL positions of distance i - j at either level. Shapes: B batch, n tokens, S segments,
-d width.
+A boundary is the last token of a segment; the model may predict boundaries itself. The mean of a
+segment is added to the tokens from its last one on, so that no position sees a later token; tokens
+after the last boundary are in no segment. Post-norm, Transformer-XL positions of distance i - j at
+both levels. Shapes: B batch, n tokens, S segments, d width.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from hgviz.models.layers import (
     ResidualBlock,
     Tokens,
     as_tokens,
+    own_spans,
     require_length,
 )
 from hgviz.models.run import Run
 
 Boundaries = Literal["fixed", "whitespace", "entropy", "unigram", "learned"]
-PREDICTED = ("entropy", "unigram", "learned")  # where the model has a predictor of its own
-SPACE = 32  # the byte
-LEAST_SIZE = 1e-9  # beside the size of a segment
+PREDICTED = ("entropy", "unigram", "learned")  # boundaries of a trained predictor
+SPACE = 32  # as a byte
+EPSILON = 1e-9  # added to the size of a segment
 
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
@@ -47,15 +48,14 @@ Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 
 
 class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a dynamic-pooling Hourglass is built from; the keys of config.json.
+    """Configuration of a dynamic-pooling Hourglass; the fields are the keys of config.json.
 
-    n_layers: (before, between, after), how many layers read all tokens, segments, all tokens; (n,)
-    or (n, 0, 0): none reads segments, a plain Transformer. boundaries: what closes a segment:
-    "fixed", every shorten_factor-th token from the first on; "whitespace", the token whitespace_id
-    (32 for bytes); "learned", "entropy" and "unigram": a small network that says it of every token,
-    trained to close a share `prior` of them, as the entropy of the model's own answers rises above
-    that of the spikes_left tokens before, or as a tokenizer cuts. temperature: of its relaxed
-    choices while it is trained ("learned").
+    n_layers: (before, middle, after): layers over tokens, over segments, over tokens; (n,) or
+    (n, 0, 0): a plain Transformer. boundaries: "fixed": every shorten_factor-th token from the
+    first on; "whitespace": the token whitespace_id (32 for bytes); "learned", "entropy", "unigram":
+    predicted, by a network trained towards a share `prior` of tokens, towards spikes of the entropy
+    of the model's predictions above the spikes_left tokens before, or towards the cuts of a
+    tokenizer. temperature: of the relaxed samples in training ("learned").
     """
 
     n_layers: tuple[Annotated[int, msgspec.Meta(ge=0, le=1000)], ...]
@@ -88,12 +88,12 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
 
     @property
     def form(self) -> str:
-        """How it resamples: by segments whose ends it finds, or not at all."""
+        """The variant: "dynamic", or an empty string for a plain Transformer."""
         return "dynamic" if self.shortens else ""
 
     @property
     def causal(self) -> bool:
-        """Whether no token sees a later one: always."""
+        """Whether no token sees a later one: always true."""
         return True
 
     @property
@@ -103,55 +103,52 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
 
     @property
     def predicts(self) -> bool:
-        """Whether a network of its own says where segments end."""
+        """Whether the model predicts boundaries."""
         return self.shortens and self.boundaries in PREDICTED
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every layer that attends, in order of computation."""
+        """The attention layers, in order of computation."""
         return tuple(
             self.layer(index, name=name, role="self", level=level, key_level=level, causal=True)
             for index, (name, level) in enumerate(self.layer_table())
         )
 
     def layer_table(self) -> list[tuple[str, int]]:
-        """(name, level) of every layer that attends."""
+        """(name, level) of every attention layer, in order of computation."""
         if not self.shortens:
-            return [(f"middle.{i}", 0) for i in range(self.n_layers[0])]
-        if len(self.n_layers) != 3:
-            return []  # refused in words
+            return [(f"middle.{i}", 0) for i in range(sum(self.n_layers[:1]))]
         parts = zip(("pre.0", "middle", "post.0"), (0, 1, 0), self.n_layers, strict=True)
         return [(f"{name}.{i}", level) for name, level, count in parts for i in range(count)]
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """All tokens, then the null group and the segments."""
+        """Level 0 is the tokens; level 1 the null group and the segments."""
         return (Level(0), Level(1, stride=None)) if self.shortens else (Level(0),)
 
     def spans(
         self, tokens: int, target: int = 0, boundaries: NDArray[np.bool_] | None = None
     ) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level, for a text of so many tokens.
+        """Per level, the tokens [start, end) of each position (positions, 2) of a text.
 
-        boundaries (tokens,): True where a token closes a segment. The null group has none, and what
-        comes after the last boundary is in no segment.
+        boundaries (tokens,): True where a token closes a segment. The span of the null group is
+        (-1, -1); tokens after the last boundary are in no segment.
         """
-        own = np.arange(tokens, dtype=np.int64)
-        every = readonly(np.stack([own, own + 1], axis=1))
+        full = own_spans((Level(0),), source=tokens)
         if not self.shortens:
-            return (every,)
-        ends = own[:0] if boundaries is None else np.flatnonzero(boundaries) + 1
+            return full
+        ends = np.flatnonzero(() if boundaries is None else boundaries) + 1
         starts = np.concatenate([[0], ends[:-1]])[: len(ends)]
         segments = np.stack([starts, ends], axis=1).astype(np.int64)
-        return every, readonly(np.concatenate([np.full((1, 2), -1, np.int64), segments]))
+        return *full, readonly(np.concatenate([np.full((1, 2), -1, np.int64), segments]))
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
-        """A description of such a model, for people and files."""
+        """The ModelSpec of a model with this configuration."""
         upsampling = "repeat" if self.shortens else ""
         return replace(super().spec(name, digest, parameters), upsampling=upsampling)
 
     def build(self) -> Dynamic:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         return Dynamic(self)
 
 
@@ -165,7 +162,7 @@ class BackwardAttention(Attention):
 
 
 class Block(ResidualBlock):
-    """Self-attention and feed-forward, each followed by a norm of the sum."""
+    """Post-norm self-attention and feed-forward."""
 
     norm_first = False
 
@@ -185,14 +182,9 @@ class Block(ResidualBlock):
 
         return run.block(self.attn.layer.index, compute, x)
 
-    @property
-    def norm_before_ff(self) -> nn.LayerNorm:
-        """The norm that the feed-forward begins with."""
-        return self.ln_attn
-
 
 class Boundary(nn.ModuleDict):
-    """What says of a token whether it closes a segment: in, a non-linearity, out."""
+    """Boundary predictor: a two-layer network from a state to a logit."""
 
     def __init__(self, config: DynamicConfig) -> None:
         width, inner = config.d_model, config.d_ff
@@ -205,7 +197,7 @@ class Boundary(nn.ModuleDict):
 
 
 class Down(nn.Module):
-    """Shorten (B, n, d) to a group that nothing is behind, and the mean of each segment."""
+    """Shorten (B, n, d) to the mean of each segment, after a learned null group."""
 
     def __init__(self, config: DynamicConfig) -> None:
         super().__init__()
@@ -215,29 +207,29 @@ class Down(nn.Module):
         if config.predicts:
             self.boundary = Boundary(config)
 
-    def decided(self, ids: Tensor, scores: Tensor | None) -> Tensor:
-        """What closes a segment, 1 or 0 (B, n).
+    def boundaries(self, ids: Tensor, scores: Tensor | None) -> Tensor:
+        """Boundaries (B, n), 1 where a token closes a segment, else 0.
 
-        scores (B, n): logits of the predictor, where there is one. While "learned" boundaries are
-        trained they are drawn, and their gradient is that of what was drawn from, relaxed
-        (Maddison et al. 2017; straight through, Bengio et al. 2013).
+        scores (B, n): logits of the predictor, None without one. In training, "learned" boundaries
+        are sampled from a relaxed Bernoulli distribution (Maddison et al. 2017), with a
+        straight-through gradient (Bengio et al. 2013).
         """
-        kind = self.null.dtype
+        dtype = self.null.dtype
         if self.config.boundaries == "whitespace":
-            return torch.eq(ids, cast(int, self.config.whitespace_id)).to(kind)
+            return torch.eq(ids, cast(int, self.config.whitespace_id)).to(dtype)
         if scores is None:
-            numbers = torch.arange(ids.shape[1], device=ids.device)
-            return (numbers % self.config.shorten_factor == 0).to(kind).expand(ids.shape)
+            positions = torch.arange(ids.shape[1], device=ids.device)
+            return (positions % self.config.shorten_factor == 0).to(dtype).expand(ids.shape)
         if not (self.training and self.config.boundaries == "learned"):
-            return (scores > 0).to(kind)  # p > 1/2
+            return (scores > 0).to(dtype)  # p > 1/2
         noise = torch.rand_like(scores).clamp(1e-6, 1 - 1e-6).logit()
         soft = torch.sigmoid((scores + noise) / self.config.temperature)
-        return (soft > 0.5).to(kind) + (soft - soft.detach())
+        return (soft > 0.5).to(dtype) + (soft - soft.detach())
 
     def forward(self, x: Tensor, closes: Tensor, keep: Tensor | None) -> Tensor:
         """x (B, n, d), closes (B, n), keep (B, n) -> (B, 1 + S, d), the null group first.
 
-        S is the most of any text; what others have beyond their own is never read.
+        S is the largest number of segments of a text; rows beyond those of a text are padding.
         """
         means = segment_means(x, closes, keep)
         return self.ln(torch.cat([self.null.expand(len(x), 1, -1), means], dim=1))
@@ -246,30 +238,30 @@ class Down(nn.Module):
 def segment_means(x: Tensor, closes: Tensor, keep: Tensor | None = None) -> Tensor:
     """(B, S, d): the mean of each segment of x (B, n, d); closes (B, n) is 1 where one ends.
 
-    Tokens after the last boundary of a text take part in none that is read.
+    keep (B, n): False for padding, which is left out. Tokens after the last boundary are ignored.
     """
-    behind = closes.cumsum(1) - closes  # the number of the segment of each token
-    number = behind.detach().round().long()
+    segment = closes.cumsum(1) - closes  # the number of the segment of each token
+    number = segment.detach().round().long()
     count = int(closes.detach().sum(1).max().round()) if closes.numel() else 0
     inside = number < count
     if keep is not None:
         inside = inside & keep
-    # a share of 1, whose gradient is that of 1 - (s - number)
     exact = torch.promote_types(x.dtype, torch.float32)
-    share = (1 + (behind - behind.detach())).to(exact) * inside
-    place = number.clamp(max=count)
-    sizes = share.new_zeros(len(x), count + 1).scatter_add(1, place, share)
-    sums = share.new_zeros(len(x), count + 1, x.shape[2]).scatter_add(
-        1, place[..., None].expand(x.shape), x.to(exact) * share[..., None]
+    # the weight is 1; its gradient with respect to the boundaries is that of segment
+    weight = (1 + (segment - segment.detach())).to(exact) * inside
+    index = number.clamp(max=count)
+    sizes = weight.new_zeros(len(x), count + 1).scatter_add(1, index, weight)
+    sums = weight.new_zeros(len(x), count + 1, x.shape[2]).scatter_add(
+        1, index[..., None].expand(x.shape), x.to(exact) * weight[..., None]
     )
-    return (sums / (sizes + LEAST_SIZE)[..., None])[:, :count].to(x.dtype)
+    return (sums / (sizes + EPSILON)[..., None])[:, :count].to(x.dtype)
 
 
-# --- the whole ------------------------------------------------------------------------------------
+# --- model ----------------------------------------------------------------------------------------
 
 
 class Dynamic(Network):
-    """ids (B, n) to logits (B, n, vocabulary); logits at i speak of what follows token i."""
+    """Token ids (B, n) -> logits (B, n, vocabulary) of the token after each position."""
 
     config: DynamicConfig
 
@@ -280,8 +272,8 @@ class Dynamic(Network):
         self.rel = RelativeBiases(config.n_heads, config.d_head)
 
         def stack(name: str) -> nn.ModuleList:
-            mine = [one for one in config.layers if one.name.startswith(name)]
-            return nn.ModuleList(Block(config, layer) for layer in mine)
+            layers = (layer for layer in config.layers if layer.name.startswith(name))
+            return nn.ModuleList(Block(config, layer) for layer in layers)
 
         self.pre = nn.ModuleList([stack("pre.0")] if config.shortens else [])
         self.down = nn.ModuleList([Down(config)] if config.shortens else [])
@@ -291,26 +283,26 @@ class Dynamic(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = as_tokens(tokens), run or Run()
-        x = self._before(given, run)
+        tokens, run = as_tokens(tokens), run or Run()
+        x = self._before(tokens, run)
         if not self.config.shortens:
             return self.lm_head(x)
-        closes = self._closes(given, self._scores(given, x))
-        return self._after(x, closes, given.keep, run)
+        closes = self._closes(tokens, self._scores(tokens, x))
+        return self._after(x, closes, tokens.keep, run)
 
     def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
-        """bool (B, n): what closes a segment, as far as that has to be computed."""
+        """Boundaries bool (B, n): True where a token closes a segment."""
         run, scores = run or Run(), None
         if self.config.predicts and tokens.boundaries is None:
             scores = self._scores(tokens, self._before(tokens, run))
         return self._closes(tokens, scores) > 0.5
 
     def learn(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (B, n, vocabulary), and what the predictor's boundaries cost beside their loss.
+        """Logits (B, n, vocabulary) of ids (B, n) in training, and the loss of the boundaries.
 
-        "learned": -log P of how many there are, of n draws of chance `prior`, over n. "entropy":
-        how unlike they are to the rises of entropy in the answers. Errors: HgvizError for
-        "unigram", which is learned from a tokenizer that is not part of the model.
+        "learned": -log Binomial(number of boundaries; n, prior) / n. "entropy": cross entropy with
+        the spikes of the entropy of the predictions. Raises HgvizError for "unigram", whose
+        tokenizer is not part of the model.
         """
         tokens, run, config = Tokens(ids), Run(), self.config
         x = self._before(tokens, run)
@@ -323,9 +315,10 @@ class Dynamic(Network):
             return logits, x.new_zeros(())
         if config.boundaries == "entropy":
             with torch.no_grad():
-                found = torch.distributions.Categorical(logits=logits.float()).entropy()
-            wanted = torch.from_numpy(rises(found.cpu().numpy(), config.spikes_left)).to(scores)
-            return logits, F.binary_cross_entropy_with_logits(scores, wanted)
+                entropy = torch.distributions.Categorical(logits=logits.float()).entropy()
+            spikes = find_spikes(entropy.cpu().numpy(), config.spikes_left)
+            target = torch.from_numpy(spikes).to(scores)
+            return logits, F.binary_cross_entropy_with_logits(scores, target)
         require(
             config.boundaries != "unigram",
             "boundaries of a unigram tokenizer cannot be learned here: "
@@ -333,36 +326,35 @@ class Dynamic(Network):
             'Choose boundaries = "learned", "entropy", "whitespace" or "fixed"',
         )
         count = ids.shape[1]
-        chance = torch.distributions.Binomial(
+        binomial = torch.distributions.Binomial(
             count, torch.tensor(config.prior, device=x.device), validate_args=False
         )
-        return logits, -chance.log_prob(closes.sum(1).float()).mean() / count
-
-    # --- the ways down and up ---------------------------------------------------------------------
+        return logits, -binomial.log_prob(closes.sum(1).float()).mean() / count
 
     def _before(self, tokens: Tokens, run: Run) -> Tensor:
-        """(B, n, d): tokens as the layers leave them that come before any segment."""
+        """States (B, n, d) after the layers before shortening."""
         x = self.embed_tokens(tokens)
         require_length(x.shape[1], self.config.max_positions)
         stack = self.pre[0] if self.config.shortens else self.middle
         return self._stack(stack, self.drop(x), tokens.keep, run)
 
     def _scores(self, tokens: Tokens, x: Tensor) -> Tensor | None:
+        """Logits (B, n) of the boundary predictor, None without one or if tokens has boundaries."""
         if not self.config.predicts or tokens.boundaries is not None:
             return None
         return cast(Tensor, self._down.boundary(x))
 
     def _closes(self, tokens: Tokens, scores: Tensor | None) -> Tensor:
-        """1 or 0 (B, n): given, or decided; a token that is masked closes nothing."""
+        """Boundaries (B, n), 1 or 0, those of tokens before those of the model; 0 for padding."""
         assert tokens.ids is not None
         if tokens.boundaries is None:
-            closes = self._down.decided(tokens.ids, scores)
+            closes = self._down.boundaries(tokens.ids, scores)
         else:
             closes = tokens.boundaries.to(self._down.null.dtype)
         return closes if tokens.keep is None else closes * tokens.keep
 
     def _after(self, x: Tensor, closes: Tensor, keep: Tensor | None, run: Run) -> Tensor:
-        """Down to segments, up again and to logits (B, n, vocabulary)."""
+        """Shorten x (B, n, d), upsample, and return logits (B, n, vocabulary)."""
         y = self._stack(self.middle, self._down(x, closes, keep), None, run)
         row = closes.detach().cumsum(1).round().long()  # c_t: segments closed by then
         x = x + y.gather(1, row[..., None].expand(x.shape))
@@ -378,9 +370,9 @@ class Dynamic(Network):
         return cast(Down, self.down[0])
 
 
-def rises(values: NDArray[Any], left: int) -> NDArray[np.bool_]:
-    """Where values (..., tokens) are above each of so many before them, as far as there are any."""
-    found = np.ones(values.shape, bool)
-    for back in range(1, min(left, values.shape[-1] - 1) + 1):
-        found[..., back:] &= values[..., back:] > values[..., :-back]
-    return found
+def find_spikes(values: NDArray[Any], left: int) -> NDArray[np.bool_]:
+    """bool (..., n): where values (..., n) exceed all of the up to `left` values before them."""
+    spikes = np.ones(values.shape, bool)
+    for distance in range(1, min(left, values.shape[-1] - 1) + 1):
+        spikes[..., distance:] &= values[..., distance:] > values[..., :-distance]
+    return spikes

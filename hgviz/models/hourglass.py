@@ -1,9 +1,10 @@
-"""The Hourglass (Nawrot et al. 2021, arXiv 2110.13711): shorten a text, process it, upsample it.
+"""The Hourglass (Nawrot et al. 2021, arXiv 2110.13711): shorten, process, upsample.
 
-Two forms: "official" resamples by attention over all earlier positions (trax), "windowed" within
-the group, as hourglass-transformer-pytorch computes. Before a causal model shortens by k it shifts
-by k - 1, so that no position sees a later token (section 2.2). Shapes: B batch, n tokens, N tokens
-padded to the factor, m groups, d width.
+Two forms: "official" (trax) resamples by attention over all earlier positions, "windowed"
+(hourglass-transformer-pytorch) over the group alone. Before shortening by k, causal models shift by
+k - 1, so that no position sees a later token (section 2.2).
+
+Shapes: B batch, n tokens, N tokens padded to a multiple of k, k shorten factor, m groups, d width.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -41,17 +42,17 @@ from hgviz.models.run import Run
 
 
 _STAGE = re.compile(r"([0-9]{1,7})@([0-9]{1,7})")
-MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # far above any use, for files of strangers
+MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # limits for untrusted files
 _EXAMPLE = 'Write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1"'
 _DEPTH_EXAMPLE = "Give depth as (2, (1, 4, 1), 2) with shorten_factor (3, 2), or as a number"
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Layers before and after each shortening, outside in; factors[l] shortens level l to l + 1.
+    """Numbers of layers per level, outermost first; factors[l] shortens level l to level l + 1.
 
-    "2@1 1@2 3@4 1@2 2@1" is pre (2, 1), middle 3, post (2, 1), factors (2, 2); a model without
-    shortening has pre = post = factors = ().
+    "2@1 1@2 3@4 1@2 2@1" has pre (2, 1), middle 3, post (2, 1) and factors (2, 2). Without
+    shortening, pre, post and factors are empty.
     """
 
     pre: tuple[int, ...]
@@ -61,7 +62,7 @@ class Hierarchy:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Tokens per position of every level, full resolution first."""
+        """Tokens per position at each level, full resolution first."""
         strides = [1]
         for factor in self.factors:
             strides.append(strides[-1] * factor)
@@ -73,7 +74,7 @@ class Hierarchy:
         return " ".join([*down, f"{self.middle}@{self.strides[-1]}", *reversed(up)])
 
     def cost(self, tokens: int, width: int) -> float:
-        """Multiply-adds of one pass, sum of n_i (12 d^2 n / K + 2 n^2 d / K^2)."""
+        """Multiply-adds of a forward pass, the sum of n_i (12 d^2 n / K + 2 n^2 d / K^2)."""
         counts = [a + b for a, b in zip(self.pre, self.post, strict=True)] + [self.middle]
         return sum(
             count * (12 * width**2 * tokens / k + 2 * tokens**2 * width / k**2)
@@ -82,10 +83,10 @@ class Hierarchy:
 
 
 def parse_hierarchy(text: str, vanilla: Sequence[int] | None = None) -> Hierarchy:
-    """Read "2@1 1@2 3@4 1@2 2@1", or its shortened part with vanilla = (layers before, after).
+    """Parse a hierarchy such as "2@1 1@2 3@4 1@2 2@1".
 
-    Raises HgvizError unless the factors are a palindrome that grows to the middle, each a multiple
-    of the one around it.
+    vanilla: the full-resolution layers (before, after), where text gives the shortened stages only.
+    Raises HgvizError unless the factors mirror around the waist, each a multiple of the next outer.
     """
     matches = [_STAGE.fullmatch(part) for part in text.split()]
     if not matches or None in matches:
@@ -116,9 +117,9 @@ def parse_hierarchy(text: str, vanilla: Sequence[int] | None = None) -> Hierarch
 
 
 def hierarchy_from_depth(depth: Any, shorten_factor: Any = None) -> Hierarchy:
-    """Read (2, (1, 4, 1), 2) with shorten_factor (3, 2); a single factor serves every level.
+    """Parse a nested depth such as (2, (1, 4, 1), 2) with shorten_factor (3, 2).
 
-    Raises HgvizError for anything else.
+    A single factor applies to every level. Raises HgvizError for an invalid depth or factor.
     """
     pre: list[int] = []
     post: list[int] = []
@@ -159,20 +160,23 @@ def _hierarchy(
     return Hierarchy(tuple(pre), middle, tuple(post), tuple(factors))
 
 
-def _illegal(given: Any, why: str) -> HgvizError:
-    do = _EXAMPLE if isinstance(given, str) else _DEPTH_EXAMPLE
-    return HgvizError(f"the hierarchy {repr(given)[:80]} cannot be built: {why}", do)
+def _illegal(source: Any, why: str) -> HgvizError:
+    do = _EXAMPLE if isinstance(source, str) else _DEPTH_EXAMPLE
+    return HgvizError(f"the hierarchy {repr(source)[:80]} cannot be built: {why}", do)
 
 
 def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Integers, ...]:
-    """The tokens behind every position of every level, [gK-K+1, gK] when causal."""
-    out = []
+    """Per level, the tokens [start, end) of each position (positions, 2) of a text.
+
+    Position g of stride K stands for tokens gK to gK + K - 1, or gK - K + 1 to gK if causal.
+    """
+    spans = []
     for stride in strides:
         first = np.arange(-(-tokens // stride), dtype=np.int64) * stride
         start = np.maximum(first - stride + 1, 0) if causal else first
         end = first + 1 if causal else np.minimum(first + stride, tokens)
-        out.append(readonly(np.stack([start, end], axis=1)))
-    return tuple(out)
+        spans.append(readonly(np.stack([start, end], axis=1)))
+    return tuple(spans)
 
 
 # --- configuration --------------------------------------------------------------------------------
@@ -181,11 +185,11 @@ def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Inte
 class HourglassConfig(
     AttentionConfiguration, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What an Hourglass is built from; the keys of config.json.
+    """Configuration of an Hourglass; the fields are the keys of config.json.
 
-    hierarchy: see parse_hierarchy, which joins vanilla_layers to it. attention_downsampling and
-    attention_upsampling: what resampling attention starts from. masking "compat" computes masks as
-    hourglass-transformer-pytorch does.
+    hierarchy, vanilla_layers: see parse_hierarchy. attention_downsampling, attention_upsampling:
+    the pooling, or spreading, that makes the queries of resampling attention. masking "compat":
+    masks as in hourglass-transformer-pytorch.
     """
 
     hierarchy: str
@@ -217,12 +221,12 @@ class HourglassConfig(
 
     @property
     def shape(self) -> Hierarchy:
-        """Its layers and factors, level by level."""
+        """Layers and factors, by level."""
         return parse_hierarchy(self.hierarchy)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every layer that attends, in order of computation."""
+        """The attention layers, in order of computation."""
         return tuple(
             self.layer(
                 index, name=name, role=role, level=level, key_level=key_level,
@@ -232,33 +236,33 @@ class HourglassConfig(
         )  # fmt: skip
 
     def layer_table(self) -> list[tuple[str, Any, int, int, int | None]]:
-        """(name, role, level, key level, window) of every layer that attends."""
-        places: list[tuple[str, Any, int, int, int | None]] = []
+        """(name, role, level, key level, window) of every attention layer, in order."""
+        rows: list[tuple[str, Any, int, int, int | None]] = []
         windowed, shape = self.form == "windowed", self.shape
         for level, count in enumerate(shape.pre):
-            places += [(f"pre.{level}.{i}", "self", level, level, None) for i in range(count)]
+            rows += [(f"pre.{level}.{i}", "self", level, level, None) for i in range(count)]
             if self.downsampling == "attention":
                 window = shape.factors[level] if windowed else None
-                places.append((f"down.{level}", "down", level + 1, level, window))
+                rows.append((f"down.{level}", "down", level + 1, level, window))
         inner = len(shape.pre)
-        places += [(f"middle.{i}", "self", inner, inner, None) for i in range(shape.middle)]
+        rows += [(f"middle.{i}", "self", inner, inner, None) for i in range(shape.middle)]
         for level in reversed(range(len(shape.post))):
             if self.upsampling == "attention":
                 window = shape.factors[level] if windowed else None
-                places.append((f"up.{level}", "up", level, level + 1, window))
+                rows.append((f"up.{level}", "up", level, level + 1, window))
             count = shape.post[level]
-            places += [(f"post.{level}.{i}", "self", level, level, None) for i in range(count)]
-        return places
+            rows += [(f"post.{level}.{i}", "self", level, level, None) for i in range(count)]
+        return rows
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Every resolution, full first."""
+        """The resolutions, full resolution first."""
         shifts = (0, *((k - 1 if self.causal else 0) for k in self.shape.factors))
         pairs = zip(self.shape.strides, shifts, strict=True)
         return tuple(Level(i, stride, shift) for i, (stride, shift) in enumerate(pairs))
 
     def rule(self, layer: Layer, **changes: Any) -> Rule:
-        """How scores become weights in a layer."""
+        """The rule by which a layer turns scores into weights."""
         strides = self.shape.strides
         return super().rule(
             layer,
@@ -269,16 +273,16 @@ class HourglassConfig(
         )
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level, for a text of so many tokens."""
+        """Per level, the tokens [start, end) of each position (positions, 2) of a text."""
         return level_spans(tokens, self.shape.strides, self.causal)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
-        """A description of such a model, for people and files."""
+        """The ModelSpec of a model with this configuration."""
         base = self.attention_upsampling if self.upsampling == "attention" else self.upsampling
         return replace(super().spec(name, digest, parameters), upsampling=base)
 
     def build(self) -> Hourglass:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         return Hourglass(self)
 
 
@@ -294,7 +298,7 @@ def _attention(config: HourglassConfig, layer: Layer) -> Attention:
 
 
 def _feed_forward(config: HourglassConfig) -> FeedForward:
-    # the official form's gelu is the tanh approximation
+    # trax approximates gelu by tanh
     kind = "gelu_tanh" if config.form == "official" else "gelu"
     return FeedForward(config.d_model, config.d_ff, kind)
 
@@ -321,7 +325,7 @@ class Block(ResidualBlock):
 
 
 class Stack(nn.ModuleDict):
-    """Blocks one after the other; a norm after each stack belongs to the official form."""
+    """Blocks in sequence, followed by a norm in the official form."""
 
     def __init__(self, config: HourglassConfig, layers: list[Layer]) -> None:
         super().__init__({str(i): Block(config, layer) for i, layer in enumerate(layers)})
@@ -338,8 +342,7 @@ class Stack(nn.ModuleDict):
 
 
 class Resampling(ResidualBlock):
-    """What Down and Up share: where they attend, the pooled or spread positions are the queries,
-    and those that they were made of the keys."""
+    """Base of Down and Up: attention from the pooled or spread positions to their sources."""
 
     def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
         super().__init__()
@@ -347,7 +350,7 @@ class Resampling(ResidualBlock):
         self.official = config.form == "official"
 
     def add_attention(self, layer: Layer | None) -> None:
-        """Make the parts of a layer that attends, where there is one."""
+        """Create the submodules of resampling attention, if there is a layer for it."""
         if layer is None:
             return
         self.attn, self.ff = _attention(self.config, layer), _feed_forward(self.config)
@@ -360,7 +363,7 @@ class Resampling(ResidualBlock):
     def attend(
         self, q: Tensor, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
     ) -> Tensor:
-        """q (B, Q, d) attends over x (B, K, d), and a feed-forward follows -> (B, Q, d)"""
+        """q (B, Q, d) attends over x (B, K, d), then a feed-forward -> (B, Q, d)"""
 
         def compute(q: Tensor) -> Tensor:
             query = q if self.official else self.ln_attn(q)
@@ -370,7 +373,7 @@ class Resampling(ResidualBlock):
 
 
 class Down(Resampling):
-    """Shorten (B, N, d), already padded and shifted, to (B, m, d)."""
+    """Shorten (B, N, d), padded and shifted, to (B, m, d) (section 2.2)."""
 
     def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
         super().__init__(config, factor, layer)
@@ -383,27 +386,27 @@ class Down(Resampling):
         """(B, N, d) -> (B, m, d)"""
         if self.layer is None:
             return self.pool(x, mask)
-        if self.official:
-            x = self.ln_in(x)
-            return self.attend(self.ln_query(self.pool(x, mask)), x, mask.keys, rel, run)
-        return self.attend(self.pool(x, mask), x, mask.keys, rel, run)
+        if not self.official:
+            return self.attend(self.pool(x, mask), x, mask.keys, rel, run)
+        x = self.ln_in(x)
+        return self.attend(self.ln_query(self.pool(x, mask)), x, mask.keys, rel, run)
 
     def pool(self, x: Tensor, mask: Mask) -> Tensor:
-        """The mean or a linear map of each group; strict masking leaves masked positions out."""
-        counted = mask.keys if self.config.masking == "strict" else None
-        if counted is not None:
-            x = x * counted[..., None]
+        """Mean or linear map of each group, without masked positions if masking is strict."""
+        valid = mask.keys if self.config.masking == "strict" else None
+        if valid is not None:
+            x = x * valid[..., None]
         groups = x.unflatten(1, (-1, self.factor))  # (B, m, k, d)
         if hasattr(self, "proj"):
             return self.proj(groups.flatten(2))
-        if counted is None:
+        if valid is None:
             return groups.mean(2)
-        sizes = counted.unflatten(1, (-1, self.factor)).sum(2).clamp(min=1)
+        sizes = valid.unflatten(1, (-1, self.factor)).sum(2).clamp(min=1)
         return groups.sum(2) / sizes[..., None].to(x.dtype)
 
 
 class Up(Resampling):
-    """Grow (B, m, d) back to (B, N, d) and add the residual (B, N, d)."""
+    """Upsample (B, m, d) to (B, N, d) and add the residual (B, N, d) (section 2.3)."""
 
     def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
         super().__init__(config, factor, layer)
@@ -429,7 +432,7 @@ class Up(Resampling):
         return self.ln_out(self.attend(u, x, keep, rel, run)) + r
 
     def spread(self, x: Tensor, keep: Tensor | None) -> Tensor:
-        """Each group repeated, spread by a linear map, or nothing."""
+        """Repeat each group k times, or map it to k positions, or return zeros."""
         if self.kind == "linear":
             x = self.proj(x).unflatten(-1, (self.factor, -1))  # (B, m, k, d)
         elif self.kind == "repeat":
@@ -443,18 +446,18 @@ class Up(Resampling):
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """Which positions count on the way down: keys (B, N) may be attended to or averaged, groups
-    (B, m) hold at least one token; None where every one does."""
+    """Masks of shortening: keys (B, N), the positions that are pooled and attended to; groups
+    (B, m), those with at least one token. None masks nothing."""
 
     keys: Tensor | None
     groups: Tensor | None
 
 
-# --- the whole ------------------------------------------------------------------------------------
+# --- model ----------------------------------------------------------------------------------------
 
 
 class Hourglass(Network):
-    """ids (B, n) to logits (B, n, vocabulary); logits at i speak of what follows token i."""
+    """Token ids (B, n) -> logits (B, n, vocabulary) of the token after each position."""
 
     config: HourglassConfig
 
@@ -469,11 +472,8 @@ class Hourglass(Network):
         self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
         if config.positions == "learned":
             self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
-        self.rel = (
-            RelativeBiases(config.n_heads, config.d_head)
-            if config.positions == "relative"
-            else None
-        )
+        relative = config.positions == "relative"
+        self.rel = RelativeBiases(config.n_heads, config.d_head) if relative else None
         self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
         self.down = nn.ModuleList(
             Down(config, shape.factors[i], layers.get(f"down.{i}")) for i in depth
@@ -487,50 +487,46 @@ class Hourglass(Network):
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> logits (B, n, vocabulary)"""
-        given, run = as_tokens(tokens), run or Run()
-        x = self.embed_tokens(given)
+        tokens, run = as_tokens(tokens), run or Run()
+        x = self.embed_tokens(tokens)
         if "position" in self.embed:
             require_length(x.shape[1], self.config.max_positions)
             x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
-        x = self._level(0, x, given.keep, run)
+        x = self._level(0, x, tokens.keep, run)
         if self.config.form == "windowed":
             x = self.ln_f(x)
         return self.lm_head(x)
 
     def _level(self, level: int, x: Tensor, keep: Tensor | None, run: Run) -> Tensor:
+        """The states (B, n, d) of one level, from its first stack to its last."""
         rel = self.rel
         if level == len(self.config.shape.factors):
             return self.middle(x, keep, rel, run)
         factor, n = self.config.shape.factors[level], x.shape[1]
-        pre, down, up, post = self._parts(level)
-        x = pre(x, keep, rel, run)
+        x = self.pre[level](x, keep, rel, run)
         shift = self.shift(factor) if self.config.causal else 0
         r = F.pad(x, (0, 0, 0, -n % factor))  # (B, N, d)
         mask = self._mask(keep, x, factor, shift)
-        x = down(F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
+        x = self.down[level](F.pad(r, (0, 0, shift, -shift)), mask, rel, run)
         x = self._level(level + 1, x, mask.groups, run)
-        # the packages that mask by a large negative number do not mask on the way up
-        upward = mask.groups if self.config.masking == "strict" else None
-        return post(up(x, r, upward, rel, run)[:, :n], keep, rel, run)
+        # compat masking does not mask in upsampling
+        groups = mask.groups if self.config.masking == "strict" else None
+        x = self.up[level](x, r, groups, rel, run)[:, :n]
+        return self.post[level](x, keep, rel, run)
 
     def shift(self, factor: int) -> int:
-        """By how many positions a causal level shifts before it shortens: less would leak."""
+        """Positions by which a causal level shifts before shortening; fewer would leak."""
         return factor - 1
 
-    def _parts(self, level: int) -> tuple[Stack, Down, Up, Stack]:
-        parts = self.pre[level], self.down[level], self.up[level], self.post[level]
-        return cast(tuple[Stack, Down, Up, Stack], parts)
-
     def _mask(self, keep: Tensor | None, x: Tensor, factor: int, shift: int) -> Mask:
-        batch, n = x.shape[:2]
-        strict = self.config.masking == "strict"
-        windowed = self.config.form == "windowed"
+        """The masks for shortening x (B, n, d) by factor, after a shift."""
+        n, windowed = x.shape[1], self.config.form == "windowed"
         if keep is None:
-            # the official form attends to the zeros of the shift; strict windows leave them out
-            needed = windowed if shift else n % factor
-            if not (strict and needed):
+            # only the windowed form masks the zeros of the shift
+            masks = windowed if shift else n % factor > 0
+            if not masks or self.config.masking != "strict":
                 return Mask(None, None)
-            keep = torch.ones(batch, n, dtype=torch.bool, device=x.device)
+            keep = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
         real = F.pad(keep, (0, -n % factor), value=False)
         keys = F.pad(real, (shift, -shift), value=not windowed)
         shifted = F.pad(real, (shift, -shift), value=False)

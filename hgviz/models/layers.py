@@ -139,7 +139,13 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
     def __post_init__(self) -> None:
         if isinstance(self.activations, str):
             self._set("activations", (self.activations,))
-        self._set("d_head", head_width(self.d_model, self.n_heads, self.d_head))
+        require(
+            self.d_head or self.d_model % self.n_heads == 0,
+            f"{self.n_heads} heads do not divide the width {self.d_model}: "
+            f"{self.d_model} / {self.n_heads} is not a whole number",
+            "Change n_heads or d_model, or give d_head",
+        )
+        self._set("d_head", self.d_head or self.d_model // self.n_heads)
         self._set("d_ff", self.d_ff or 4 * self.d_model)
 
     def _set(self, name: str, value: Any) -> None:
@@ -216,17 +222,6 @@ def norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ..
     defaults = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}
     values = [norms.get(name, defaults.get(name, "none")) for name in names]
     return tuple(None if norm == "none" else norm for norm in values)  # type: ignore[misc]
-
-
-def head_width(d_model: int, n_heads: int, d_head: int) -> int:
-    """d_head, or d_model / n_heads where it is 0. Raises HgvizError for a fraction."""
-    require(
-        d_head or d_model % n_heads == 0,
-        f"{n_heads} heads do not divide the width {d_model}: "
-        f"{d_model} / {n_heads} is not a whole number",
-        "Change n_heads or d_model, or give d_head",
-    )
-    return d_head or d_model // n_heads
 
 
 def require_even_heads(positions: str, d_head: int) -> None:
@@ -510,6 +505,8 @@ class ResidualBlock(nn.Module):
 
     norm_first = True
     ff: FeedForward
+    ln_attn: nn.LayerNorm
+    ln_cross: nn.LayerNorm
     ln_ff: nn.LayerNorm
     drop: nn.Module
 
@@ -521,7 +518,9 @@ class ResidualBlock(nn.Module):
     @property
     def norm_before_ff(self) -> nn.LayerNorm:
         """The norm whose output the feed-forward reads."""
-        return self.ln_ff
+        if self.norm_first:
+            return self.ln_ff
+        return self.ln_cross if hasattr(self, "ln_cross") else self.ln_attn
 
     def finish(self, z: Tensor, hidden: Tensor | None = None) -> Tensor:
         """Output (B, n, d) of the block from z, the sum after its last attention, before any norm.

@@ -47,28 +47,26 @@ SCORES = ("dot", "dense", "random", "fixed", "factorised")  # mechanisms.Synthes
 class TransformerConfig(
     AttentionConfiguration, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What an encoder, a decoder or both are built from; the keys of config.json.
+    """Configuration of an encoder, a decoder or both; the fields are the keys of config.json.
 
-    family is what people call it: transformer, bert, gpt2, yubert (see PRESETS). n_layers counts
-    the only stack, or the encoder's; decoder_layers the decoder's of an encoder-decoder. cross: a
-    decoder alone that attends to given encoder states. norm_first: pre-norm, else post-norm;
-    final_norm: a norm after the last layer; embed_norm: one after the embeddings. segments: how
-    many token types. feed_forward: its non-linearity. scaled: scores over sqrt(d_head);
-    depth_scaled: also over the number of the layer, from 1.
+    family: transformer, bert, gpt2 or yubert (see PRESETS). n_layers: depth of the only stack, or
+    of the encoder; decoder_layers: of the decoder of an encoder-decoder. cross: a decoder alone
+    attends to the encoder states in its input. norm_first: pre-norm, else post-norm; final_norm:
+    norm after the last layer; embed_norm: norm after the embeddings. segments: number of token
+    types. feed_forward: its non-linearity. scaled: divide scores by sqrt(d_head); depth_scaled:
+    also by the layer number, from 1. goal, labels: see ModelSpec. transform: dense layer and norm
+    before the vocabulary (BERT). tied: the output matrix is the token embedding. cls: number of
+    first tokens that the classifier reads; pooler: the layer between them and the classifier.
 
-    goal, labels: see ModelSpec. transform: a dense layer and a norm before the vocabulary (BERT).
-    tied: the vocabulary's matrix is the embedding. cls: how many first tokens are put side by side
-    into the classifier; pooler: what each passes through on its way.
-    slots: a sequence projected to so many rows, 0 for none. slots_sharing "tokens": before the
-    heads are split, slots_shared: by one matrix for all layers; else keys and values are
-    (Linformer, Wang et al. 2020), by two matrices of each head ("none") or layer ("headwise"), or
-    by one for both, of each layer ("kv") or of all ("layerwise"); slots_bias: a number more for
-    each row. scores: one name of SCORES, or several joined by "+" whose scores are mixed, for all
-    layers that attend to their own text, or for each of them; see models.mechanisms. rank: of
-    factorised scores. positions "quadratic": each head looks around a distance of its own, see
-    mechanisms.QuadraticPositions; content: whether queries and keys count as well. shared_width: of
-    the queries and keys that all heads of a layer share and mix, 0 where each has its own; see
-    layers.Collaborative. kept: the numbers of the heads that each layer still has, all where empty.
+    slots: project a sequence to this many rows, 0 for none. slots_sharing "tokens": project the
+    layer's input, with one matrix for all layers if slots_shared. Else project keys and values
+    (Linformer, Wang et al. 2020), with two matrices of each head ("none") or layer ("headwise"), or
+    one matrix of each layer ("kv") or of the model ("layerwise"). slots_bias: add a bias to each
+    row. scores: a name of SCORES, or several mixed ("dot+random"), for all self-attention layers or
+    for each; see models.mechanisms. rank: width of factorised scores. positions "quadratic": see
+    mechanisms.QuadraticPositions. content: whether scores include queries and keys of tokens.
+    shared_width: width of collaborative queries and keys, 0 for ordinary heads; see
+    layers.Collaborative.
     """
 
     n_layers: Depth
@@ -111,18 +109,21 @@ class TransformerConfig(
 
     def _faults(self) -> list[tuple[Any, str]]:
         """(condition, what is wrong) for every combination of keys that no model has."""
-        encoder, after = self.form == "encoder", self.slots_sharing != "tokens"
+        encoder, linformer = self.form == "encoder", self.slots_sharing != "tokens"
         forms = {name for mixture in self.scores for name in mixture.split("+")}
         unknown, synthesised = sorted(forms - {*SCORES}), forms != {"dot"}
         quadratic, rotary = self.positions == "quadratic", self.positions == "rotary"
-        fixed = self.positions == "learned" or self.slots > 0 or synthesised
+        bounded = self.positions == "learned" or self.slots > 0 or synthesised
         layers = sum(role == "self" for _, role in self.layer_table())
         shared = self.shared_width > 0
-        named = [ACTIVATIONS[name] for name in self._activation_names()]
-        by_features = any(row.features for row in named)
-        by_tokens = any(row.features or row.of_keys for row in named)
+        lists = (part if isinstance(part, tuple) else (part,) for part in self.activations)
+        activations = [
+            ACTIVATIONS[name] for names in lists for name in names if name in ACTIVATIONS
+        ]
+        by_features = any(row.features for row in activations)
+        by_tokens = any(row.features or row.of_keys for row in activations)
         return [
-            (fixed and not self.max_positions,
+            (bounded and not self.max_positions,
              "learned positions, a projected sequence and scores that are synthesised need "
              "max_positions, the longest text"),
             (self.slots and not encoder,
@@ -131,13 +132,13 @@ class TransformerConfig(
              "rotary positions have no angle for the rows of a projected sequence"),
             (self.slots > (self.max_positions or self.slots),
              "a sequence is projected to at most max_positions rows"),
-            (not self.slots and (after or self.slots_bias),
+            (not self.slots and (linformer or self.slots_bias),
              "slots_sharing and slots_bias say how a sequence is projected: give slots as well"),
-            (self.slots_bias and not after,
+            (self.slots_bias and not linformer,
              "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
             (unknown, f"there are no scores {', '.join(unknown)[:40]!r}; "
              f"scores are {', '.join(SCORES)}, or several joined by +"),
-            (any(len(set(parts)) < len(parts) for parts in (one.split("+") for one in self.scores)),
+            (any(len(set(parts)) < len(parts) for parts in (mix.split("+") for mix in self.scores)),
              "a mixture names each of its scores once"),
             (len(self.scores) not in (1, layers),
              f"scores needs one name, or one for each of the {layers} layers that attend to their "
@@ -169,69 +170,64 @@ class TransformerConfig(
 
     @property
     def two_texts(self) -> bool:
-        """Whether a decoder attends to the states of an encoder."""
+        """Whether a decoder attends to encoder states."""
         return self.cross or self.form == "encoder-decoder"
 
     def layer_table(self) -> list[tuple[str, str]]:
-        """(name, role) of every layer that attends."""
+        """(name, role) of every attention layer, in order of computation."""
         both = self.form == "encoder-decoder"
-        found = [(f"encoder.{i}", "self") for i in range(self.n_layers)] if both else []
+        rows = [(f"encoder.{i}", "self") for i in range(self.n_layers)] if both else []
         stack = "decoder" if both else "middle"
         for i in range(self.decoder_layers if both else self.n_layers):
-            found.append((f"{stack}.{i}", "self"))
+            rows.append((f"{stack}.{i}", "self"))
             if self.two_texts:
-                found.append((f"{stack}.{i}.cross", "cross"))
-        return found
+                rows.append((f"{stack}.{i}.cross", "cross"))
+        return rows
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every layer that attends, in order of computation."""
+        """The attention layers, in order of computation."""
         layers, scores = [], cycle(self.scores)
         for index, (name, role) in enumerate(self.layer_table()):
             in_encoder = self.form == "encoder" or name.startswith("encoder")
             level = int(self.two_texts and not name.startswith("encoder"))
-            own = role == "self"
+            cross = role == "cross"
             layers.append(
                 self.layer(
                     index, name=name, role=role, level=level,
-                    key_level=0 if not own else 1 if self.slots else level,
-                    causal=own and not in_encoder, scores=next(scores) if own else "dot",
+                    key_level=0 if cross else 1 if self.slots else level,
+                    causal=not (cross or in_encoder), scores="dot" if cross else next(scores),
                 )
             )  # fmt: skip
         return tuple(layers)
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """The text; then the decoder's, or the rows it is projected to."""
+        """Level 0 is the text; level 1 the decoder's text, or the slots."""
         if self.two_texts:
             return Level(0), Level(1, sequence="target")
         return (Level(0), Level(1, sequence="slots")) if self.slots else (Level(0),)
 
     def scale(self, layer: Layer) -> float:
-        """What multiplies products of queries and keys that are made of tokens."""
+        """The factor of the products of queries and keys in a layer."""
         scale = self.d_head**-0.5 if self.scaled else 1.0
         return scale / (int(layer.name.split(".")[1]) + 1) if self.depth_scaled else scale
 
     def rule(self, layer: Layer, **changes: Any) -> Rule:
-        """How scores become weights in a layer."""
+        """The rule by which a layer turns scores into weights."""
         return super().rule(layer, scale=self.scale(layer) if layer.scores == "dot" else 1.0)
 
     def spans(self, tokens: int, target: int = 0) -> tuple[Integers, ...]:
-        """Every position stands for itself, in its own sequence."""
+        """Per level, the tokens [start, end) of each position (positions, 2): itself alone."""
         return own_spans(self.levels, source=tokens, target=target, slots=self.slots)
 
     def spec(self, name: str, digest: str, parameters: int) -> ModelSpec:
-        """A description of such a model, for people and files."""
+        """The ModelSpec of a model with this configuration."""
         return replace(super().spec(name, digest, parameters), labels=self.labels)
 
     def build(self) -> Transformer:
-        """The model, its weights as torch initializes them."""
+        """A model with this configuration and torch's initial weights."""
         return Transformer(self)
-
-    def _activation_names(self) -> set[str]:
-        """The known activations, of any head."""
-        lists = (part if isinstance(part, tuple) else (part,) for part in self.activations)
-        return {name for part in lists for name in part if name in ACTIVATIONS}
 
 
 _BERT = {
@@ -254,7 +250,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 class Embed(nn.Module):
-    """Token, position and segment embeddings, added up."""
+    """Sum of token, position and segment embeddings."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -274,31 +270,33 @@ class Embed(nn.Module):
         return self.add_positions(x, tokens.segments)
 
     def add_positions(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Token embeddings (B, n, d) with their positions and segments (zeros where not given)."""
+        """Add positions and segments (default: segment 0) to token embeddings (B, n, d)."""
         require_length(x.shape[1], self.config.max_positions)
-        numbers = torch.arange(x.shape[1], device=x.device)
+        positions = torch.arange(x.shape[1], device=x.device)
         if self.config.positions == "learned":
-            x = x + self.position(numbers)
+            x = x + self.position(positions)
         elif self.config.positions == "sinusoidal":
-            x = x + sinusoids(numbers, self.config.d_model, x.dtype)
+            x = x + sinusoids(positions, self.config.d_model, x.dtype)
         if self.config.segments:
-            kinds = torch.zeros_like(numbers) if segments is None else segments
-            x = x + self.segment(kinds)
+            x = x + self.segment(torch.zeros_like(positions) if segments is None else segments)
         if self.config.embed_norm:
             x = self.ln(x)
         return self.drop(x)
 
 
-def sinusoids(numbers: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """(n, width): sin(t f_c), cos(t f_c) by turns, f_c = 10000^(-2c / width) (Vaswani, 3.5)."""
+def sinusoids(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Sinusoidal encodings (n, width): columns sin(t f_c), cos(t f_c) in turn, of positions t (n,).
+
+    f_c = 10000^(-2c / width) (Vaswani et al. 2017, section 3.5).
+    """
     steps = torch.arange(-(-width // 2), dtype=torch.float64)
-    angles = numbers.cpu().double()[:, None] * 10000.0 ** (-2 * steps / width)
-    turned = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
-    return turned.to(dtype).to(numbers.device)
+    angles = positions.cpu().double()[:, None] * 10000.0 ** (-2 * steps / width)
+    encodings = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
+    return encodings.to(dtype).to(positions.device)
 
 
 class Block(ResidualBlock):
-    """Self-attention, cross-attention where there is a source, and feed-forward."""
+    """Self-attention, cross-attention in decoders with a source, and feed-forward."""
 
     def __init__(self, config: TransformerConfig, layer: Layer, cross: Layer | None) -> None:
         super().__init__()
@@ -322,7 +320,7 @@ class Block(ResidualBlock):
         run: Run,
         rows: int | None = None,
     ) -> Tensor:
-        """x (B, n, d), memory (B, m, d) of the source -> (B, n, d), or its first rows alone"""
+        """x (B, n, d), memory (B, m, d): encoder states -> (B, n, d), or only the first rows"""
         slots, first = self.projection or shared, self.norm_first
 
         def compute(x: Tensor) -> Tensor:
@@ -337,16 +335,9 @@ class Block(ResidualBlock):
 
         return run.block(self.last, compute, x)
 
-    @property
-    def norm_before_ff(self) -> nn.LayerNorm:
-        """The norm that the feed-forward begins with."""
-        if self.norm_first:
-            return self.ln_ff
-        return self.ln_cross if hasattr(self, "ln_cross") else self.ln_attn
-
 
 class Transform(nn.Module):
-    """What BERT does to hidden states before the vocabulary's matrix, and a bias after it."""
+    """The masked-language-model head of BERT: dense layer, norm, output matrix, bias."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -360,7 +351,7 @@ class Transform(nn.Module):
 
 
 class Classifier(nn.Module):
-    """The first c tokens, side by side, to classes; BERT is c = 1."""
+    """Classifier of the concatenated states of the first c tokens; BERT has c = 1."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -377,16 +368,16 @@ class Classifier(nn.Module):
         if self.pooling == "shared":
             first = torch.tanh(self.pooler(first))
         elif self.pooling == "separate":
-            each = cast(nn.ModuleList, self.pooler)
-            first = torch.stack([torch.tanh(part(first[:, i])) for i, part in enumerate(each)], 1)
+            poolers = enumerate(cast(nn.ModuleList, self.pooler))
+            first = torch.stack([torch.tanh(pooler(first[:, i])) for i, pooler in poolers], 1)
         return self.classifier(first.flatten(1))
 
 
-# --- the whole ------------------------------------------------------------------------------------
+# --- model ----------------------------------------------------------------------------------------
 
 
 class Transformer(Network):
-    """Tokens to what config.goal says."""
+    """An encoder, a decoder or both, with the output head of config.goal."""
 
     config: TransformerConfig
 
@@ -395,11 +386,10 @@ class Transformer(Network):
         layers = {layer.name: layer for layer in config.layers}
 
         def stack(name: str, count: int) -> nn.ModuleDict:
-            names = [f"{name}.{i}" for i in range(count)]
-            return nn.ModuleDict(
-                {str(i): Block(config, layers[one], layers.get(f"{one}.cross"))
-                 for i, one in enumerate(names)}
-            )  # fmt: skip
+            return nn.ModuleDict({
+                str(i): Block(config, layers[f"{name}.{i}"], layers.get(f"{name}.{i}.cross"))
+                for i in range(count)
+            })  # fmt: skip
 
         self.embed = Embed(config)
         if config.form == "encoder-decoder":
@@ -412,23 +402,23 @@ class Transformer(Network):
         self.projection = _slots(config, "model")
         if config.final_norm:
             self.ln_f = _norm(config)
-        speaks = config.goal in ("next", "masked")
-        if speaks and not config.tied:
+        predicts_tokens = config.goal in ("next", "masked")
+        if predicts_tokens and not config.tied:
             self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        if speaks and config.transform:
+        if predicts_tokens and config.transform:
             self.head: nn.Module = nn.ModuleDict({"mlm": Transform(config)})
         elif config.goal == "classes":
             self.head = Classifier(config)
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
-        given, run = as_tokens(tokens), run or Run()
-        return self.from_embeddings(run.block(EMBEDDING, self.embed, given), given, run)
+        tokens, run = as_tokens(tokens), run or Run()
+        return self.from_embeddings(run.block(EMBEDDING, self.embed, tokens), tokens, run)
 
     def from_embeddings(self, x: Tensor, tokens: Tokens, run: Run | None = None) -> Tensor:
-        """As forward, from the placed embeddings (B, n, d) of tokens.
+        """As forward, from embeddings with positions x (B, n, d).
 
-        Errors: HgvizError for fewer tokens than a classifier reads, before anything is computed.
+        Raises HgvizError for fewer tokens than a classifier reads.
         """
         run = run or Run()
         if self.config.goal == "classes" and x.shape[1] < self.config.cls:
@@ -442,10 +432,6 @@ class Transformer(Network):
         x = self._stack(stack, x, tokens, memory, run)
         if self.config.final_norm:
             x = self.ln_f(x)
-        return self._said(x)
-
-    def _said(self, x: Tensor) -> Tensor:
-        """Hidden states (B, n, d) to what config.goal asks for."""
         if self.config.goal == "states":
             return x
         if self.config.goal == "classes":
@@ -456,7 +442,7 @@ class Transformer(Network):
         return x @ vocabulary.T
 
     def _memory(self, source: Tokens | None, run: Run) -> Tensor | None:
-        """What the decoder attends to (B, m, d): given states, the encoder's, or nothing."""
+        """Encoder states (B, m, d) for cross-attention, None for models without it."""
         if not self.config.two_texts:
             return None
         if source is None:
@@ -473,50 +459,37 @@ class Transformer(Network):
         self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Run
     ) -> Tensor:
         blocks = [block for block in stack.values() if isinstance(block, Block)]
-        for block in stack.values():
-            if isinstance(block, Block):
-                read_out = run.readout and block is blocks[-1] and self.config.goal == "classes"
-                rows = self.config.cls if read_out else None
-                x = block(x, tokens, memory, self.projection, run, rows)
-            else:
-                x = block(x)
-        return x
+        for block in blocks:
+            readout = run.readout and block is blocks[-1] and self.config.goal == "classes"
+            rows = self.config.cls if readout else None
+            x = block(x, tokens, memory, self.projection, run, rows)
+        return stack["ln_out"](x) if "ln_out" in stack else x
 
 
 def _attention(config: TransformerConfig, layer: Layer) -> Attention:
-    # in cross-attention the two texts' positions have nothing to do with each other
     positions, width, longest = config.positions, config.d_head, config.max_positions or 0
-    synthesis = mixtures = None
-    if layer.role == "cross":
+    heads, synthesis, mixtures = len(layer.heads), None, None
+    if layer.role == "cross":  # positions of two texts have no distance
         positions = "none"
     if layer.scores != "dot":
-        forms, heads = layer.scores.split("+"), len(layer.heads)
-        synthesis = Synthesis(
-            forms, heads, config.d_model, width, longest, config.rank, config.scale(layer)
-        )
+        forms, scale = layer.scores.split("+"), config.scale(layer)
+        synthesis = Synthesis(forms, heads, config.d_model, width, longest, config.rank, scale)
     if config.slots_sharing == "none":
-        mixtures = Mixtures(
-            len(layer.heads), config.slots, longest, config.slots_bias, shared=False
-        )
+        mixtures = Mixtures(heads, config.slots, longest, config.slots_bias, shared=False)
+    common = layer, config.rule(layer), config.d_model, width, positions
     if config.shared_width:
-        return Collaborative(
-            layer, config.rule(layer), config.d_model, width, positions, config.shared_width,
-            mixtures,
-        )  # fmt: skip
-    return Attention(
-        layer, config.rule(layer), config.d_model, width, positions,
-        synthesis=synthesis, mixtures=mixtures,
-        content=config.content or layer.role == "cross",
-    )  # fmt: skip
+        return Collaborative(*common, config.shared_width, mixtures)
+    content = config.content or layer.role == "cross"
+    return Attention(*common, synthesis=synthesis, mixtures=mixtures, content=content)
 
 
-def _slots(config: TransformerConfig, whose: Literal["layer", "model"]) -> Slots | None:
-    """What a layer projects its text by in all heads, or all layers do; None for neither."""
+def _slots(config: TransformerConfig, owner: Literal["layer", "model"]) -> Slots | None:
+    """The projection to slots that a layer or the model owns for all its heads, or None."""
     sharing, longest = config.slots_sharing, config.max_positions or 0
     if sharing == "tokens":
-        mine = config.slots_shared == (whose == "model")
-        return Projection(config.slots, longest) if config.slots and mine else None
-    if whose != ("model" if sharing == "layerwise" else "layer") or sharing == "none":
+        owned = config.slots_shared == (owner == "model")
+        return Projection(config.slots, longest) if config.slots and owned else None
+    if sharing == "none" or owner != ("model" if sharing == "layerwise" else "layer"):
         return None
     return Mixtures(1, config.slots, longest, config.slots_bias, shared=sharing != "headwise")
 

@@ -9,7 +9,7 @@ from hgviz.analysis.resolution import rollout
 from hgviz.core import HgvizError
 from hgviz.models.checkpoints import save
 from hgviz.models.config import config_json, parse_config
-from hgviz.models.dynamic import rises, segment_means
+from hgviz.models.dynamic import find_spikes, segment_means
 from hgviz.models.layers import Tokens
 from hgviz.models.model import open_model
 from hgviz.models.run import CaptureRecorder, Run
@@ -250,9 +250,9 @@ def test_as_many_boundaries_as_the_prior_wants_cost_least():
 
 def test_entropy_rises_where_it_is_above_all_of_the_tokens_before():
     values = np.array([[1.0, 2, 2, 3, 1, 2, 4]])
-    assert rises(values, 1).astype(int).tolist() == [[1, 1, 0, 1, 0, 1, 1]]
-    assert rises(values, 2).astype(int).tolist() == [[1, 1, 0, 1, 0, 0, 1]]
-    assert rises(values[:, :1], 2).tolist() == [[True]]
+    assert find_spikes(values, 1).astype(int).tolist() == [[1, 1, 0, 1, 0, 1, 1]]
+    assert find_spikes(values, 2).astype(int).tolist() == [[1, 1, 0, 1, 0, 0, 1]]
+    assert find_spikes(values[:, :1], 2).tolist() == [[True]]
     model = make("entropy").requires_grad_(True).train()
     logits, cost = model.learn(torch.as_tensor(IDS))
     cost.backward()
