@@ -8,15 +8,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, Provenance
+from hgviz.core import Capture, Integers, Layer, Level, ModelSpec, Prompt, Provenance
 from hgviz.maps import Factors, LazyMap, Relative, Rule
-from hgviz.models.hourglass import level_spans
 
 TEXT = (
     "The hourglass reads letters, then pairs, then words. It thinks where there is little to "
     "read, and says it letter by letter. Every head looks somewhere else. "
 ) * 3
 WIDTH = 32
+
+
+def level_spans(tokens: int, strides: tuple[int, ...], causal: bool) -> tuple[Integers, ...]:
+    """The tokens of each position of every level, as an Hourglass has them, without torch."""
+    ends = [np.arange(0, tokens, stride, dtype=np.int64) for stride in strides]
+    return tuple(
+        np.stack([np.maximum(first - stride + 1, 0), first + 1], axis=1)
+        if causal
+        else np.stack([first, np.minimum(first + stride, tokens)], axis=1)
+        for stride, first in zip(strides, ends, strict=True)
+    )
 
 
 def make_capture(

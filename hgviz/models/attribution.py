@@ -255,9 +255,16 @@ class AttributionPath:
             for hook in hooks:
                 hook.remove()
         contexts = [inputs[layer.o].pop(0) for layer in self.layers]  # layers may share a product
-        slopes = torch.autograd.grad(
-            answers.sum(), [*embeddings, *contexts], allow_unused=True, materialize_grads=True
+        # a model that finds its segments by a network of its own reads them without gradients
+        sources = [*embeddings, *contexts]
+        followed = [source for source in sources if source.requires_grad]
+        gradients = iter(
+            torch.autograd.grad(answers.sum(), followed, allow_unused=True, materialize_grads=True)
         )
+        slopes = [
+            next(gradients) if source.requires_grad else torch.zeros_like(source)
+            for source in sources
+        ]
         return slopes, [context.detach() for context in contexts]
 
 

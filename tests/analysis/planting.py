@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt
-from hgviz.models.hourglass import level_spans
+from tests.making import level_spans
 
 
 @dataclass(frozen=True)

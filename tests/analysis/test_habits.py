@@ -12,9 +12,15 @@ from hgviz.analysis.likeness import ROWS, Likeness
 from hgviz.analysis.reading import Lexicon, Reading
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models.hourglass import level_spans
 from tests.analysis.planting import hourglass, letters, pieces, plant, translated
-from tests.making import byte_prompt, layer_shape, make_capture, make_factors, make_spec
+from tests.making import (
+    byte_prompt,
+    layer_shape,
+    level_spans,
+    make_capture,
+    make_factors,
+    make_spec,
+)
 from tests.progress import steps_of
 
 FIRST = HeadId(0, 0)

@@ -17,12 +17,12 @@ from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import read_cells
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models.hourglass import level_spans
 from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart
 from tests import making
 from tests.figures.texts import SEA, plain
 from tests.gui.kinds import translator
+from tests.making import level_spans
 
 TOKENS = 8192
 ROWS = 512

@@ -14,9 +14,8 @@ from hgviz.gui import theme
 from hgviz.gui.map import MapView
 from hgviz.gui.tiles import Tiles, wanted
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.models.hourglass import level_spans
 from tests.gui.screen import colour_at, drag, plain, shown, wheel
-from tests.making import byte_prompt, make_capture, make_factors
+from tests.making import byte_prompt, level_spans, make_capture, make_factors
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
 
