@@ -7,6 +7,7 @@ near its estimate is to what it takes.
 import gc
 import os
 import time
+from functools import partial
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # as the window leaves a core to itself
 
@@ -37,7 +38,7 @@ def stopped(lane, model, length, after):
     """Seconds until the lane has let go of a capture that was stopped, and MB that stay."""
     gc.collect()
     before = resident()
-    job = lane.submit("capture", "capture", captured(model, length))
+    job = lane.submit("capture", "capture", partial(captured, model, length))
     time.sleep(after)
     start = time.perf_counter()
     job.cancel()
