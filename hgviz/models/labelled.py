@@ -533,7 +533,7 @@ def _chosen(
             raise _no_column(name, one, keys)
     text, label = text or found_among(keys, TEXTS), label or found_among(keys, LABELS)
     if len(keys) == 2 and bool(text) != bool(label):
-        other = next(one for one in keys if one not in (text, label))
+        other = next((one for one in keys if one not in (text, label)), "")
         text, label = text or other, label or other
     if not (text and label) or text == label:
         raise _unclear(name, keys)

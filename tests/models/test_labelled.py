@@ -133,6 +133,7 @@ def test_what_was_written_is_read(tmp_path_factory, found):
         ("a.tsv", b"a\t1\nb\0\t1\n", "line 2 holds a NUL byte"),
         ("a.tsv", b"a\t1\n\xe9\t0\n", "line 2 is not UTF-8: byte 0 of it"),
         ("a.tsv", b"a\tb\tc\n1\t2\t3\n", "does not say which columns"),
+        ("a.tsv", b"sentence\t\nfine\tpos\nbad\tneg\n", "does not say which columns"),
         ("a.tsv", b"x" * (MOST_LINE + 1), "line 1 is too long"),
         ("a.csv", b'text,label\n"never closed,1\n', "line 2 cannot be read as CSV"),
         ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', "line 2 is no JSON object"),
