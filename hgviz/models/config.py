@@ -78,12 +78,12 @@ def parse_keys(data: Mapping[str, Any], kind: type[Keys], where: str) -> Keys:
 
 def require_activations(config: Any, where: str) -> None:
     """Raise HgvizError for activations, norms or a top_k that no model can use."""
-    given, heads = config.activations, config.n_heads
-    by_layer = any(isinstance(one, tuple) for one in given)
-    lists: tuple[Any, ...] = given if by_layer else (given,)
+    activations, heads = config.activations, config.n_heads
+    by_layer = any(isinstance(part, tuple) for part in activations)
+    lists: tuple[Any, ...] = activations if by_layer else (activations,)
     layers = len(config.replace(activations=("softmax",)).layers)
-    fitting = all(isinstance(one, tuple) and one and heads % len(one) == 0 for one in lists)
-    names = {name for one in lists if isinstance(one, tuple) for name in one}
+    fitting = all(isinstance(row, tuple) and row and heads % len(row) == 0 for row in lists)
+    names = {name for row in lists if isinstance(row, tuple) for name in row}
     unknown = sorted({*names, *config.norms} - {*ACTIVATIONS})
     norms = sorted({*config.norms.values()} - {*NORMS})
     faults = {
