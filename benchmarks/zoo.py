@@ -187,7 +187,7 @@ def compared(path, name):
         read = {model.module.signal: signal}
     capture = tasks.capture(model, source, target=target)
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
-    if model.config.made != name:  # of a folder such as CLIP's, the model that reads texts
+    if model.config.class_name != name:  # of a folder such as CLIP's, the model that reads texts
         other = other.text_model
     takes = inspect.signature(other.forward).parameters
     given = {**read, **({"decoder_input_ids": written} if model.spec.needs_target else {})}

@@ -209,7 +209,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
     masked = model.run(given[0], off=off).logits
     assert np.abs(masked - logits[0]).max() > 1e-4
-    form = "smaller" if model.config.asks else "zeroed"
+    form = "smaller" if model.config.uses_interface else "zeroed"
     tasks.prune(path, off, tmp_path / "out", form, data=data)
     assert np.abs(open_model(tmp_path / "out").run(given[0]).logits - masked).max() < 1e-5
     trials = tasks.trials_of(model, data)

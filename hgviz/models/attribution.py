@@ -32,6 +32,7 @@ from hgviz.models.attention import HeadGroup, head_groups
 from hgviz.models.baselines import LSTMConfig, WindowConfig
 from hgviz.models.layers import (
     Attention,
+    Configuration,
     Network,
     Tokens,
     attention_layers,
@@ -40,7 +41,6 @@ from hgviz.models.layers import (
     require_attention,
 )
 from hgviz.models.model import Model
-from hgviz.models.pretrained_config import Config
 from hgviz.models.run import Observer, Run
 from hgviz.models.trials import GateGradientRecorder, batch_tokens
 
@@ -579,7 +579,7 @@ class MixingCost:
     lag: int | None = 0
 
 
-def mixing_costs(config: Config, tokens: int, source: int = 0) -> tuple[MixingCost, ...]:
+def mixing_costs(config: Configuration, tokens: int, source: int = 0) -> tuple[MixingCost, ...]:
     """What it costs a model to bring the tokens of a text together, in order of computation.
 
     Counts the multiply-adds with which positions are mixed. Projections and feed-forwards, which

@@ -43,7 +43,8 @@ from hgviz.models.text import (
 if TYPE_CHECKING:  # torch takes a second
     from torch import Tensor
 
-    from hgviz.models.pretrained_config import Config, TransformersConfig
+    from hgviz.models.layers import Configuration
+    from hgviz.models.pretrained_config import TransformersConfig
     from hgviz.models.tensors import Checkpoint
 
 FOLDER_SUFFIXES = (*WEIGHT_SUFFIXES, INDEX_SUFFIX)
@@ -183,7 +184,7 @@ def model_type(path: Path) -> Any:
     return data.get("model_type", first)
 
 
-def is_of_transformers(config: Config) -> TypeGuard[TransformersConfig]:
+def is_of_transformers(config: Configuration) -> TypeGuard[TransformersConfig]:
     """Whether a configuration is of a model of transformers."""
     from hgviz.models.pretrained_config import TransformersConfig
 
@@ -195,7 +196,7 @@ def is_of_transformers(config: Config) -> TypeGuard[TransformersConfig]:
 
 def save(
     folder: str | Path,
-    config: Config,
+    config: Configuration,
     tensors: Mapping[str, Tensor],
     tokenizer: bytes | None = None,
 ) -> None:

@@ -18,7 +18,7 @@ from hgviz.models.baselines import LSTMConfig, WindowConfig
 from hgviz.models.dynamic import DynamicConfig
 from hgviz.models.hourglass import HourglassConfig
 from hgviz.models.layers import AttentionConfiguration, Configuration, Network
-from hgviz.models.pretrained_config import Config, TransformersConfig
+from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.transformer import PRESETS, TransformerConfig
 
 NORMS = ("none", *get_args(get_args(Norm)[0]))
@@ -100,7 +100,7 @@ def require_activations(config: Any, where: str) -> None:
         require(not is_wrong, what, f"Choose from {', '.join(ACTIVATIONS)}")
 
 
-def outline(config: Config) -> Network:
+def outline(config: Configuration) -> Network:
     """The module that a configuration describes, its tensors without memory (on "meta").
 
     Raises HgvizError for a model of transformers, whose modules are not hgviz's.
@@ -115,7 +115,7 @@ def outline(config: Config) -> Network:
         return config.build()
 
 
-def shapes_of(config: Config) -> dict[str, tuple[int, ...]]:
+def shapes_of(config: Configuration) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor of a model, by neutral names; no tensor is made."""
     return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
 

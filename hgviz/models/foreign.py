@@ -37,7 +37,7 @@ from hgviz.language import join_words
 from hgviz.models.config import parse_config, parse_keys
 from hgviz.models.dynamic import DynamicConfig
 from hgviz.models.hourglass import HourglassConfig, hierarchy_from_depth, parse_hierarchy
-from hgviz.models.pretrained_config import Config
+from hgviz.models.layers import Configuration
 from hgviz.models.tensors import (
     Checkpoint,
     Shapes,
@@ -416,7 +416,7 @@ def read_trax(
 
 def _trax_config(
     path: Path, shapes: Shapes, hierarchy: str | None, attention_upsampling: str | None
-) -> Config:
+) -> Configuration:
     """The configuration that names and shapes show, with what was said of the rest."""
     for name, axes in TRAX_NEEDED.items():
         require(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -26,7 +26,7 @@ from hgviz.models.config import outline
 from hgviz.models.huggingface import Running, Transformers
 from hgviz.models.layers import Attention, Network, attention_modules
 from hgviz.models.pretrained import build, restated, same, why_alone
-from hgviz.models.pretrained_config import Kept, TransformersConfig
+from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
 from hgviz.models.tensors import Checkpoint
 
 PROBE_TOKENS = 5  # of the text whose gradients say which weights a head has
@@ -58,9 +58,9 @@ def _own_head_cost(attention: Attention) -> HeadCost:
 
 def _external_head_costs(network: Transformers) -> tuple[HeadCost, ...]:
     config = network.config
-    if not config.asks:
+    if not config.uses_interface:
         _refuse(config, "its class has attention code of its own")
-    if len({*config.outputs}) < len(config.outputs):
+    if len({*config.output_weights}) < len(config.output_weights):
         _refuse(config, "its layers share their weights")
     known, costs = dict[Any, HeadCost](), []
     for layer in config.layers:
@@ -134,30 +134,30 @@ def slice_layers(
     """
     if not off:
         return config, dict(tensors)
-    if not config.asks:
+    if not config.uses_interface:
         _refuse(config, "its class has attention code of its own")
     network, sliced, remaining = build(config, tensors, "cpu", torch.float32), dict(tensors), []
     for layer in config.layers:
-        if config.kept:
-            before = config.kept[layer.index]
+        if config.remaining:
+            before = config.remaining[layer.index]
         else:
             count = len(layer.heads)
-            before = Kept(layer.name, layer.heads, count, count // layer.shared)
+            before = RemainingHeads(layer.name, layer.heads, count, count // layer.shared)
         heads = tuple(head for head in layer.heads if (layer.index, head) not in off)
-        remaining.append(Kept(before.name, heads, before.of, before.groups))
+        remaining.append(RemainingHeads(before.name, heads, before.of, before.groups))
         if heads != layer.heads:
             _slice_layer(network, sliced, layer, before, heads)
-    smaller = replace(config, kept=tuple(remaining), box=[])
+    smaller = config.replace(remaining=tuple(remaining))
     stated = restated(smaller, sliced)
-    alone = "" if stated is not None else why_alone(remaining, sliced)
-    return replace(smaller, data=stated or config.stated, alone=alone), sliced
+    hgviz_only = "" if stated is not None else why_alone(remaining, sliced)
+    return smaller.replace(data=stated or config.stated, hgviz_only=hgviz_only), sliced
 
 
 def _slice_layer(
     network: Transformers,
     tensors: dict[str, Tensor],
     layer: Layer,
-    before: Kept,
+    before: RemainingHeads,
     heads: Sequence[int],
 ) -> None:
     """Keep the weights of these heads of a layer, and those that all heads use."""
@@ -173,7 +173,7 @@ def _slice_layer(
             _refuse(config, f"{name} is not in its file as it is computed with")
         left = (~torch.stack(removed).any(0)).nonzero()[:, 0]
         tensors[own] = tensors[own].index_select(axis, left).contiguous()
-    output = same(network.net, config.outputs[layer.index], tensors)
+    output = same(network.net, config.output_weights[layer.index], tensors)
     weight = tensors[output].unflatten(1, (probed.heads, -1))[:, places]
     tensors[output] = (weight if heads else torch.zeros_like(weight)).flatten(1).contiguous()
 
@@ -221,7 +221,7 @@ def _rows_by_head(
     Raises HgvizError where its queries do not go by heads.
     """
     config = network.config
-    if config.outputs.count(config.outputs[layer.index]) > 1:
+    if config.output_weights.count(config.output_weights[layer.index]) > 1:
         _refuse(config, f"{layer.name} shares its weights with other layers")
     dependencies, rows = _dependencies(probed, limit), []
     queries_by_head = probed.heads == 1

@@ -41,8 +41,8 @@ from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
 from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, norms_of
 from hgviz.models.masks import Mask, MaskRule, mask, seen
-from hgviz.models.patches import Cut, cut_of, tell_patches
-from hgviz.models.pretrained_config import Kept, TransformersConfig
+from hgviz.models.patches import PatchBoundaries, boundaries_of, install_boundaries
+from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
 from hgviz.models.run import Run, WeightedCall
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
@@ -127,10 +127,10 @@ class Running:
     cached: bool = False
     on_layer: Callable[[int], None] = lambda index: None
     met: list[Found] | None = None  # of the short pass
-    kept: Sequence[Kept] = ()
+    kept: Sequence[RemainingHeads] = ()
     watch: Watch | None = None
     texts: int = 1  # side by side
-    cut: Cut | None = None  # into patches
+    cut: PatchBoundaries | None = None  # into patches
     lengths: tuple[int, ...] = ()  # tokens of a text, by level
     given: int = 0  # numbers that the heads of the last layer gave, until they are multiplied
     count: int = 0  # layers so far
@@ -145,12 +145,12 @@ class Running:
         self.calls += 1
         if self.network is not None:
             config = self.network.config
-            if call in config.apart:
+            if call in config.skipped_calls:
                 return None
-            one = config.own[index] if index < len(config.own) else None
+            one = config.own_layers[index] if index < len(config.own_layers) else None
             levels = () if one is None else (one.level, one.key_level)
             if self.cut is not None and self.cut.ends is not None:
-                self.lengths = self.cut.sizes(computed=True)
+                self.lengths = self.cut.sizes(with_open_patch=True)
             sizes = tuple(self.lengths[level] for level in levels)
             if not self.cached and sizes != (queries, keys):
                 raise unseen(config.family, OTHERWISE)
@@ -162,7 +162,7 @@ class Running:
         patches that nothing closed."""
         if self.network is None or self.cut is None or self.cut.ends is None:
             return None
-        one, sizes = self.network.config.own[index], self.cut.sizes(computed=False)
+        one, sizes = self.network.config.own_layers[index], self.cut.sizes(with_open_patch=False)
         return sizes[one.level], sizes[one.key_level]
 
     def heads(self, index: int) -> Sequence[int] | None:
@@ -300,7 +300,7 @@ def differential_forward(
 
 
 def _left(
-    kept: Kept, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, sinks: Tensor | None
+    kept: RemainingHeads, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, sinks: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:
     """What the heads that are left of a layer ask with, each with keys of its own where groups have
     unequally many, and their part of biases that are those of the whole layer.
@@ -320,7 +320,7 @@ def _left(
         bias = bias[:, :1].expand(-1, kept.of, -1, -1)
     if bias is not None and bias.shape[1] != count:
         bias = bias[:, list(kept.heads)]
-    if not kept.even or not count:
+    if not kept.is_even or not count:
         k, v = k[:, kept.keys], v[:, kept.keys]
     return q[:, :count], k, v, bias, None if sinks is None else sinks[:count]
 
@@ -546,31 +546,33 @@ class Transformers(Network):
         if answers_at_end(net):
             cast(Any, net).forward = partial(classifier_logits, net)
         if config.patches is not None:
-            tell_patches(net, config.patches, self.token_embedding, _cut_now)
+            install_boundaries(net, config.patches, self.token_embedding, _cut_now)
 
     @cached_property
     def can_cache(self) -> bool:
         """Whether a token can be read with the keys and values of those before it: in a text
         decoder all of whose blocks attend to keys that no later token changes."""
         config = self.config
-        if not config.asks or config.form != "decoder" or config.modality != "text":
+        if not config.uses_interface or config.form != "decoder" or config.modality != "text":
             return False
-        if config.unattending or config.apart or "past_key_values" not in self.takes:
+        if config.unattending or config.skipped_calls or "past_key_values" not in self.takes:
             return False
         turned = str([getattr(one, "rope_type", None) for one in self.net.modules()])
-        return all(one.causal for one in config.own) and not any(one in turned for one in RESCALED)
+        return all(one.causal for one in config.own_layers) and not any(
+            one in turned for one in RESCALED
+        )
 
     def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
         """bool (B, n): the bytes that close a patch: those given, else what the patcher says with
         heads of run.off off, else all."""
         patches, ids = self.config.patches, tokens.ids
         assert patches is not None and ids is not None
-        cut, told = cut_of(self.net, patches, tokens), cast(Any, self.net.config)
+        cut, told = boundaries_of(self.net, patches, tokens), cast(Any, self.net.config)
         if cut.patcher is None:
-            cut.lengths(ids)
+            cut.patch_lengths(ids)
         else:
-            running = Running(self, Run((run or Run()).off), kept=self.config.kept, cut=cut)
-            running.lengths = patches.lengths(ids.shape[1], 0)
+            running = Running(self, Run((run or Run()).off), kept=self.config.remaining, cut=cut)
+            running.lengths = patches.sizes(ids.shape[1], 0)
             with _pass(running), _unlogged():
                 cut.patcher(
                     ids, patch_size=told.patch_size, threshold=told.patching_threshold,
@@ -599,7 +601,7 @@ class Transformers(Network):
 
         if config.cross:
             made = torch.Generator().manual_seed(0)
-            states = torch.randn((1, source, config.width), generator=made)
+            states = torch.randn((1, source, config.d_model), generator=made)
             return replace(ids(target), source=Tokens(states=states.to(self.weight)))
         given = ids(source) if config.modality == "text" else self._sample
         return replace(ids(target), source=given) if config.form == "encoder-decoder" else given
@@ -669,7 +671,7 @@ class Transformers(Network):
     @cached_property
     def projections(self) -> list[nn.Linear | None]:
         """By layer, the product that what heads give goes through; None where it is not known."""
-        found = [self.net.get_submodule(one) if one else None for one in self.config.products]
+        found = [self.net.get_submodule(one) if one else None for one in self.config.output_modules]
         return [one if isinstance(one, nn.Linear) else None for one in found]
 
     @property
@@ -748,7 +750,7 @@ class Transformers(Network):
         return self._logits(as_tokens(tokens), Running(self, run or Run()))
 
     def _logits(self, tokens: Tokens, running: Running) -> Tensor:
-        running.kept = self.config.kept
+        running.kept = self.config.remaining
         cache = tokens.cache
         running.cached = cache is not None
         given: dict[str, Any] = {"return_dict": True}
@@ -810,17 +812,17 @@ class Transformers(Network):
         lengths = tuple(map(len, pooling.spans(*lengths))) if pooling is not None else lengths
         running.texts, running.lengths = sizes[-1][0], lengths
         if patches is not None and tokens.ids is not None:
-            running.cut = cut_of(self.net, patches, tokens)
-            running.lengths = patches.lengths(tokens.ids.shape[1], 0)
+            running.cut = boundaries_of(self.net, patches, tokens)
+            running.lengths = patches.sizes(tokens.ids.shape[1], 0)
             if running.cut.patcher is None:
-                given["patch_lengths"] = running.cut.lengths(tokens.ids)
-        watched = contextlib.nullcontext() if self.config.asks else Softmaxes(running)
+                given["patch_lengths"] = running.cut.patch_lengths(tokens.ids)
+        watched = contextlib.nullcontext() if self.config.uses_interface else Softmaxes(running)
         # to change what is logged clears a cache of logging, which every token would pay for
         follows = cache is not None and cache.state is not None
         unlogged = contextlib.nullcontext() if follows else _unlogged()
         with _pass(running), watched, unlogged:
             out = self._run({name: one for name, one in given.items() if one is not None}, running)
-        if running.network is not None and running.count != len(self.config.own):
+        if running.network is not None and running.count != len(self.config.own_layers):
             raise unseen(self.config.family, OTHERWISE)
         if cache is not None:
             cache.state = getattr(out, "past_key_values", None)
@@ -957,7 +959,7 @@ def _block(
     return output
 
 
-def _cut_now() -> Cut | None:
+def _cut_now() -> PatchBoundaries | None:
     running = _running.get()
     return None if running is None else running.cut
 

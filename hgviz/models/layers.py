@@ -190,7 +190,7 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
 
 def require_attention(config: Any) -> Any:
     """Return config. Raises HgvizError for a family without attention."""
-    if isinstance(config, Configuration) and not isinstance(config, AttentionConfiguration):
+    if isinstance(config, Configuration) and not hasattr(config, "activations"):
         raise no_attention_error(config.family)
     return config
 

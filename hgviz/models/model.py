@@ -43,8 +43,8 @@ from hgviz.models.inputs import (
     require_none,
     token_types,
 )
-from hgviz.models.layers import Network, Tokens, require_attention
-from hgviz.models.pretrained_config import Config, TransformersConfig
+from hgviz.models.layers import Configuration, Network, Tokens, require_attention
+from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.run import Observer, Run
 from hgviz.models.tensors import digest_of, unread_files
 from hgviz.models.text import Bare, Tokenizer, end_tokens, require_room, tokenizer_of
@@ -85,7 +85,7 @@ class Model:
         self.unread = unread  # parts of its weights, and weights beside them, that it does not use
 
     @property
-    def config(self) -> Config:
+    def config(self) -> Configuration:
         """What the model is built from."""
         return self.module.config
 
@@ -489,7 +489,7 @@ def open_model(
         digest = digest_of(changed, found.tensors)
         found, name = replace(found, config=changed, digest=digest), f" with {activation}"
     config = _masked(found.config, masking)
-    module = module_of(config, found.tensors, place, kind)
+    module = module_of(config, found.tensors, place, kind, found.network)
     parameters = sum(tensor.numel() for tensor in found.tensors.values())
     spec = config.spec(printable(model_name(found.folder) + name), found.digest, parameters)
     spec = replace(spec, labels=tuple(map(printable, spec.labels)))
@@ -507,7 +507,7 @@ def open_model(
     return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
 
 
-def with_activation(config: Config, activation: str) -> Config:
+def with_activation(config: Configuration, activation: str) -> Configuration:
     """A configuration with the activations that a text names (see parse_activations), for all heads
     of all layers. Raises HgvizError for what the model cannot have."""
     names, norms, top_k = parse_activations(activation)
@@ -517,13 +517,20 @@ def with_activation(config: Config, activation: str) -> Config:
 
 
 def module_of(
-    config: Config, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
+    config: Configuration,
+    tensors: dict[str, Tensor],
+    device: str,
+    dtype: torch.dtype,
+    network: Network | None = None,
 ) -> Network:
-    """The module of a configuration with these tensors, which are changed to a dtype and moved."""
+    """The module of a configuration with these tensors, which are changed to a dtype and moved.
+
+    network: a model of transformers that has them already, in float32.
+    """
     if isinstance(config, TransformersConfig):
         from hgviz.models import pretrained
 
-        return pretrained.build(config, tensors, device, dtype)
+        return pretrained.build(config, tensors, device, dtype, network)
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
         moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}

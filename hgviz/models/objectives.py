@@ -30,8 +30,7 @@ from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.errors import file_error, require
 from hgviz.files import path_errors
 from hgviz.models.labelled import Rows, is_table, read_rows, read_texts
-from hgviz.models.layers import Network, Tokens
-from hgviz.models.pretrained_config import Config
+from hgviz.models.layers import Configuration, Network, Tokens
 from hgviz.models.run import Run
 from hgviz.models.text import decode_utf8, prompt_of
 
@@ -675,7 +674,7 @@ def _read_bytes(path: str, text_column: str) -> bytes:
 
 
 def make_objective(
-    recipe: Recipe, data: Data, goal: str, contents: list[Any], config: Config, coder: Coder,
+    recipe: Recipe, data: Data, goal: str, contents: list[Any], config: Configuration, coder: Coder,
     pad: int | None,
 ) -> Objective:  # fmt: skip
     """What a model of this configuration learns from what read_data gave. Raises HgvizError."""
@@ -728,7 +727,9 @@ def make_objective(
     )
 
 
-def _pair_ids(rows: Rows, config: Config, coder: Coder, longest: int | None) -> tuple[Texts, Texts]:
+def _pair_ids(
+    rows: Rows, config: Configuration, coder: Coder, longest: int | None
+) -> tuple[Texts, Texts]:
     """Both texts of every row as ids; the second of a model of transformers after the token that
     its decoder begins with. Raises HgvizError for a second text of one token."""
     first, second = coder.rows(rows.texts, longest), coder.rows(rows.labels, longest)

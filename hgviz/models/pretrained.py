@@ -50,8 +50,15 @@ from hgviz.models.huggingface import (
     unexchanged,
     unseen,
 )
-from hgviz.models.layers import Tokens
-from hgviz.models.pretrained_config import ENTRY, Entry, Kept, Patches, Pooling, TransformersConfig
+from hgviz.models.layers import Network, Tokens
+from hgviz.models.patches import Patches
+from hgviz.models.pretrained_config import (
+    ENTRY,
+    Entry,
+    Pooling,
+    RemainingHeads,
+    TransformersConfig,
+)
 from hgviz.models.run import Run
 from hgviz.models.tensors import (
     Checkpoint,
@@ -307,51 +314,57 @@ def read(path: Path, reads: Modality = "text") -> Checkpoint:
         if within := _within(net, [name for name in unused if not _made(name, held)]):
             raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
         told = _config(net, kind, made.__name__, data)
-        told = replace(told, asks=asks, kept=kept, alone=alone, turned=turned)
+        told = told.replace(
+            uses_interface=asks, remaining=kept, hgviz_only=alone, transposed=turned
+        )
         network = Transformers(net, told)
         if missing and (needed := _needed(network, missing)):
             raise _unfit(where, weights, f"the file lacks {_listed(needed)}")
         config = network.config = _layers(network, held)
         if not alone:
             _require_same(network)
-        config = network.config = replace(config, **entry.exchanged())
+        config = network.config = config.replace(**entry.exchanged())
     except HgvizError:
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise _not_run(where, error, whole) from None
     require_activations(config, said_by)
-    config.box[:] = [network, held]
     sources = {name: Source(names[name], 0, 1, unprefixed(made, name) in turned) for name in held}
     parts = Counter(
         unprefixed(made, name).split(".")[0] for name in unused if not _made(name, held)
     )
     rest = tuple(f"{printable(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
-    return Checkpoint(config, held, digest_of(config, held), weights, sources, unused=rest)
+    return Checkpoint(
+        config, held, digest_of(config, held), weights, sources, unused=rest, network=network
+    )
 
 
 def build(
-    config: TransformersConfig, tensors: Mapping[str, Tensor], device: str, dtype: torch.dtype
+    config: TransformersConfig,
+    tensors: Mapping[str, Tensor],
+    device: str,
+    dtype: torch.dtype,
+    network: Network | None = None,
 ) -> Transformers:
     """The model of a configuration with these tensors, by the names of its files.
 
+    network: one that has them already, in float32.
+
     Errors: HgvizError for another activation where its softmaxes are its own.
     """
-    if not config.asks and config.exchanged:
+    if not config.uses_interface and config.exchanged:
         raise unexchanged("its model has attention code of its own")
-    if config.box and config.box[1] is tensors and dtype == torch.float32:
-        network = cast(Transformers, config.box[0])
-        config.box.clear()
-        network.config = config
-    else:
-        made = getattr(library(), config.made)
+    if network is None or dtype != torch.float32:
+        made = getattr(library(), config.class_name)
         with quiet():
             stated = made.config_class.from_dict(_numbered(config.stated))
         net, *_ = _loaded(
-            made, stated, tensors, dtype, config.asks, config.kept, config.turned
+            made, stated, tensors, dtype, config.uses_interface, config.remaining, config.transposed
         )  # fmt: skip
         network = Transformers(net, config)
+    network.config = config
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
-        return network.to(device)
+        return cast(Transformers, network).to(device)
 
 
 def retargeted(
@@ -377,7 +390,7 @@ def retargeted(
         unpadded = getattr(stated, "pad_token_id", None) is None and goal == "classes"
         if unpadded and pad is not None:
             data["pad_token_id"] = stated.pad_token_id = pad
-        if data == {**config.stated, "architectures": [config.made]}:
+        if data == {**config.stated, "architectures": [config.class_name]}:
             return found, ()
         if others:  # what classes have is what would be larger with one more
             bare = {key: one for key, one in data.items() if key not in ("id2label", "label2id")}
@@ -392,20 +405,25 @@ def retargeted(
             known = {name for name, one in sizes[0].items() if sizes[1][name] == one}
             held = {name: one for name, one in held.items()
                     if (own := same(made, name, sizes[0])) in known or not own}  # fmt: skip
-        kept = config.kept
+        kept = config.remaining
         if kept:
             modules = dict(_outline(made, stated).named_modules())
             kept = tuple(structs.replace(one, name=same(made, one.name, modules)) for one in kept)
         net, fresh, _ = _loaded(
-            made, stated, held, torch.float32, config.asks, kept, config.turned
+            made, stated, held, torch.float32, config.uses_interface, kept, config.transposed
         )  # fmt: skip
         values = net.state_dict()
         held |= {name: values[name] for name in fresh}
         told = _config(net, config.family, made.__name__, data)
-        told = replace(told, asks=config.asks, kept=kept, alone=config.alone, turned=config.turned)
+        told = told.replace(
+            uses_interface=config.uses_interface,
+            remaining=kept,
+            hgviz_only=config.hgviz_only,
+            transposed=config.transposed,
+        )
         network = Transformers(net, told)
         new = network.config = _layers(network, held)
-        if not config.alone:
+        if not config.hgviz_only:
             _require_same(network)
     except HgvizError:
         raise
@@ -413,13 +431,13 @@ def retargeted(
         raise _not_for(config, goal, f"transformers says: {first_line(error)}") from None
     if new.goal != goal:
         raise _not_for(config, goal, "each of its tokens sees those after it")
-    new = replace(new, **config.entry.exchanged())
-    return replace(found, config=new, tensors=held), tuple(fresh)
+    new = new.replace(**config.entry.exchanged())
+    return replace(found, config=new, tensors=held, network=None), tuple(fresh)
 
 
 def _class_for(config: TransformersConfig, goal: str) -> Any:
     """The class for a goal, of the same type."""
-    made = getattr(library(), config.made)
+    made = getattr(library(), config.class_name)
     if goal == config.goal:
         return made
     from transformers.models.auto import modeling_auto
@@ -450,15 +468,14 @@ def renamed(found: Checkpoint) -> Checkpoint:
     from transformers.modeling_utils import remove_tied_weights_from_state_dict
 
     config, held = cast(TransformersConfig, found.config), found.tensors
-    if config.alone:
+    if config.hgviz_only:
         raise HgvizError(
             f"{short_path(found.folder)} opens in hgviz alone, since some of its heads are gone: "
-            f"{config.alone}",
+            f"{config.hgviz_only}",
             "Open it as it is, or convert the whole model",
         )
-    config.box.clear()  # room for another model
     widest = reduce(torch.promote_types, {one.dtype for one in held.values()})
-    made = getattr(library(), config.made)
+    made = getattr(library(), config.class_name)
     with quiet(), room("cpu", f"its tensors take {sum(t.nbytes for t in held.values()):,} bytes"):
         net, told = made.from_pretrained(
             None, config=made.config_class.from_dict(_numbered(config.stated)), dtype=widest,
@@ -481,7 +498,7 @@ def renamed(found: Checkpoint) -> Checkpoint:
         for name, one in wide.items()
     }
     tensors = filed(config, tensors)  # as they are computed with
-    return replace(found, tensors=tensors, digest=digest_of(config, tensors))
+    return replace(found, tensors=tensors, digest=digest_of(config, tensors), network=None)
 
 
 def _asks(made: Any) -> bool:
@@ -501,7 +518,7 @@ def _loaded(
     tensors: Mapping[str, Tensor],
     dtype: torch.dtype,
     asks: bool,
-    kept: Sequence[Kept] = (),
+    kept: Sequence[RemainingHeads] = (),
     turned: Collection[str] = (),
 ) -> tuple[Any, list[str], list[str]]:
     """A model with these tensors, and the names of those it lacks and of those it has no use for.
@@ -531,7 +548,7 @@ def _loaded(
             for name in smaller:
                 whole = net.get_parameter(name).shape
                 tensor = tensors[same(net, name, tensors)].to(dtype)
-                if not tensor.numel():  # of a layer without heads: zeros of one, as Kept says
+                if not tensor.numel():  # of a layer without heads: zeros of one
                     sizes = zip(tensor.shape, whole, strict=True)
                     tensor = tensor.new_zeros([n or w // kept[0].of for n, w in sizes])
                 _put(net, name, tensor)
@@ -565,9 +582,9 @@ def _turned(net: nn.Module) -> frozenset[str]:
 
 def filed(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors as files keep them: transposed again where the class has them so."""
-    made = getattr(library(), config.made)
+    made = getattr(library(), config.class_name)
     return {
-        name: one.T.contiguous() if unprefixed(made, name) in config.turned else one
+        name: one.T.contiguous() if unprefixed(made, name) in config.transposed else one
         for name, one in tensors.items()
     }
 
@@ -634,7 +651,7 @@ def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> No
         )
 
 
-def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...]:
+def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[RemainingHeads, ...]:
     """What pruned_heads leaves of each layer, as transformers before 5 wrote it: it counts layers
     of self-attention; cross-attention between them keeps every head. () where none is pruned.
 
@@ -643,7 +660,7 @@ def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...
     if not data.get("pruned_heads"):
         return ()
     pruned = parse_keys(data, Pruned, where).pruned_heads
-    found, own = list[Kept](), 0
+    found, own = list[RemainingHeads](), 0
     for name, part in net.named_modules():
         counts = (getattr(part, one, None) for one in HEADS)
         count = next((one for one in counts if type(one) is int), 0)
@@ -656,7 +673,7 @@ def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[Kept, ...
             pruned[str(own - 1)] = sorted(gone)
             break
         left = tuple(head for head in range(count) if head not in gone)
-        found.append(Kept(name, left, count, count))
+        found.append(RemainingHeads(name, left, count, count))
     if pruned:
         layer, heads = next(iter(pruned.items()))
         raise HgvizError(
@@ -676,7 +693,7 @@ def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
         module.out_features, module.in_features = module.weight.shape
 
 
-def _count(module: Any, kept: Kept) -> None:
+def _count(module: Any, kept: RemainingHeads) -> None:
     """Tell a module how many heads it has, where it computes with that."""
     if hasattr(module, "config"):
         module.config = copy.copy(module.config)
@@ -767,7 +784,7 @@ def _fitting(
     where: Path,
     weights: Path,
     held: Mapping[str, Tensor],
-    kept: Sequence[Kept],
+    kept: Sequence[RemainingHeads],
 ) -> str:
     """Why the class does not fit a model without some heads, "" where it does.
 
@@ -803,11 +820,11 @@ def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
     return [a < b for a, b in zip(found, whole, strict=True) if a != b] == [True]
 
 
-def why_alone(kept: Sequence[Kept], names: Collection[str]) -> str:
+def why_alone(kept: Sequence[RemainingHeads], names: Collection[str]) -> str:
     """Why no class of transformers has what is left of these layers; names: of all tensors."""
     if len({one.sizes for one in kept}) > 1:
         return "layers keep different numbers of heads"
-    if not all(one.even for one in kept):
+    if not all(one.is_even for one in kept):
         return "groups of keys keep different numbers of heads"
     if any(name.endswith("relative_attention_bias.weight") for name in names):
         return "its table of relative positions keeps all heads, which several layers read"
@@ -817,12 +834,12 @@ def why_alone(kept: Sequence[Kept], names: Collection[str]) -> str:
 def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
     """The config.json by which its class itself has these tensors, of layers that keep equally many
     heads; None where there is none."""
-    if len(sizes := {one.sizes for one in config.kept}) > 1 or not all(
-        one.even for one in config.kept
+    if len(sizes := {one.sizes for one in config.remaining}) > 1 or not all(
+        one.is_even for one in config.remaining
     ):
         return None
     (heads, groups), data = next(iter(sizes)), config.stated
-    made = getattr(library(), config.made)
+    made = getattr(library(), config.class_name)
     try:
         with quiet():
             before = made.config_class.from_dict(data)
@@ -940,7 +957,7 @@ def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> Transfor
         form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
     form = "patches" if (patches := _patches(net)) is not None else form
     return TransformersConfig(
-        family=kind, made=name, data=data, width=width,
+        family=kind, class_name=name, data=data, d_model=width,
         vocab_size=0 if table is None else int(table.weight.shape[0]),
         max_positions=None, goal=goal,
         labels=labels if goal in NAMED else (), form=form, pooling=pooling, patches=patches,
@@ -959,7 +976,7 @@ def _pooling(net: Any) -> Pooling | None:
     return Pooling(
         tuple(size * times for size, times in every),
         told.num_decoder_layers if decodes else None,
-        queries=told.pool_q_only, apart=told.separate_cls, truncated=told.truncate_seq,
+        queries=told.pool_q_only, separate_cls=told.separate_cls, truncated=told.truncate_seq,
     )  # fmt: skip
 
 
@@ -1044,7 +1061,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
             hook.remove()
     if {*network.net.modules()} != {*names}:  # as BigBird does
         raise unseen(config.family, OTHERWISE)
-    met, kept, patches = running.met or [], config.kept, config.patches
+    met, kept, patches = running.met or [], config.remaining, config.patches
     outputs = _proved(network, given, met, outputs)
     others = (
         one.queries for one in met if one.queries != TARGET or config.form != "encoder-decoder"
@@ -1073,7 +1090,7 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     if not found:
         raise unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
     form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
-    config = replace(config, goal=_goal(config, form, logits))
+    config = config.replace(goal=_goal(config, form, logits))
     if kept and [one.name for one in kept] != [one.name for one in found]:
         raise HgvizError(
             f"what config.json says under {ENTRY} is of another model: "
@@ -1084,10 +1101,10 @@ def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersCo
     products = tuple(outputs.get(at, "") for at in places)
     files = tuple(_filed(network.net, one, held) for one in products)
     positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
-    return replace(
-        config, own=tuple(found), form=form, products=products, outputs=files,
+    return config.replace(
+        own_layers=tuple(found), form=form, output_modules=products, output_weights=files,
         max_positions=positions, unattending=tuple(dict(silent).items()),
-        apart=frozenset({*range(len(met))} - {*places}),
+        skipped_calls=frozenset({*range(len(met))} - {*places}),
     )  # fmt: skip
 
 
@@ -1098,7 +1115,7 @@ def _goal(config: TransformersConfig, form: str, logits: Tensor) -> Goal:
     if stated == "next" and form == "encoder":  # but not XLNet, which sees the token that it says
         masks = any(name.endswith("ForMaskedLM") for name in classes_of(config.family))
         return "masked" if masks else "states"
-    if config.made.endswith("ForPreTraining") and logits.shape[-1] == config.vocab_size:
+    if config.class_name.endswith("ForPreTraining") and logits.shape[-1] == config.vocab_size:
         return "masked" if form == "encoder" else "states"
     return stated
 
@@ -1127,7 +1144,7 @@ def _proved(
     """Of the products that seemed to come after heads, those that are given zeros where the first
     head of their layer is off."""
     zeros: dict[int, bool] = {}
-    kept = network.config.kept
+    kept = network.config.remaining
     outputs = {index: name for index, name in outputs.items() if met[index].heads}
 
     def looked(index: int, module: nn.Module, given: tuple[Any, ...]) -> None:
@@ -1152,7 +1169,7 @@ def _require_same(network: Transformers) -> None:
     """Errors: HgvizError where a model gives something else by our attention than by its own, so
     that its maps would not be what it does."""
     config = network.config
-    if not config.asks:
+    if not config.uses_interface:
         return
     length = min(PROVED, config.max_positions or PROVED)
     given = network.example(length, max(1, length // 2))

@@ -34,6 +34,7 @@ from hgviz.models.config import outline
 from hgviz.models.head_weights import slice_layers
 from hgviz.models.layers import (
     Attention,
+    Configuration,
     ExternalLayer,
     Network,
     Tokens,
@@ -41,7 +42,7 @@ from hgviz.models.layers import (
     require_attention,
 )
 from hgviz.models.model import Model, module_of
-from hgviz.models.pretrained_config import Config, TransformersConfig
+from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.run import Run
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of
 from hgviz.models.trials import batch_tokens
@@ -103,7 +104,7 @@ def zero_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
     """
     zeroed = scale_heads(checkpoint, dict.fromkeys(off, 0.0))
     if isinstance(checkpoint.config, TransformersConfig):
-        outputs = checkpoint.config.outputs
+        outputs = checkpoint.config.output_weights
         for head in sorted(off):
             for other, name in enumerate(outputs):
                 require(
@@ -156,19 +157,23 @@ def add_to_biases(checkpoint: Checkpoint, contexts: Mapping[HeadId, Tensor]) -> 
 
 
 def _output_weights(
-    config: Config, heads: Collection[HeadId]
+    config: Configuration, heads: Collection[HeadId]
 ) -> list[tuple[Layer, str, tuple[str, ...]]]:
     """Every layer; what the names of its W_O and b_O begin with, such as middle.0.attention.o.; and
     the parts of its attention that do not go by heads. Raises HgvizError for unknown heads."""
     names: dict[int, tuple[str, tuple[str, ...]]]
     if isinstance(config, TransformersConfig):
-        if unseen := sorted({head.layer for head in heads if not config.outputs[head.layer]}):
+        if unseen := sorted(
+            {head.layer for head in heads if not config.output_weights[head.layer]}
+        ):
             raise HgvizError(
                 f"layer {unseen[0]} of this model is not changed: "
                 "hgviz did not see what its heads are put together by",
                 "Leave its heads on",
             )
-        names = {at: (name.removesuffix("weight"), ()) for at, name in enumerate(config.outputs)}
+        names = {
+            at: (name.removesuffix("weight"), ()) for at, name in enumerate(config.output_weights)
+        }
     else:
         names = {
             part.layer.index: (f"{name}.o.", part.shared_parts)
@@ -191,8 +196,11 @@ def _rows_of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:
     return tensor.unflatten(0, (heads, -1))[list(places)].flatten(0, 1)
 
 
-def _changed(checkpoint: Checkpoint, config: Config, tensors: dict[str, Tensor]) -> Checkpoint:
-    return replace(checkpoint, config=config, tensors=tensors, digest=digest_of(config, tensors))
+def _changed(
+    checkpoint: Checkpoint, config: Configuration, tensors: dict[str, Tensor]
+) -> Checkpoint:
+    digest = digest_of(config, tensors)
+    return replace(checkpoint, config=config, tensors=tensors, digest=digest, network=None)
 
 
 # --- compensation ---------------------------------------------------------------------------------
@@ -672,12 +680,12 @@ def measure_latency(before: Runner, after: Runner, text: Tokens, note: str) -> L
 
 def opened_by(left: Checkpoint) -> str:
     """What opens a model of transformers without some heads, and why nothing else does; else ""."""
-    if not isinstance(left.config, TransformersConfig) or not left.config.kept:
+    if not isinstance(left.config, TransformersConfig) or not left.config.remaining:
         return ""
-    alone = left.config.alone
-    if not alone and left.config.exchanged:
-        alone = "transformers would weigh by softmax"
-    return f"opens in hgviz alone: {alone}" if alone else "opens in transformers"
+    why = left.config.hgviz_only
+    if not why and left.config.exchanged:
+        why = "transformers would weigh by softmax"
+    return f"opens in hgviz alone: {why}" if why else "opens in transformers"
 
 
 # --- texts that models are compared on ------------------------------------------------------------

@@ -40,7 +40,8 @@ from hgviz.files import (
 from hgviz.models.config import config_json, shapes_of
 from hgviz.models.devices import require_room
 from hgviz.models.hourglass import HourglassConfig
-from hgviz.models.pretrained_config import Config, TransformersConfig
+from hgviz.models.layers import Configuration, Network
+from hgviz.models.pretrained_config import TransformersConfig
 
 WEIGHTS = "model.safetensors"
 MAIN_WEIGHTS = tuple(
@@ -110,16 +111,18 @@ class Checkpoint:
     digest: sha256 of configuration and tensors, whatever file they came from. weights: that file,
     or the index of shards. sources: by neutral name, where the file keeps a tensor; empty where the
     file cannot be written again. tokenizer: the tokenizer.json that the weights themselves imply.
-    unused: parts of the file that the model does not use.
+    unused: parts of the file that the model does not use. network: a model of transformers with
+    these tensors in float32 on the CPU, where reading has made one.
     """
 
-    config: Config
+    config: Configuration
     tensors: dict[str, Tensor]
     digest: str
     weights: Path
     sources: Mapping[str, Source] = field(default_factory=dict)
     tokenizer: bytes | None = None
     unused: tuple[str, ...] = ()
+    network: Network | None = None
 
     @property
     def folder(self) -> Path:
@@ -128,7 +131,7 @@ class Checkpoint:
 
 
 def fit_checkpoint(
-    config: Config,
+    config: Configuration,
     stored: Mapping[str, Tensor],
     weights: Path,
     source_of: Callable[[str], Source] = Source,
@@ -186,7 +189,7 @@ def _no_fit(
     )
 
 
-def digest_of(config: Config, tensors: Mapping[str, Tensor]) -> str:
+def digest_of(config: Configuration, tensors: Mapping[str, Tensor]) -> str:
     """sha256, in hexadecimal, of a configuration and of tensors by their names."""
     if isinstance(config, TransformersConfig):
         keys = config.keys()

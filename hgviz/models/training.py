@@ -45,7 +45,7 @@ from hgviz.models.config import config_json, parse_config, parse_keys, require_a
 from hgviz.models.devices import device_of
 from hgviz.models.huggingface import Transformers, quiet
 from hgviz.models.labelled import Rows, numbers_of
-from hgviz.models.layers import Network
+from hgviz.models.layers import Configuration, Network
 from hgviz.models.model import module_of
 from hgviz.models.objectives import (
     CLS,
@@ -65,7 +65,7 @@ from hgviz.models.objectives import (
     make_objective,
     read_data,
 )
-from hgviz.models.pretrained_config import Config, Entry, TransformersConfig
+from hgviz.models.pretrained_config import Entry, TransformersConfig
 from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
 from hgviz.models.text import Pieces, tokenizer_file
@@ -447,9 +447,9 @@ def _open_transformers(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Rec
     checkpoint, fresh = pretrained.retargeted(checkpoint, goal, keys.get("labels", ()), coder.pad)
     config = cast(TransformersConfig, checkpoint.config)
     changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
-    exchanged = parse_keys({**config.entry.written(), **changes}, Entry, "[model]").exchanged()
+    exchanged = parse_keys({**config.entry.to_dict(), **changes}, Entry, "[model]").exchanged()
     data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
-    config = replace(config, data={**data, "dtype": recipe.store}, box=[], **exchanged)
+    config = config.replace(data={**data, "dtype": recipe.store}, **exchanged)
     require_activations(config, "[model]")
     # training changes tensors in place, and those of the checkpoint are not its own
     tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
@@ -458,7 +458,7 @@ def _open_transformers(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Rec
     return coder, model, fresh, pad if isinstance(pad, int) and pad >= 0 else None
 
 
-def _checkpoint_coder(checkpoint: Checkpoint, config: Config) -> Coder:
+def _checkpoint_coder(checkpoint: Checkpoint, config: Configuration) -> Coder:
     if checkpoint.tokenizer is not None:
         return open_coder(checkpoint.tokenizer)
     if config.vocab_size == 256 and tokenizer_file(checkpoint.folder) is None:
@@ -496,7 +496,7 @@ def _require_trainable(config: TransformersConfig, goal: str) -> None:
 
 def _require_columns(config: TransformersConfig, heads: TrainedHeads) -> None:
     """Raise HgvizError where heads cannot be folded into weights, as a layer has no W_O alone."""
-    products = config.products
+    products = config.output_modules
     for layer in sorted({head.layer for head in heads.factors()}):
         why = f"no product behind the heads of layer {layer} was seen"
         if products[layer]:
@@ -713,8 +713,8 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
     tensors = {name: value.cpu() for name, value in model.state_dict().items()}
     if factors:
         if isinstance(folded, TransformersConfig):  # the names are a module's, not a file's
-            names = tuple(f"net.{product}.weight" for product in folded.products)
-            folded = replace(folded, outputs=names)
+            names = tuple(f"net.{product}.weight" for product in folded.output_modules)
+            folded = folded.replace(output_weights=names)
         tensors = scale_heads(Checkpoint(folded, tensors, "", Path()), factors).tensors
     if isinstance(model, Transformers):  # by the names, and in the layout, of its own files
         model.load_state_dict(tensors)

@@ -14,7 +14,7 @@ from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, source_name
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.models.pretrained_config import Config
+    from hgviz.models.layers import Configuration
     from hgviz.models.tensors import Checkpoint
     from hgviz.models.training import Plan
 
@@ -47,7 +47,7 @@ class _Planning:
     def __init__(self, asked: StudyFile, here: Path) -> None:
         self.asked, self.here = asked, here
         self._digests: dict[str, str] = {}
-        self._configs: dict[str, Config] = {}
+        self._configs: dict[str, Configuration] = {}
         self._needs()
         self._require_columns()
         self._require_tables()

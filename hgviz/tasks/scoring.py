@@ -126,7 +126,7 @@ def examples_from(
     found = _read(model, data, text_column, label_column, labels)
     if found.note:
         warnings.warn(found.note, HgvizWarning, stacklevel=2)
-    return replace(found, even=getattr(model.config, "even", False))
+    return replace(found, even=getattr(model.config, "unpadded", False))
 
 
 def _read(

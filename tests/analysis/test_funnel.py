@@ -12,9 +12,9 @@ from tests.making import byte_prompt
 TEXT = "pooled by two, and by two again"
 N = len(TEXT)
 CASES = {
-    "apart": {},
+    "separate_cls": {},
     "keys pooled": {"queries": False},
-    "all alike": {"apart": False},
+    "all alike": {"separate_cls": False},
     "nothing left out": {"truncated": False},
     "four levels": {"blocks": (1, 1, 2, 1)},
     "one level": {"blocks": (2,)},
@@ -30,8 +30,8 @@ def make(name, tokens=N, off=frozenset(), **more):
         for at, (level, keys) in enumerate(pooling.places)
     )  # fmt: skip
     config = TransformersConfig(
-        family="funnel", made="", data={}, width=4, vocab_size=256, max_positions=None,
-        goal="states", labels=(), form="base" if pooling.after is None else "funnel", own=layers,
+        family="funnel", class_name="", data={}, d_model=4, vocab_size=256, max_positions=None,
+        goal="states", form="base" if pooling.after is None else "funnel", own_layers=layers,
         pooling=pooling,
     )  # fmt: skip
     prompt, spans = byte_prompt(TEXT[:tokens]), config.spans(tokens)
@@ -70,7 +70,7 @@ def dense(capture, config):
                 rows = (fused(one) @ rows + rows) / 2
         return rows
 
-    last, apart = len(capture.spec.levels) - 1, int(config.pooling.apart)
+    last, apart = len(capture.spec.levels) - 1, int(config.pooling.separate_cls)
     first = deep = stack(np.eye(tokens), 0)
     for level in range(1, last + 1):
         n = len(deep)
@@ -105,12 +105,12 @@ def test_rollout_is_the_product_of_all_maps(name, tokens):
 
 def test_layers_that_are_off_look_nowhere():
     off = frozenset(HeadId(layer, head) for layer in (2, 3) for head in (0, 1)) | {HeadId(0, 1)}
-    capture, config = make("apart", off=off)
+    capture, config = make("separate_cls", off=off)
     np.testing.assert_allclose(rollout(capture), dense(capture, config), atol=1e-6)
 
 
 def test_the_ways_into_each_level_are_told():
-    capture, _ = make("apart")
+    capture, _ = make("separate_cls")
     found = Rollout(capture).composed()
     assert len(found.crossings) == 2
     for one in found.crossings:
@@ -123,6 +123,6 @@ def test_the_ways_into_each_level_are_told():
 
 
 def test_positions_of_many_tokens_are_not_composed():
-    capture, _ = make("apart", after=None)
+    capture, _ = make("separate_cls", after=None)
     with pytest.raises(HgvizError, match="a base model cannot be composed"):
         rollout(capture)

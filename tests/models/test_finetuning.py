@@ -205,7 +205,7 @@ def test_a_model_becomes_a_classifier_that_transformers_opens(tmp_path, kind, na
     assert first["fresh"] and not report.before
     assert last["stored_loss"] < 0.3 and report.figures["accuracy"] == 1.0
     ours, model = open_model(tmp_path / "ours"), theirs(tmp_path / "ours", made)
-    assert ours.spec.labels == ("against", "for") and ours.config.made == made
+    assert ours.spec.labels == ("against", "for") and ours.config.class_name == made
     assert model.config.id2label == {0: "against", 1: "for"}
     ids = ours.tokenize("the cat sat on a mat").ids
     with torch.no_grad():

@@ -115,7 +115,7 @@ def test_spans_are_the_tokens_that_a_position_is_pooled_of(models, name):
     for length in range(1, 19):
         reach = torch.eye(length)[None]
         for level, spans in enumerate(config.spans(length)):
-            if level and reach.shape[1] > 1 + config.pooling.apart:
+            if level and reach.shape[1] > 1 + config.pooling.separate_cls:
                 reach = structure.pool_tensor(reach)
             behind = [(row > 0).nonzero().flatten() for row in reach[0]]
             assert [[int(one[0]), int(one[-1]) + 1] for one in behind] == spans.tolist()

@@ -127,7 +127,7 @@ def test_the_band_is_a_rule_and_nothing_is_kept_beside_it(folder, tmp_path):
 @pytest.mark.parametrize("name", [BANDS[1], *GLOBALS])
 def test_a_head_that_is_off_gives_zeros_to_the_product_behind_it(folder, name):
     model, ids, head = open_model(folder(name), dtype="float64"), ids_of(), HeadId(1, 2)
-    product = model.module.net.get_submodule(model.config.products[1])
+    product = model.module.net.get_submodule(model.config.output_modules[1])
     width = product.in_features // 4
 
     def zeros(module, given):

@@ -15,8 +15,7 @@ from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.attribution import AnswerLogit, score_gradients
 from hgviz.models.layers import Tokens
-from hgviz.models.patches import lengths_of
-from hgviz.models.pretrained_config import Patches
+from hgviz.models.patches import Patches, patch_lengths
 from hgviz.models.run import Run
 from hgviz.models.trials import HeadAblation
 from hgviz.store import open_capture
@@ -143,7 +142,7 @@ def test_the_first_byte_is_a_patch_whatever_is_given(models):
 
 def test_lengths_of_texts_with_fewer_patches_end_behind_the_text():
     closes = torch.tensor([[1, 0, 1, 0, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0, 1]], dtype=torch.bool)
-    assert lengths_of(closes).tolist() == [[1, 2, 3, 0], [1, 5, 0, 0], [1, 1, 3, 1]]
+    assert patch_lengths(closes).tolist() == [[1, 2, 3, 0], [1, 5, 0, 0], [1, 1, 3, 1]]
 
 
 def test_spans_and_places_of_all_layers_follow_from_the_configuration():
@@ -193,7 +192,7 @@ def test_heads_that_are_off_are_zeros_before_their_product(models):
     found = ours.run(ids, off=OFF, boundaries=closes).logits
     hooks = []
     for layer, head in OFF:
-        name = ours.config.products[layer]
+        name = ours.config.output_modules[layer]
 
         def zero(module, given, head=head):
             given[0].unflatten(-1, (4, -1))[..., head, :] = 0

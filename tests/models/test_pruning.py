@@ -183,7 +183,7 @@ def test_gates_are_the_damped_least_squares_of_each_layer(folder, kind, name):
     path = folder(kind, name)
     dtype = "float32" if kind == "qwen3_next" else "float64"  # experts know no other
     model = open_model(path, dtype=dtype)
-    each, names = texts(model.config, 110, (11, 7)), model.config.products
+    each, names = texts(model.config, 110, (11, 7)), model.config.output_modules
     last = model.spec.layers[-1].index
     off = frozenset({HeadId(0, 1), HeadId(last, 0), HeadId(last, 2)})
     found = fit_gates(model.module, model.spec, off, each)
@@ -261,7 +261,7 @@ def small(path, off, out):
     """Written without a proof; gives the model in float32, and why transformers does not open."""
     write_pruned(checkpoints.read(path), frozenset(off), "smaller", out)
     found = open_model(out)
-    return found, found.config.alone
+    return found, found.config.hgviz_only
 
 
 @pytest.mark.parametrize("kind, name", STATED + DERIVED, ids=lambda one: one)

@@ -132,7 +132,7 @@ def test_of_models_with_code_of_their_own_the_weights_are_kept(folder, tmp_path,
     off = frozenset({HeadId(0, 1), HeadId(1, 2)})
     masked = model.run(ids, off=off).logits
     assert np.abs(masked - model.run(ids).logits).max() > 1e-3
-    if all(model.config.outputs):
+    if all(model.config.output_weights):
         _written(path, off, tmp_path / "out")
         assert scaled_error(open_model(tmp_path / "out").run(ids).logits, masked) < 1e-5
     tasks.capture(model, model.from_ids(ids), out=tmp_path / "a.h5")
