@@ -1,145 +1,492 @@
-"""The one function that weighs: closed forms, exact zeros under the mask, known invariants."""
+"""One layer that attends, by every rule, beside its dense maps in float64; and the activations."""
 
 import math
+import tracemalloc
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HgvizError
-from hgviz.maps import LazyMap, Rule
-from hgviz.models.attention import attend, factors, weigh
+from hgviz.maps import (
+    Diagonals,
+    Factors,
+    Grouped,
+    LazyMap,
+    Quadratic,
+    Relative,
+    Rule,
+    measured,
+    pool,
+)
+from hgviz.maps.survey import Wanted, survey
+from hgviz.models import attention, run
+from hgviz.models.attention import attend, factors, value_norms, weigh, weights
+from hgviz.models.run import AttentionCall, attend_by_maps
 from tests.closeness import scaled_error
-from tests.models.running import attended
+from tests.models.dense import dense_context, dense_maps, dense_weights, fill_empty
+from tests.models.pairs import pairwise
+from tests.models.running import attended, captured_layer
 
-CLOSED = {
-    "softmax": lambda x: torch.softmax(x, -1),
-    "tanh": torch.tanh,
-    "swish": F.silu,
-    "selu": F.selu,
-    "elu": F.elu,
-    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
-    "ymish": lambda x: x * torch.tanh(x.abs()),
+NORMS = [None, "l2", "l2-literal"]
+quick = settings(max_examples=100, deadline=None, derandomize=True)
+
+
+def draw(*shape, seed=0):
+    """Float64 numbers around 0."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# --- every rule -----------------------------------------------------------------------------------
+
+N = 37
+COLUMNS = {
+    "heads": [
+        *((name,) * 4 for name in ACTIVATIONS),
+        ("softmax", "topk", "softmax", "topk"), ("linear", "softmax", "ymish", "rbf"),
+        ("softmax1", "tanh", "tanh", "raw"),
+    ],
+    "norm": [*NORMS, "of ymish"],
+    "cells": [
+        {}, {"causal": True}, {"causal": True, "near": (2, 5)}, {"causal": True, "near": (0, 1)},
+        {"causal": True, "band": (4, 0)}, {"band": (3, 6)}, {"chunk": 5},
+        {"causal": True, "chunk": 5}, {"causal": True, "band": (9, 0), "near": (3, 4)},
+        {"stride_q": 3}, {"causal": True, "stride_q": 3}, {"causal": True, "stride_k": 4},
+        {"stride_q": 4, "windowed": True}, {"stride_k": 3, "windowed": True},
+        {"stride_q": 4, "windowed": True, "causal": True},
+    ],
+    "keep": ["all", "holes", "padded at the left", "padded at the right", "nothing"],
+    "distance": [None, "relative", "quadratic", "diagonals"],
+    "key groups": [4, 2, 1],
+    "extra": [{}, {"softcap": 1.5}, {"sinks": np.array([-1.0, 0.5, 1.0, 0.0])}],
+    "empty_rows": ["zeros", "uniform"],
+    "dtype": [torch.float64, torch.float32, torch.bfloat16, torch.float16],
+}  # fmt: skip
+
+
+def allowed(row):
+    """Whether some model has such a rule."""
+    cells, strides = row["cells"], {"stride_q", "stride_k"} & row["cells"].keys()
+    narrow = {"near", "band", "chunk"} & cells.keys()
+    return (
+        (row["distance"] != "diagonals" or not strides)
+        and (row["distance"] is None or "windowed" not in cells)
+        and (row["empty_rows"] == "zeros" or not narrow)
+        and (row["distance"] is None or row["key groups"] == 4)
+        and ("softcap" not in row["extra"] or not divides(row))
+    )
+
+
+def divides(row):
+    """Whether scores are divided by a length or a sum of their row."""
+    normed = row["norm"] in ("l2", "l2-literal")
+    return normed or not {*row["heads"]}.isdisjoint(("ymish", "linear", "poly2"))
+
+
+def layer_of(row, seed=0):
+    """q (2, 4, Q, 6), k and v (2, G, K, 6), the rule, keep (2, K) or None, and relative terms."""
+    cells, names = dict(row["cells"]), row["heads"]
+    near = cells.pop("near", None)
+    queries = -(-N // cells.get("stride_q", 1))
+    keys = queries * cells["stride_q"] if "stride_q" in cells else -(-N // cells.get("stride_k", 1))
+    norms = [row["norm"] if row["norm"] in NORMS else ACTIVATIONS[name].norm for name in names]
+    rule = Rule(
+        0.4, names, tuple(norms), top_k=3, empty_rows=row["empty_rows"], **cells, **row["extra"]
+    )
+    if near is not None:
+        rule = rule.streamed((0, 1, 3), near)
+    q = draw(2, 4, queries, 6, seed=seed)
+    k, v = draw(2, 2, row["key groups"], keys, 6, seed=seed + 1)
+    places = torch.arange(keys)[None]
+    keep = {
+        "all": None, "holes": places % 7 > torch.tensor([[1], [2]]),
+        "padded at the left": places >= torch.tensor([[0], [keys // 3]]),
+        "padded at the right": places < torch.tensor([[keys // 2], [keys]]),
+        "nothing": places < torch.tensor([[0], [2]]),
+    }[row["keep"]]  # fmt: skip
+    shapes = (4, 6, 8), (4, 6), (4, 6), (4, 6)
+    terms = {
+        None: lambda: None,
+        "relative": lambda: Relative(*(draw(*one, seed=9) for one in shapes),
+                                     cells.get("stride_k", 1)),
+        "quadratic": lambda: Quadratic(draw(4, 2, seed=9).abs() * torch.tensor([0.05, -3.0])),
+        "diagonals": lambda: Diagonals(draw(4, 2 * N - 1, seed=9), 1 - N),
+    }[row["distance"]]()  # fmt: skip
+    return q, k, v, rule, keep, terms
+
+
+BASE = {name: values[0] for name, values in COLUMNS.items()} | {"norm": None}
+ROWS = [
+    *pairwise(COLUMNS, allowed),
+    *({**BASE, name: value} for name, values in COLUMNS.items() for value in values),
+    *({**BASE, "heads": ("linear",) * 4, "cells": cells} for cells in COLUMNS["cells"]),
+]
+# rows of a block, and cells from which on a map is computed in parts, or again on the way back
+SMALL = {"ROWS": 7, "LINEAR_ROWS": 3, "LEAST_ROWS": 5, "LONG_CELLS": 1, "RECOMPUTE_CELLS": 1}
+
+
+@pytest.mark.parametrize("heads", COLUMNS["heads"], ids="-".join)
+def test_every_rule_gives_the_maps_the_context_and_the_slopes_of_its_formulas(heads, monkeypatch):
+    for row in (row for row in ROWS if row["heads"] == heads):
+        q, k, v, rule, keep, terms = layer_of(row)
+        maps = dense_maps(q, k, rule, keep, terms)
+        assert (weights(q, k, rule, keep, terms) - maps).abs().max() < 1e-11, row
+        wanted = dense_context(maps, v, rule, keep)
+        inputs = [part.requires_grad_() for part in (q, k, v)]
+        loss = draw(*wanted.shape, seed=5)
+        slopes = torch.autograd.grad(
+            (dense_context(dense_maps(q, k, rule, keep, terms), v, rule, keep) * loss).sum(), inputs
+        )
+        for limits in ({}, SMALL):
+            with monkeypatch.context() as patch:
+                for name, value in limits.items():
+                    patch.setattr(attention, name, value)
+                with torch.no_grad():
+                    off = attended(q, k, v, rule, keep=keep, relative=terms, off=(1, 2))
+                context = attend(q, k, v, rule, keep=keep, relative=terms)
+                found = torch.autograd.grad((context * loss).sum(), inputs, allow_unused=True)
+            assert scaled_error(context, wanted) < 1e-11, row
+            assert not off[:, 1:3].any() and scaled_error(off[:, ::3], wanted[:, ::3]) < 1e-11
+            for one, other in zip(found, slopes, strict=True):
+                assert scaled_error(one, other) < 1e-9, row
+
+
+@pytest.mark.parametrize("heads", COLUMNS["heads"], ids="-".join)
+def test_every_rule_is_captured_as_factors_and_as_weights(heads, monkeypatch):
+    for row in (row for row in ROWS if row["heads"] == heads):
+        q, k, v, rule, keep, terms = layer_of(row, seed=3)
+        exact = row["dtype"]
+        q, k, v = (part[:1].to(exact) for part in (q, k, v))
+        keep = None if keep is None else keep[:1]
+        terms = terms if terms is None else terms.map(lambda part: part.to(exact))  # noqa: B023
+        with torch.no_grad():
+            maps = fill_empty(dense_maps(q, k, rule, keep, terms), rule, keep)[0].numpy()
+        monkeypatch.setattr(attention, "ROWS", 11)
+        context, record = captured_layer(q, k, v, rule, keep=keep, relative=terms)
+        shared = row["key groups"] < 4 and len({*zip(heads, rule.norms, strict=True)}) == 1
+        assert isinstance(record.k, Grouped) == shared
+        lazy = LazyMap(record, range(4))
+        dense_of, saved = attend_by_maps(AttentionCall(0, q, k, v, rule, keep, terms))
+        rounding = {torch.bfloat16: 2**-8, torch.float16: 2**-11}.get(exact, 1e-6)
+        assert lazy.verify_max_abs < 2e-5 * max(1, np.abs(maps).max()), row
+        stored = torch.as_tensor(saved.values.astype(np.int32) << 16).view(torch.float32) if (
+            exact == torch.bfloat16) else torch.as_tensor(saved.values)  # fmt: skip
+        for head in range(4):
+            close = 1e-6 if exact == torch.float64 else 2e-5
+            if heads[head] == "linear":  # features are rounded too
+                close = max(close, rounding)
+            assert scaled_error(lazy.read(head), maps[head]) < close, row
+            pooled = pool(np.abs(lazy.read(head)), 1)
+            assert np.array_equal(np.abs(lazy.read(head, zoom=1)), pooled), row
+            assert scaled_error(stored[head].double(), maps[head]) < rounding, row
+        assert saved.signed == any(ACTIVATIONS[name].signed for name in heads)
+        assert not saved.causal or not np.triu(maps, 1).any()
+        if exact == torch.float64:
+            assert scaled_error(context[0], dense_of[0]) < 1e-11
+
+
+def test_rules_that_let_rows_see_nothing_are_marked_causal_only_where_that_is_exact():
+    q, k, v = (draw(1, 1, 4, 3, seed=seed) for seed in range(3))
+    keep = torch.tensor([[False, True, True, True]])
+    for empty, mask, causal in (("zeros", keep, True), ("uniform", keep, False),
+                                ("uniform", None, True)):  # fmt: skip
+        rule = Rule(1.0, ("softmax",), (None,), causal=True, empty_rows=empty)
+        saved = attend_by_maps(AttentionCall(0, q, k, v, rule, mask))[1]
+        assert saved.causal == causal
+    longer = attend_by_maps(
+        AttentionCall(0, q, k[:, :, :2], v[:, :, :2], replace(rule, stride_k=2))
+    )
+    assert not longer[1].causal
+
+
+# --- activations ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
+    """Under every mask and norm; what is masked weighs 0 and changes nothing, bit for bit."""
+    row, count = ACTIVATIONS[name], 3 if name == "topk" else None
+    rows = torch.arange(5) % 2 == 0
+    masks = {
+        "some": (torch.arange(7) > 2) | rows[:, None],
+        "rows without keys": rows[:, None].expand(5, 7),
+        "nothing": torch.zeros(5, 7, dtype=torch.bool), "all": torch.ones(5, 7, dtype=torch.bool),
+    }  # fmt: skip
+    for norm in NORMS:
+        for keep in masks.values():
+            scores = draw(2, 5, 7) * 3 if name != "linear" else draw(2, 5, 7).abs() + 0.1
+            found = weigh(scores, keep, name, norm, count)
+            assert torch.equal(
+                weigh(torch.where(keep, scores, 1e30), keep, name, norm, count), found
+            )
+            for extreme in (0 * scores, torch.full_like(scores, -900.0).float()):
+                extreme.requires_grad_()
+                flat = weigh(extreme, keep, name, norm, count)
+                assert flat.isfinite().all() and not flat[~keep.expand_as(flat)].any()
+                flat.sum().backward()
+                assert extreme.grad.isfinite().all()
+            keys = keep[0]
+            alone = weigh(scores[:, :1, keys], None, name, norm, count) if keys.any() else 0.0
+            assert scaled_error(found[:, :1, keys], alone * torch.ones(1)) < 1e-14
+    stat = None if row.statistic == "none" else scores.abs().sum(-1, keepdim=True)
+    in_numpy = row.apply(scores.numpy(), None if stat is None else stat.numpy(), np)
+    np.testing.assert_allclose(in_numpy, row.apply(scores, stat, torch).numpy(), 1e-13, 1e-15)
+    for part in (row.features, row.of_keys):
+        if part is not None:
+            np.testing.assert_allclose(part(scores.numpy(), np), part(scores, torch), 1e-13)
+    for one, other in zip(row.split(scores.numpy(), np), row.split(scores, torch), strict=True):
+        np.testing.assert_allclose(one, other, 1e-13, 1e-15)
+
+
+SLOPES = {
+    "tanh": lambda x: 1 - math.tanh(x) ** 2,
+    "swish": lambda x: (1 + math.exp(-x) + x * math.exp(-x)) / (1 + math.exp(-x)) ** 2,
+    "elu": lambda x: 1 if x > 0 else math.exp(x),
+    "selu": lambda x: 1.0507009873554805 * (1 if x > 0 else 1.6732632423543772 * math.exp(x)),
+    "leaky_relu": lambda x: 1 if x > 0 else 0.1,
+    "ymish": lambda x: math.tanh(abs(x)) + abs(x) / math.cosh(x) ** 2,
 }
 
 
-@pytest.fixture
-def scores():
-    return torch.randn(2, 3, 5, 7, generator=torch.Generator().manual_seed(0)).double() * 3
+@pytest.mark.parametrize("name", SLOPES)
+def test_values_and_slopes_of_one_score_are_those_of_the_table(name):
+    x = torch.tensor([-30.0, -3.0, -1.2, -0.5, -1e-3, 1e-3, 0.5, 1.2, 3.0, 30.0]).double()
+    x = x[:, None].requires_grad_()
+    found = weigh(x, None, name)
+    found.sum().backward()
+    wanted = dense_weights(name, x, torch.ones_like(x, dtype=torch.bool))
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-15)
+    slopes = torch.tensor([SLOPES[name](one) for one in x[:, 0].tolist()], dtype=x.dtype)
+    torch.testing.assert_close(x.grad[:, 0], slopes, rtol=1e-12, atol=1e-15)
 
 
-@pytest.fixture
-def keep():
-    kept = torch.rand(2, 1, 5, 7, generator=torch.Generator().manual_seed(1)) < 0.6
-    kept[0, 0, 2] = False
-    return kept
+def test_softmax_and_topk_have_the_slopes_of_a_softmax():
+    """dA_j / ds_l = A_j (delta_jl - A_l), on the keys that are kept."""
+    scores = draw(6)
+    for name, count in (("softmax", None), ("topk", 2)):
+        a = weigh(scores[None], None, name, k=count)[0]
+        found = torch.autograd.functional.jacobian(
+            lambda s, name=name, count=count: weigh(s[None], None, name, k=count)[0], scores
+        )
+        assert torch.allclose(found, a.diag() - a[:, None] * a, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", CLOSED)
-def test_weights_are_the_closed_form(scores, name):
-    assert (weigh(scores, None, name) - CLOSED[name](scores)).abs().max() < 1e-14
+def test_ymish_has_the_facts_of_its_table():
+    """f'(0) = 0, f' at most 1.19968 where x tanh x = 1, f' -> 1, |f| <= min(|x|, x^2)."""
+    x = torch.linspace(-8, 8, 100_001, dtype=torch.float64)[:, None].requires_grad_()
+    found = weigh(x, None, "ymish")
+    found.sum().backward()
+    steepest = x.grad.argmax()
+    numbers = x.grad[50_000], x.grad[-1], x.grad[steepest], x.detach()[steepest].abs()
+    wanted = 0, 1, 1.19968, 1.19968
+    assert [float(one) for one in numbers] == pytest.approx(wanted, abs=1e-4)
+    assert (found.abs() <= torch.minimum(x.abs(), x**2) + 1e-15).all()
 
 
-@pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
-@pytest.mark.parametrize("name", ACTIVATIONS)
-def test_what_is_masked_weighs_nothing_and_changes_nothing(scores, keep, name, norm):
-    k = 3 if name == "topk" else None
-    weights = weigh(scores, keep, name, norm, k)
-    assert (weights[~keep.expand_as(weights)] == 0.0).all()
-    assert (weights[0, :, 2] == 0.0).all()
-    assert weights.isfinite().all()
-    wild = torch.where(keep, scores, 1e30)
-    assert torch.equal(weigh(wild, keep, name, norm, k), weights)
-    row, chosen = weights[1, :, 3], keep[1, 0, 3]
-    alone = weigh(scores[1, :, 3][:, chosen], None, name, norm, k)
-    assert (row[:, chosen] - alone).abs().max() < 1e-14
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["softmax1", "softpick", "sigmoid"])
+def test_scores_of_any_size_give_weights_and_slopes_that_are_numbers(name, dtype):
+    top = min(torch.finfo(dtype).max / 8, 1e30)
+    scores = torch.tensor([
+        [0.0, 0.0, 0.0], [-top, 0.0, top], [-top, -top, -1.0], [700.0, 600.0, -700.0],
+        [1e-3, -1e-3, 0.0],
+    ]).to(dtype).requires_grad_()  # fmt: skip
+    found = weigh(scores, None, name)
+    found.sum().backward()
+    assert ((found >= 0) & (found <= 1)).all() and scores.grad.isfinite().all()
+    if name != "sigmoid":
+        assert (found.sum(-1) <= 1 + 2 * torch.finfo(dtype).eps).all()
+    if name == "softpick":
+        assert not found[0].any() and not found[2].any()
+    zeros = torch.zeros(1, 1, 3, 4, dtype=dtype)  # 1e-9 is 0 in float16
+    for norm in NORMS[1:]:
+        assert weigh(zeros, None, "ymish", norm).max() < torch.tensor(1e-17)
+        assert weigh(zeros + 2, None, "ymish", norm).dtype == dtype
 
 
-def test_ymish_of_normalised_rows_keeps_its_invariants(scores):
-    """0.76159 <= sum |A| <= 1, odd, and blind to the scale of the scores."""
-    weights = weigh(scores, None, "ymish", "l2")
-    mass = weights.abs().sum(-1)
-    assert mass.min() >= math.tanh(1.0) - 1e-8
-    assert mass.max() <= 1.0
-    assert (weigh(-scores, None, "ymish", "l2") + weights).abs().max() == 0.0
-    assert (weigh(1e3 * scores, None, "ymish", "l2") - weights).abs().max() < 1e-8
+wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
 
 
-def test_the_literal_norm_adds_its_epsilon_after_the_division(scores):
-    literal = scores / torch.linalg.vector_norm(scores, dim=-1, keepdim=True) + 1e-9
-    assert torch.equal(weigh(scores, None, "tanh", "l2-literal"), torch.tanh(literal))
+@quick
+@given(wide)
+def test_softpick_and_softmax1_are_those_of_their_authors(row):
+    """softpick within its epsilon, which their code adds after the largest score was taken away;
+    softmax1 is softmax with a key of score 0 more, or a sink of 0."""
+    s = torch.tensor(row).double()[None]
+    excess = s.expm1() * (-s.max()).exp()
+    theirs = excess.relu() / (excess.abs().sum() + 1e-8)
+    assert (weigh(s, None, "softpick") - theirs).abs().max() < 2e-8
+    found = weigh(s, None, "softmax1")
+    with_key = F.pad(s, (0, 1)).softmax(-1)[:, :-1]
+    assert torch.allclose(found, with_key, rtol=1e-13, atol=0)
+    assert torch.allclose(found, weigh(s, None, "softmax", sinks=torch.zeros(1, 1)), 1e-13, 0)
 
 
-def test_a_row_of_zeros_has_a_gradient(scores):
-    zeros = torch.zeros_like(scores).requires_grad_()
-    weigh(zeros, None, "ymish", "l2").sum().backward()
-    assert zeros.grad.isfinite().all()
+numbers = st.floats(-50, 50, width=64)
+rows = st.lists(numbers, min_size=1, max_size=40).map(lambda x: torch.tensor(x).double()[None])
+# a row of norm 1e-3 feels the 1e-9 of its own formula by up to 1.2e-6
+rows = rows.filter(lambda x: float(x.norm()) >= 1.2e-3)
+PLAIN = [name for name, row in ACTIVATIONS.items() if row.statistic == "none"]
 
 
-def test_the_k_largest_scores_are_kept_and_ties_with_them():
-    scores = torch.tensor([[3.0, 1.0, 2.0, 2.0, 0.0]], dtype=torch.float64)
-    kept = weigh(scores, None, "topk", k=2)
-    assert (kept > 0).tolist() == [[True, False, True, True, False]]
-    assert float(kept.sum()) == pytest.approx(1.0)
-    assert torch.allclose(weigh(scores, None, "topk", k=9), torch.softmax(scores, -1))
+@quick
+@given(rows, st.floats(1e-2, 1e4), st.sampled_from(PLAIN))
+def test_ymish_of_normalised_rows_is_bounded_odd_and_blind_to_scale(row, scale, name):
+    """tanh 1 <= sum |A| <= 1; and a loss of normalised scores does not change along them."""
+    found = weigh(row, None, "ymish", "l2")
+    assert math.tanh(1) - 1e-6 <= float(found.abs().sum()) <= 1 + 1e-6
+    assert (weigh(-row, None, "ymish", "l2") + found).abs().max() <= 1e-6
+    if scale * row.norm() >= 1.2e-3:
+        assert scaled_error(weigh(scale * row, None, "ymish", "l2"), found) <= 1e-6
+    row = row / row.norm()
+    leaf = row.clone().requires_grad_()
+    (weigh(leaf, None, name, "l2") * draw(row.shape[1])).sum().backward()
+    assert abs(float((row * leaf.grad).sum())) <= 1e-6
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (("relu",), "unknown attention activation 'relu'"),
-        (("tanh", "l3"), "unknown norm 'l3'. Choose from l2, l2-literal"),
-        (("topk",), "topk needs k"),
-        (("topk", None, 0), "topk needs k"),
-    ],
-)
-def test_what_is_unknown_is_one_line(scores, arguments, words):
-    with pytest.raises(HgvizError) as caught:
-        weigh(scores, None, *arguments)
-    assert words in str(caught.value)
+@pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "linear"])
+def test_the_k_largest_are_kept_of_any_activation_and_ties_with_them(name):
+    scores = torch.tensor([[0.5, -3.0, 2.0, -0.1, 1.0, -2.0]]).double()
+    kept = weigh(scores, None, name, k=3)[0] != 0
+    wanted = [0, 2, 4] if ACTIVATIONS[name].statistic == "lse" else [1, 2, 5]  # by magnitude
+    assert kept.nonzero()[:, 0].tolist() == wanted
+    if ACTIVATIONS[name].statistic == "none":  # the norm is that of all keys
+        some, every = (weigh(scores, None, name, "l2", k)[0] for k in (3, 6))
+        assert torch.equal(some[kept], every[kept])
+    ties = torch.tensor([[3.0, 1.0, 2.0, 2.0, 0.5]]).double()
+    assert (weigh(ties, None, name, k=2) != 0).tolist() == [[True, False, True, True, False]]
+    assert torch.equal(weigh(ties, None, name, k=9), weigh(ties, None, name, k=5))
 
 
-def rule_of(**changes):
-    one = {"scale": 0.5, "activations": ("softmax",) * 2, "norms": (None,) * 2}
-    return Rule(**{**one, **changes})
+@pytest.mark.parametrize("step", [0.0, 1e-7, 3e-6])
+def test_keys_that_score_nearly_alike_are_listed(step):
+    """A threshold between them would let either side of the gap through when it is recomputed."""
+    random = torch.Generator().manual_seed(0)
+    q = torch.randn(1, 1, 300, 16, generator=random)
+    k = torch.randn(1, 1, 150, 16, generator=random).repeat_interleave(2, dim=2)
+    k[:, :, 1::2] *= 1 + step
+    rule = Rule(0.25, ("topk",), (None,), causal=True, top_k=5)
+    record = factors(q, k, rule, None, None)
+    wanted, tiles = weights(q, k, rule)[0, 0].numpy(), LazyMap(record, (0,))
+    assert ((tiles.read(0) > 0) == (wanted > 0)).all()
+    assert scaled_error(tiles.read(0), wanted) < 1e-5 and tiles.verify_max_abs < 1e-5
+    assert np.array_equal(tiles.read(0, zoom=3), pool(tiles.read(0), 3))
+    if step == 1e-7:
+        assert len(record.kept) > 100 and np.isinf(record.threshold).sum() > 100
 
 
-@pytest.mark.parametrize("names", [("softmax",) * 2, ("topk", "linear"), ("ymish", "elu")])
-@pytest.mark.parametrize("empty", ["zeros", "uniform"])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("windowed", [False, True])
-@pytest.mark.parametrize("kept", [False, True])
-def test_attending_applies_the_maps_that_are_captured(empty, causal, windowed, kept, names):
-    """The context is map times values, whichever kernel computed it."""
-    torch.manual_seed(0)
-    strides = {"stride_q": 1, "stride_k": 1}
-    rows, columns = 12, 12
-    if windowed:
-        strides, rows, causal = {"stride_q": 3, "stride_k": 1}, 4, False
-    q = torch.randn(1, 2, rows, 4).double()
-    k, v = torch.randn(2, 1, 2, columns, 4).double()
-    keep = torch.arange(columns)[None] >= 5 if kept else None
-    kinds = {"activations": names, "norms": tuple("l2" if n == "ymish" else None for n in names)}
-    rule = rule_of(causal=causal, windowed=windowed, empty_rows=empty, top_k=2, **kinds, **strides)
-    context = attend(q, k, v, rule, keep=keep)
-    seen = LazyMap(factors(q, k, rule, keep, None), (0, 1))
-    for head in (0, 1):
-        assert scaled_error(seen.read(head) @ v[0, head].numpy(), context[0, head].numpy()) < 1e-6
-    off = attended(q, k, v, rule, keep=keep, off=(1,))
-    assert torch.equal(off[:, 0], context[:, 0])
-    assert (off[:, 1] == 0.0).all()
+def test_the_lengths_of_values_behind_the_output_projection():
+    shapes = (2, 3, 7, 5), (3, 8, 4, 1), (3, 8, 4, 20), (1, 1, 1, 3), (0, 4, 6, 5), (2, 3, 7, 0)
+    for heads, width, inner, keys in shapes:  # heads wider and narrower than their keys are many
+        v, out = draw(1, heads, keys, width), draw(inner, heads * width, seed=1)
+        parts = out.view(inner, heads, width)
+        wanted = torch.einsum("hkd,ehd->hke", v[0], parts).norm(dim=-1).float()
+        torch.testing.assert_close(value_norms(v, out), wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_one_text_is_captured_at_a_time():
-    q = torch.zeros(2, 2, 3, 4)
-    with pytest.raises(HgvizError, match="only one text can be captured at a time"):
-        factors(q, q, rule_of(), None, None)
+# --- what cannot be -------------------------------------------------------------------------------
+
+SCORES = torch.zeros(1, 2, 3, 3)
+RULE = Rule(0.5, ("softmax",) * 2, (None,) * 2)
+LONG = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
+REFUSED = {
+    "unknown attention activation 'relu'": lambda: weigh(SCORES, None, "relu"),
+    "unknown norm 'l3'. Choose from l2, l2-literal": lambda: weigh(SCORES, None, "tanh", "l3"),
+    "topk needs k": lambda: weigh(SCORES, None, "topk"),
+    "topk needs k, the": lambda: weigh(SCORES, None, "topk", None, 0),
+    "a mask of keys is boolean": lambda: weigh(SCORES, SCORES, "softmax"),
+    "only one text can be captured": lambda: factors(
+        *SCORES.expand(2, 2, 2, 3, 3), RULE, None, None
+    ),
+    "one text can be captured at a time": lambda: captured_layer(
+        *SCORES.expand(3, 2, 2, 3, 3), RULE, dense=True
+    ),
+    "take 43.2 GB, and 1.0 GB are free": lambda: attend_by_maps(
+        AttentionCall(0, LONG, LONG, LONG, Rule(0.5, ("softmax",) * 12, (None,) * 12))
+    ),
+}
 
 
-@pytest.mark.parametrize("norm", ["l2", "l2-literal"])
-def test_half_precision_divides_rows_of_zeros_by_something(norm):
-    """1e-9 is 0 in float16."""
-    scores = torch.zeros(1, 1, 3, 4, dtype=torch.float16)
-    assert (weigh(scores, None, "ymish", norm) == 0).all()
-    assert weigh(scores + 2, None, "ymish", norm).dtype == torch.float16
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_is_one_line(words, monkeypatch):
+    monkeypatch.setattr(run, "free_memory", lambda: 10**9)
+    with pytest.raises(HgvizError) as error:
+        REFUSED[words]()
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_layer_without_heads_attends_to_nothing(masked):
+    q, k, rule = draw(1, 0, 5, 4), draw(1, 0, 6, 4), Rule(0.5, (), ())
+    keep = torch.ones(1, 6, dtype=torch.bool) if masked else None
+    context, record = captured_layer(q, k, k, rule, keep=keep)
+    assert context.shape == (1, 0, 5, 4)
+    assert record.q.shape == (0, 5, 4) and record.proof_values.shape == (0, 5, 6)
+    assert record.stat.shape == (0, 5)
+    assert captured_layer(q, k, k, rule, keep=keep, dense=True)[1].values.shape == (0, 5, 6)
+
+
+# --- maps longer than a tile ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("near", [(5, 150), (300, 150), (0, 1), (5, 258)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_tiles_of_long_maps_of_heads_that_stream(padded, near):
+    n = 900
+    q, k = draw(1, 2, n, 8), draw(1, 2, n, 8, seed=1)
+    keep = (draw(n, seed=2) < 0.8)[None] if padded else None
+    rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
+    _, record = captured_layer(q, k, k, rule, keep=keep, streaming=(1,), near=near)
+    maps = LazyMap(measured(record), (0, 1))
+    for place, wanted in enumerate(dense_maps(q, k, rule.streamed((1,), near), keep)[0].numpy()):
+        found = survey(maps, place, Wanted(3))
+        for i, j in np.ndindex(4, 4):
+            cells = maps.weights(place, i, j)
+            part = wanted[i * 256 : (i + 1) * 256, j * 256 : (j + 1) * 256]
+            assert np.abs((0.0 if cells is None else cells) - part).max() < 1e-12
+        peaks = pool(wanted, 3)
+        assert scaled_error(maps.read(place, zoom=3), peaks) < 1e-6
+        assert scaled_error(found.cells, peaks) < 1e-6
+        assert scaled_error(found.total, wanted.sum(1)) < 1e-5
+    assert maps.verify_max_abs < 1e-6
+    # between the first keys and the latest there is nothing to compute; row 768 has 258 from 511 on
+    assert (maps.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
+
+
+def test_a_long_map_is_read_without_one_of_all_cells():
+    n, near = 60_000, (4, 256)
+    random = np.random.default_rng(0)
+    q, k = (random.normal(size=(1, n, 8)).astype(np.float32) for _ in range(2))
+    rule = Rule(0.4, ("softmax",), (None,), causal=True).streamed((0,), near)
+    stat, latest = np.zeros((1, n)), np.r_[:4, n - 256 : n]
+    scores = (q[0, -1].astype(float) @ k[0, latest].astype(float).T) * 0.4
+    stat[0, -1] = np.log(np.exp(scores).sum())
+    blank = np.zeros((1, 0, n), np.float32)
+    maps = LazyMap(Factors(q, k, stat, rule, np.zeros(0, np.int64), blank), (0,))
+    tracemalloc.start()
+    row = maps.read(0, (n - 1, n))[0]
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+    assert np.array_equal(np.flatnonzero(row), latest)
+    assert scaled_error(row[latest], np.exp(scores - stat[0, -1])) < 1e-6
+
+
+def test_blocks_of_rows_hold_the_keys_that_some_row_of_them_sees(monkeypatch):
+    widths, scores = [], attention.HeadGroup.scores
+
+    def counted(*given):
+        result = scores(*given)
+        widths.append(result[0].shape[-1])
+        return result
+
+    monkeypatch.setattr(attention, "ROWS", 16)
+    monkeypatch.setattr(attention.HeadGroup, "scores", counted)
+    q, k, v = draw(3, 1, 2, 400, 4)
+    rule = Rule(0.5, ("softmax",) * 2, (None,) * 2, causal=True)
+    attended(q, k, v, rule, streaming=(0, 1), near=(3, 8))
+    assert max(widths) == 3 + 8 + 15 and len(widths) == 25

@@ -9,11 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hgviz import tasks
 from hgviz.maps import TILE, LazyMap
-from hgviz.maps.rule import Rule
 from hgviz.models import open_model
 from hgviz.models.attention import ROWS
 from hgviz.models.huggingface import Transformers
-from tests.models.running import captured_layer
 from tests.models.zoo import write
 
 KERNEL = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
@@ -105,25 +103,3 @@ def test_of_a_window_only_what_it_shows_is_computed(tmp_path, watch, tiles):
     row = found.maps[1].read(3, (5000, 5001))[0]
     assert np.flatnonzero(row).tolist() == list(range(5001 - WINDOW, 5001))
     assert row.sum() == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("kept", [None, 30])
-@pytest.mark.parametrize("band,chunk,causal", [
-    ((40, 0), None, True), ((30, 20), None, False), (None, 64, True), (None, 64, False),
-])  # fmt: skip
-@pytest.mark.parametrize("name", ["softmax", "linear", "tanh", "rbf", "poly2", "ymish", "topk"])
-def test_what_is_attended_in_windows_is_what_their_maps_say(name, band, chunk, causal, kept):
-    torch.manual_seed(0)
-    q, k, v = (torch.randn(1, groups, 700, 16) for groups in (4, 2, 2))
-    norms = ("l2" if name == "ymish" else None,) * 4
-    rule = Rule(
-        0.25, (name,) * 4, norms, causal=causal, band=band, chunk=chunk,
-        top_k=5 if name == "topk" else None,
-    )  # fmt: skip
-    keep = None if kept is None else (torch.arange(700) >= kept)[None]
-    context, kept = captured_layer(q, k, v, rule, keep=keep)
-    maps = LazyMap(kept, (0, 1, 2, 3))
-    weights = np.stack([maps.read(head) for head in maps.heads])
-    expected = weights @ v[0].repeat_interleave(2, 0).numpy()
-    np.testing.assert_allclose(context[0].numpy(), expected, atol=2e-5)
-    assert maps.verify_max_abs < 1e-6

@@ -2,23 +2,18 @@
 
 import json
 import shutil
-import tracemalloc
 from dataclasses import replace
 
 import h5py
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Streaming
-from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured
-from hgviz.maps.rule import Diagonals
-from hgviz.maps.survey import Wanted, survey
-from hgviz.models import attention, open_model
-from hgviz.models.attention import attend, weights
+from hgviz.maps import Grouped, Rule
+from hgviz.models import open_model
+from hgviz.models.attention import weights
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.trials import Trials
@@ -33,7 +28,6 @@ from tests.models.building import (
     write_checkpoint,
     write_transformer,
 )
-from tests.models.running import attended, captured_layer
 from tests.progress import cancelled
 
 N = 37
@@ -68,57 +62,6 @@ def by_mask(q, k, v, rule, keep, relative, places, sink, recent):
             left = left / torch.where(total > 0, total, 1.0)
         maps[:, place] = left
     return maps @ v
-
-
-@st.composite
-def layers(draw):
-    """What a layer attends with, and which of its four heads stream how far."""
-    n, groups = draw(st.integers(1, 40)), draw(st.sampled_from([1, 2, 4]))
-    seed, texts = draw(st.integers(0, 2**20)), draw(st.integers(1, 3))
-    random = np.random.default_rng(seed)
-    q, k, v = (torch.tensor(random.normal(size=(texts, h, n, 5))) for h in (4, groups, groups))
-    some = st.sampled_from(["softmax", "rbf", "tanh", "raw"])
-    names = tuple(draw(st.lists(some, min_size=4, max_size=4)))
-    band = draw(st.none() | st.integers(0, 20).map(lambda wide: (wide, 0)))
-    rule = Rule(0.5, names, (None,) * 4, causal=True, band=band)
-    keep = torch.tensor(random.random((texts, n)) < 0.7) if draw(st.booleans()) else None
-    bias = None
-    if draw(st.booleans()):
-        bias = Diagonals(torch.tensor(random.normal(size=(4, 2 * n - 1))), 1 - n)
-    places = tuple(sorted(draw(st.sets(st.integers(0, 3), min_size=1))))
-    return q, k, v, rule, keep, bias, places, draw(st.integers(0, 9)), draw(st.integers(1, 12))
-
-
-@given(layers())
-@settings(max_examples=200, deadline=None)
-def test_the_weights_are_those_of_a_dense_mask(layer):
-    q, k, v, rule, keep, bias, places, sink, recent = layer
-    found = attended(
-        q, k, v, rule, keep=keep, relative=bias, streaming=places, near=(sink, recent)
-    )  # fmt: skip
-    expected = by_mask(*layer)
-    assert (found - expected).abs().max() < 1e-12
-    whole = attend(q, k, v, rule, keep=keep, relative=bias)
-    for place in {*range(4)} - {*places}:
-        assert (found[:, place] - whole[:, place]).abs().max() < 1e-13
-
-
-def test_blocks_of_rows_hold_the_keys_that_some_row_of_them_sees(monkeypatch):
-    held = []
-
-    def watched(group, rows, keep, span=slice(None), columns=None):
-        result = scores(group, rows, keep, span, columns)
-        held.append(result[0].shape[-1])
-        return result
-
-    q, k, v = (draw(1, 2, 400, 4, seed=seed) for seed in range(3))
-    rule = Rule(0.5, ("softmax",) * 2, (None,) * 2, causal=True)
-    monkeypatch.setattr(attention, "ROWS", 16)
-    scores = attention.HeadGroup.scores
-    monkeypatch.setattr(attention.HeadGroup, "scores", watched)
-    found = attended(q, k, v, rule, streaming=(0, 1), near=(3, 8))
-    assert max(held) == 3 + 8 + 15 and len(held) == 25
-    assert (found - by_mask(q, k, v, rule, None, None, (0, 1), 3, 8)).abs().max() < 1e-12
 
 
 # --- whole models ---------------------------------------------------------------------------------
@@ -389,55 +332,6 @@ def test_what_flows_back_is_that_of_the_maps(llama):
         mean = np.mean([one.read(head) for head in one.heads], axis=0, dtype=np.float64)
         rows = (0.5 * mean + 0.5 * np.eye(N)) @ rows
     assert scaled_error(rolled, rows) < 1e-5
-
-
-@pytest.mark.parametrize("near", [(5, 150), (300, 150), (0, 1), (5, 258)])
-@pytest.mark.parametrize("padded", [False, True])
-def test_tiles_of_long_maps_are_those_of_a_dense_mask(padded, near):
-    n = 900
-    random = np.random.default_rng(3)
-    q, k = (torch.tensor(random.normal(size=(1, 2, n, 8))) for _ in range(2))
-    keep = random.random(n) < 0.8 if padded else None
-    given = None if keep is None else torch.tensor(keep)[None]
-    rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
-    _, kept = captured_layer(q, k, k, rule, keep=given, streaming=(1,), near=near)
-    one = LazyMap(measured(kept), (0, 1))
-    for place, few in ((0, None), (1, near)):
-        expected = dense(one.factors, place, few, keep)
-        found = survey(one, place, Wanted(3))
-        for i in range(4):
-            for j in range(4):
-                part = expected[i * 256 : (i + 1) * 256, j * 256 : (j + 1) * 256]
-                cells = one.weights(place, i, j)
-                assert np.abs((0.0 if cells is None else cells) - part).max() < 1e-12
-        peaks = np.zeros((904, 904))
-        peaks[:n, :n] = expected
-        peaks = peaks.reshape(113, 8, 113, 8).max((1, 3))
-        assert scaled_error(one.read(place, zoom=3), peaks) < 1e-6
-        assert scaled_error(found.cells, peaks) < 1e-6
-        assert scaled_error(found.total, expected.sum(1)) < 1e-5
-    assert one.verify_max_abs < 1e-6
-    # between the first keys and the latest there is nothing to compute; row 768 has 258 from 511 on
-    assert (one.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
-
-
-def test_a_long_map_is_read_without_one_of_all_cells():
-    n, near = 60_000, (4, 256)
-    random = np.random.default_rng(0)
-    q, k = (random.normal(size=(1, n, 8)).astype(np.float32) for _ in range(2))
-    rule = Rule(0.4, ("softmax",), (None,), causal=True).streamed((0,), near)
-    stat = np.zeros((1, n))
-    last = np.r_[:4, n - 256 : n]
-    scores = (q[0, -1].astype(float) @ k[0, last].astype(float).T) * 0.4
-    stat[0, -1] = np.log(np.exp(scores).sum())
-    blank = np.zeros((1, 0, n), np.float32)
-    one = LazyMap(Factors(q, k, stat, rule, np.zeros(0, np.int64), blank), (0,))
-    tracemalloc.start()
-    row = one.read(0, (n - 1, n))[0]
-    assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    tracemalloc.stop()
-    assert np.array_equal(np.flatnonzero(row), last)
-    assert scaled_error(row[last], np.exp(scores - stat[0, -1])) < 1e-6
 
 
 # --- files ----------------------------------------------------------------------------------------
