@@ -16,7 +16,7 @@ from hgviz import tasks
 from hgviz.analysis.heads import measure
 from hgviz.core import HeadId
 from hgviz.files import resource
-from hgviz.models.labelled import read_rows
+from hgviz.models.data import read_rows
 
 NAMES = ("softmax", "ymish", "six")
 SHARES, SEEDS = (0.25, 0.5, 0.75), 10

@@ -57,6 +57,18 @@ def choose(name: str, known: Iterable[Name], noun: str) -> Name:
     raise HgvizError(f"unknown {noun} {name[:40]!r}", do)
 
 
+def quote_name(name: str) -> str:
+    """A name from a file or a person, as an error shows it: quoted, at most 40 characters."""
+    return repr(name if len(name) <= 40 else f"{name[:39]}…")
+
+
+def list_names(names: Iterable[str]) -> str:
+    """Quoted names with commas; of more than LISTED, how many more there are."""
+    quoted = [*map(quote_name, names)]
+    more = f" and {len(quoted) - LISTED:,} more" if len(quoted) > LISTED else ""
+    return ", ".join(quoted[:LISTED]) + more
+
+
 class LabelError(HgvizError):
     """Labels of data that name no class of a model.
 
@@ -67,11 +79,9 @@ class LabelError(HgvizError):
     def __init__(
         self, what: str, labels: Sequence[str], classes: Sequence[str], likely: Mapping[str, str]
     ) -> None:
-        known = ", ".join(f"'{one}'" for one in classes[:LISTED])
-        known += f" and {len(classes) - LISTED:,} more" if len(classes) > LISTED else ""
         named = ",".join(f"{one[:20]}={likely.get(one, 'CLASS')}" for one in labels[:LISTED])
         do = f"Say which class each label is: --labels {named}"
-        super().__init__(f"{what}: the model knows {known}", do)
+        super().__init__(f"{what}: the model knows {list_names(classes)}", do)
         self.labels, self.classes, self.likely = tuple(labels), tuple(classes), dict(likely)
 
 

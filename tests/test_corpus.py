@@ -8,7 +8,6 @@ import pytest
 
 from hgviz.core import HgvizError, listening
 from hgviz.models import open_model
-from hgviz.models.corpora import read_corpus
 from hgviz.store import contents, open_capture
 from hgviz.store import corpus as store_corpus
 from hgviz.store import write as store_write
@@ -28,69 +27,6 @@ def given(folder: Path, name: str, content: str) -> Path:
     path = folder / name
     path.write_text(content, "utf-8")
     return path
-
-
-# --- reading --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "name,content,expected",
-    [
-        ("a.txt", "One.\n\n  Two. \n", [("One.", "", 1), ("Two.", "", 3)]),
-        ("a.tsv", "label\ttext\npos\tOne.\nneg\tTwo.\n", [("One.", "pos", 2), ("Two.", "neg", 3)]),
-        ("a.tsv", "A.\t1\nB.\t0\nC.\t1\n", [("A.", "1", 1), ("B.", "0", 2), ("C.", "1", 3)]),
-        ("a.tsv", "One.\nTwo.\n", [("One.", "", 1), ("Two.", "", 2)]),
-        ("a.csv", 'text,class\n"One, two.",a\n', [("One, two.", "a", 2)]),
-        (
-            "a.jsonl", '{"text": "One.", "label": 1}\n{"text": "Two."}\n',
-            [("One.", "1", 1), ("Two.", "", 2)],
-        ),
-    ],
-)  # fmt: skip
-def test_texts_are_found_with_their_labels_and_lines(tmp_path, name, content, expected):
-    found = read_corpus(given(tmp_path, name, content))
-    assert [(one.text, one.label, one.line) for one in found.texts] == expected
-
-
-def test_pairs_and_targets_are_read_where_the_model_takes_them(tmp_path):
-    rows = given(tmp_path, "a.jsonl", '{"text": "A", "text_pair": "B", "target": "C"}\n')
-    (plain,) = read_corpus(rows).texts
-    assert (plain.pair, plain.target, plain.label) == (None, None, "C")
-    (both,) = read_corpus(rows, two_texts=True, pairs=True).texts
-    assert (both.pair, both.target, both.label) == ("B", "C", "")
-    (two,) = read_corpus(given(tmp_path, "a.tsv", "Ein Satz\tA sentence\n"), two_texts=True).texts
-    assert (two.text, two.target) == ("Ein Satz", "A sentence")
-    for other in (given(tmp_path, "c.txt", "One\n"), given(tmp_path, "c.tsv", "text\nOne\n")):
-        with pytest.raises(HgvizError, match="has no targets.*columns text and target"):
-            read_corpus(other, two_texts=True)
-    with pytest.raises(HgvizError, match="line 2, column target is missing"):
-        read_corpus(given(tmp_path, "b.tsv", "text\ttarget\nSource\t\n"), two_texts=True)
-
-
-@pytest.mark.parametrize(
-    "name,content,message",
-    [
-        ("a.txt", "", "a.txt is empty"),
-        ("a.txt", " \n\n", "a.txt is empty"),
-        ("a.tsv", "", "a.tsv is empty"),
-        ("a.tsv", "text\tlabel\n", "a.tsv is empty"),
-        ("a.doc", "One.", "a corpus ends in .txt"),
-        ("a.txt", "a\0b", "line 1 holds a NUL byte"),
-        ("a.tsv", "a\tb\tc\n", "'a', 'b', 'c'"),
-        ("a.tsv", "text\tlabel\nx\ty\n\tz\n", "line 3, column text is missing or empty"),
-        ("a.jsonl", '{"text": 5}\n', "line 1, column text is missing"),
-        ("a.jsonl", "nonsense\n", "line 1 is no JSON object"),
-        ("a.txt", b"\xff\xfe\x00\x80", "line 1"),
-    ],
-)
-def test_what_is_no_corpus_is_one_clear_line(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(HgvizError) as error:
-        read_corpus(tmp_path / name)
-    assert message in " ".join(error.value.lines)
-
-
-# --- capturing ------------------------------------------------------------------------------------
 
 
 def test_every_text_is_captured_as_if_it_were_alone(tmp_path, model):

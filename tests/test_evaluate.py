@@ -284,7 +284,7 @@ def test_a_column_of_texts_is_found_or_asked_for(run, tmp_path):
     path.write_text("abc\nabcd\n")
     assert total() == 2 + 3  # one column is the text
     path.write_text("text\tlabel\nabc\tpos\n\tneg\n")
-    assert "line 3 has no text" in total()
+    assert "line 3, column text is missing or empty" in total()
     path.write_text("text\tlabel\n")
     assert "has a header and no rows" in total()
 

@@ -19,7 +19,7 @@ from hgviz import tasks
 from hgviz.analysis import heads
 from hgviz.core import HeadId
 from hgviz.files import resource
-from hgviz.models.labelled import read_rows
+from hgviz.models.data import read_rows
 from hgviz.models.objectives import bits_per_byte
 from hgviz.store import open_capture
 

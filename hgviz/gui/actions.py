@@ -266,12 +266,6 @@ def measured(session: Session) -> str:
     return "" if session.facts else "The heads are not measured yet"
 
 
-def reads_pairs(model: Model) -> bool:
-    """Whether a model reads two texts as one input."""
-    spec = model.spec
-    return getattr(model.config, "segments", 0) > 1 or spec.goal == "ends" or spec.reads_twice
-
-
 def reads_text(model: Model) -> bool:
     """Whether a model reads texts: without a tokenizer it reads ids."""
     return model.spec.modality == "text" and type(model.tokenizer).__name__ != "Bare"

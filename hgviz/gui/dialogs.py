@@ -53,7 +53,7 @@ from hgviz.files import (
     resource,
 )
 from hgviz.gui import theme
-from hgviz.gui.actions import reads_pairs, reads_text
+from hgviz.gui.actions import reads_text
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, explained_all, shown, title_and_reason
 from hgviz.gui.widgets import (
@@ -421,7 +421,7 @@ class ModelInputs:
             return cls(text=False)
         if model.spec.needs_target:
             return cls(second="Target", needed=True)
-        return cls(second="Second text (optional)" if reads_pairs(model) else "")
+        return cls(second="Second text (optional)" if model.reads_pairs else "")
 
 
 class TextField(QPlainTextEdit):

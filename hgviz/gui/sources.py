@@ -31,7 +31,7 @@ from hgviz.core import (
 )
 from hgviz.files import IMAGE_SUFFIXES, SOUND_SUFFIXES, resource
 from hgviz.gui import log
-from hgviz.gui.actions import reads_pairs, reads_text
+from hgviz.gui.actions import reads_text
 from hgviz.gui.dialogs import (
     CAPTURES,
     READ,
@@ -441,7 +441,7 @@ def _fitted(wish: CaptureRequest, model: Model) -> CaptureRequest:
     if wish.ids or model.takes_states or not reads_text(model):
         return wish
     two = model.spec.needs_target
-    second = wish.second if two or reads_pairs(model) else ""
+    second = wish.second if two or model.reads_pairs else ""
     if most is None:
         return replace(wish, second=second)
     if two:

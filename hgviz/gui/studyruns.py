@@ -18,7 +18,7 @@ from hgviz.core import HgvizError, progress
 from hgviz.gui import log
 from hgviz.gui.language import tr
 from hgviz.language import duration
-from hgviz.models.labelled import read_rows
+from hgviz.models.data import read_rows
 from hgviz.store.sweep import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
 from hgviz.tasks.cells import study_of

@@ -110,6 +110,14 @@ class Model:
         """Whether it is a decoder alone, which attends to given states of an encoder."""
         return bool(getattr(self.config, "cross", False))
 
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether it reads two texts as one input."""
+        try:
+            return not self.spec.needs_target and self.tokenize("a", "b") is not None
+        except HgvizError:
+            return False
+
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """What the tokenizer makes of a text, or of two, with token types where the model has some.
 

@@ -29,7 +29,7 @@ from torch.nn.utils.rnn import pad_sequence
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.errors import file_error, require
 from hgviz.files import path_errors
-from hgviz.models.labelled import Rows, is_table, read_rows, read_texts
+from hgviz.models.data import LabelledTexts, is_table, read_rows, read_texts
 from hgviz.models.layers import Configuration, Network, Tokens
 from hgviz.models.run import Run
 from hgviz.models.text import decode_utf8, prompt_of
@@ -639,7 +639,7 @@ class Coder:
 
 
 def read_data(data: Data, goal: str) -> list[Any]:
-    """The training and the held-out data: two Rows where classes or pairs are learned (of
+    """The training and the held-out data: two LabelledTexts where classes or pairs are learned (of
     pairs the labels are second texts), else bytes of each file, the last held out.
 
     Raises HgvizError for what cannot be read, and where there is one class only.
@@ -651,12 +651,12 @@ def read_data(data: Data, goal: str) -> list[Any]:
     if goal == "pairs":  # the first two columns, unless they are named
         columns = columns[0] or "0", columns[1] or "1"
     *parts, valid = (read_rows(path, *columns) for path in paths)
-    train = Rows(
+    train = LabelledTexts(
         " and ".join(part.name for part in parts),
         tuple(chain.from_iterable(part.texts for part in parts)),
         tuple(chain.from_iterable(part.labels for part in parts)),
         tuple(chain.from_iterable(part.lines for part in parts)),
-        parts[0].text_column, parts[0].label_column,
+        parts[0].label_column,
     )  # fmt: skip
     if goal == "classes":
         train.require_classes()
@@ -687,7 +687,7 @@ def make_objective(
             return Pairs(recipe, pairs[0], pairs[1], pad or 0)
         labels, unknown = getattr(config, "labels", ()), coder.id_of(UNKNOWN)
         texts = [coder.rows(rows.texts, longest) for rows in contents]
-        classes = [torch.tensor(rows.numbers(labels)) for rows in contents]
+        classes = [torch.tensor(rows.class_indices(labels)) for rows in contents]
         train, valid = zip(texts, classes, strict=True)
         return Classes(recipe, train, valid, pad or 0, unknown, coder.specials)
     require(
@@ -728,7 +728,7 @@ def make_objective(
 
 
 def _pair_ids(
-    rows: Rows, config: Configuration, coder: Coder, longest: int | None
+    rows: LabelledTexts, config: Configuration, coder: Coder, longest: int | None
 ) -> tuple[Texts, Texts]:
     """Both texts of every row as ids; the second of a model of transformers after the token that
     its decoder begins with. Raises HgvizError for a second text of one token."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hgviz.core import HgvizError, Prompt
 from hgviz.errors import require
 from hgviz.files import first_line
+from hgviz.models.data import Corpus, read_corpus
 from hgviz.models.inputs import READS, TAKEN, require_none
 from hgviz.models.model import Model
 from hgviz.models.text import MOST_IDS, Ids, read_bytes, read_ids, read_text
@@ -141,6 +142,30 @@ def _states(model: Model, given: Ids) -> Prompt:
         )
     states = np.array(given.encoder_hidden_states, np.float64)
     return model.from_states(states, given.encoder_attention_mask)
+
+
+def read_corpus_for(model: Model, path: str | Path) -> Corpus:
+    """Read the texts of a file with what the model reads beside them.
+
+    Raises HgvizError as read_corpus does, and for a model of images or sounds.
+    """
+    if (modality := model.spec.modality) != "text":
+        target = " --target TEXT" if model.spec.two_texts else ""
+        raise HgvizError(
+            f"this model reads {READS[modality]}, and no corpus of texts: "
+            f"its family is {model.spec.family}",
+            f"Use `hgviz capture` on one at a time, with --{modality} FILE{target}",
+        )
+    return read_corpus(path, model.spec.needs_target, model.reads_pairs)
+
+
+def corpus_prompts(model: Model, corpus: Corpus, number: int) -> Given:
+    """The prompts of a text of a corpus. Raises HgvizError naming its line."""
+    text = corpus.texts[number]
+    try:
+        return from_text(model, text.text, text.pair, text.target)
+    except HgvizError as error:
+        raise HgvizError(f"{corpus.name}, line {text.line:,}: {error.what}", error.do) from None
 
 
 def given(

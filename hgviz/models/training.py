@@ -42,9 +42,9 @@ from hgviz.models import pretrained
 from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import config_json, parse_config, parse_keys, require_activations
+from hgviz.models.data import LabelledTexts, label_indices
 from hgviz.models.devices import device_of
 from hgviz.models.huggingface import Transformers, quiet
-from hgviz.models.labelled import Rows, numbers_of
 from hgviz.models.layers import Configuration, Network
 from hgviz.models.model import module_of
 from hgviz.models.objectives import (
@@ -394,7 +394,7 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
     data = read_data(plan.data, goal)
     if goal == "classes":  # the checkpoint's own labels where they name all classes of the rows
         own, classes = getattr(checkpoint.config, "labels", ()), data[0].classes
-        own = own if numbers_of(own).keys() >= {*classes} else classes
+        own = own if label_indices(own).keys() >= {*classes} else classes
         keys |= {"goal": goal, "labels": [*map(str, keys.get("labels", own))]}
     coder, model, fresh, pad = (_open_transformers if is_transformers else _open_own)(
         checkpoint, keys, recipe
@@ -564,7 +564,7 @@ def _new_coder(plan: Plan, goal: str, data: list[Any], out: Path) -> Coder:
     cls = cls if isinstance(cls, int) and goal != "next" else 0
     if plan.tokenizer.file:
         return read_coder(Path(plan.tokenizer.file), cls)
-    if isinstance(data[0], Rows):
+    if isinstance(data[0], LabelledTexts):
         lines = chain(data[0].texts, data[0].labels if goal == "pairs" else ())
     else:
         lines = chain(*(text.decode("utf-8", "replace").splitlines() for text in data[:-1]))

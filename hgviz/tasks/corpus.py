@@ -13,7 +13,7 @@ from hgviz.tasks.opening import Path_, require_attention, require_causal
 
 if TYPE_CHECKING:
     from hgviz.maps import DenseMap, Factors
-    from hgviz.models.corpora import Corpus
+    from hgviz.models.data import Corpus
     from hgviz.models.model import Model
     from hgviz.store import CorpusWriter
 
@@ -36,7 +36,7 @@ def capture_corpus(
     capture. Returns the first text's capture, which lists them all.
     Errors: HgvizError, naming the line of a text.
     """
-    from hgviz.models import corpora
+    from hgviz.models.prompts import read_corpus_for
     from hgviz.store import CorpusWriter, open_capture
     from hgviz.store.growing import refuse_existing
 
@@ -45,7 +45,7 @@ def capture_corpus(
     started = time.perf_counter()
     refuse_existing(Path(out), force)  # before anything is read
     progress(0, 1, f"reading {Path(corpus).name}")
-    read = corpora.corpus_for(model, corpus)
+    read = read_corpus_for(model, corpus)
     items = _items(model, read)
     total, made = len(items), replace(provenance(model), dense=dense)
     parts = (model.spec, items, read.digest, off, made, force, streaming)
@@ -61,9 +61,11 @@ def capture_corpus(
 
 def _items(model: Model, read: Corpus) -> list[Item]:
     """What the index says of every text; the first that a model cannot read ends it all."""
+    from hgviz.models.prompts import corpus_prompts
+
     items, told = [], time.monotonic()
     for number, one in enumerate(read.texts):
-        prompt, target = read.prompts(model, number)
+        prompt, target = corpus_prompts(model, read, number)
         tokens = len(prompt if target is None else target)
         if not tokens:
             raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "Take it out")
@@ -76,10 +78,11 @@ def _items(model: Model, read: Corpus) -> list[Item]:
 
 def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> None:
     """Capture a text into the folder of its corpus."""
+    from hgviz.models.prompts import corpus_prompts
     from hgviz.models.surveying import surveyor
 
     survey = surveyor(model.device)
-    prompt, target = read.prompts(model, number)
+    prompt, target = corpus_prompts(model, read, number)
     few = writer.streaming
     spans = model.spans(model.segmented(prompt, writer.off, few), target)
     maps = (None,) * len(model.spec.layers)

@@ -14,7 +14,7 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.reading import Lexicon
-    from hgviz.models.corpora import Corpus
+    from hgviz.models.data import Corpus
     from hgviz.models.model import Model
 
 
@@ -50,12 +50,12 @@ def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> 
     """
     from hgviz.analysis import habits as analysis
     from hgviz.analysis.reading import Lexicon
-    from hgviz.models import corpora
+    from hgviz.models.prompts import corpus_prompts, read_corpus_for
 
     progress(0, 1, "reading the texts")
-    read = corpora.corpus_for(model, corpus)
+    read = read_corpus_for(model, corpus)
     for number, one in enumerate(read.texts):
-        prompt, target = read.prompts(model, number)
+        prompt, target = corpus_prompts(model, read, number)
         if not len(prompt if target is None else target):
             raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "Take it out")
     numbers = range(len(read.texts))
@@ -91,7 +91,9 @@ class _Kept:
 
 
 def _captured(model: Model, read: Corpus, off: HeadSet, number: int) -> Capture:
-    prompt, target = read.prompts(model, number)
+    from hgviz.models.prompts import corpus_prompts
+
+    prompt, target = corpus_prompts(model, read, number)
     return capture_text(model, prompt, off=off, target=target)
 
 

@@ -54,7 +54,7 @@ class _Planning:
 
     def _require_columns(self) -> None:
         """Errors: HgvizError where data lacks a column that the study file names."""
-        from hgviz.models.labelled import require_columns
+        from hgviz.models.data import require_columns
 
         trained = any("checkpoint" not in one for one in self.asked.models)
         for source in self.asked.data:

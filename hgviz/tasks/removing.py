@@ -123,7 +123,7 @@ def proof_texts(
     are compared on random ones where no data is given."""
     from hgviz.examples import classification_examples
     from hgviz.models import pruning
-    from hgviz.models.labelled import read_rows
+    from hgviz.models.data import read_rows
 
     spec = model.spec
 

@@ -137,9 +137,8 @@ def _read(
     labels: Mapping[str, str] | None,
 ) -> Examples:
     from hgviz import examples
-    from hgviz.models import labelled
+    from hgviz.models import data as tables
     from hgviz.models import text as texts
-    from hgviz.models.labelled import is_table, read_rows, read_texts
 
     spec, limit = model.spec, model.spec.max_positions
     require(
@@ -154,38 +153,36 @@ def _read(
         return model.from_signal(Path(data).parent / text)
 
     if spec.two_texts and spec.goal in ("next", "states"):
-        from hgviz.models.corpora import read_corpus
-
         files = spec.modality != "text"
-        pairs = read_corpus(data, True, False, text_column, label_column, files).texts
+        pairs = tables.read_corpus(data, True, False, text_column, label_column, files).texts
         targets = [model.encode_target(one.target or "") for one in pairs]
         firsts = _all([one.text for one in pairs], encode)
         if spec.goal == "states":
             return examples.state_examples(targets, limit, firsts)
         return examples.seq2seq_examples(firsts, targets, limit)
     if spec.goal == "classes":
-        rows = read_rows(data, text_column, label_column)
-        wanted = rows.numbers(spec.labels, labels)
+        rows = tables.read_rows(data, text_column, label_column)
+        wanted = rows.class_indices(spec.labels, labels)
         scored = examples.classification_examples(
             _all(rows.texts, encode), wanted, spec.labels, limit
         )
-        ids = rows.class_ids(spec.labels, labels).items()
+        ids = rows.numeric_labels(spec.labels, labels).items()
         said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
         scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
         return replace(scored, note=f"Labels are class ids: {said}." if ids else "")
     if spec.goal == "tags":
-        tagged = labelled.read_tagged(data, text_column, label_column)
-        prompts, marked = labelled.tags_of(tagged, spec.labels, encode, labels)
+        tagged = tables.read_tagged(data, text_column, label_column)
+        prompts, marked = tables.tagged_prompts(tagged, spec.labels, encode, labels)
         return examples.tagging_examples(prompts, marked, spec.labels, limit)
     if spec.goal == "ends":
-        questions = labelled.read_questions(data)
-        asked = examples.question_examples(*labelled.ends_of(questions, model.encode), limit)
+        questions = tables.read_questions(data)
+        asked = examples.question_examples(*tables.question_prompts(questions, model.encode), limit)
         return repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
+    is_whole = spec.goal != "states" and not tables.is_table(data)
+    content = [texts.read_text(data)] if is_whole else tables.read_texts(data, text_column)
     if spec.goal == "states":
-        found = read_texts(data, text_column) if is_table(data) else labelled.read_lines(data)
-        return examples.state_examples(_all(found, encode), limit)
-    found = read_texts(data, text_column) if is_table(data) else (texts.read_text(data),)
-    prompts = [encode(one) for one in found]
+        return examples.state_examples(_all(content, encode), limit)
+    prompts = [encode(text) for text in content]
     if spec.goal == "next":
         return examples.next_token_examples(prompts, limit)
     named = model.tokenizer.encode(

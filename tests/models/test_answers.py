@@ -15,7 +15,7 @@ from hgviz.analysis.importance import importance
 from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
-from hgviz.models.labelled import Question, Tagged, ends_of, tags_of
+from hgviz.models.data import Question, TaggedTexts, question_prompts, tagged_prompts
 from hgviz.store import open_study
 from tests.models.zoo import write
 
@@ -105,11 +105,11 @@ def test_words_in_several_pieces_and_numbers_of_tags():
         spans = np.array([[-1, -1], [0, 2], [2, 5], [5, 9], [-1, -1]])  # the third has its space
         return Prompt(text, readonly(np.arange(5)), tuple("abcde"), readonly(spans))
 
-    tagged = Tagged("a.jsonl", (("sandy", "red"),), (("1", "B"),), (1,))
-    _, marked = tags_of(tagged, ("O", "X"), encode, {"B": "O"})
+    tagged = TaggedTexts("a.jsonl", (("sandy", "red"),), (("1", "B"),), (1,))
+    _, marked = tagged_prompts(tagged, ("O", "X"), encode, {"B": "O"})
     assert marked == [[-100, 1, -100, 0, -100]]
     with pytest.raises(HgvizError, match="line 1: the tag 'B' is unknown"):
-        tags_of(tagged, ("O", "X"), encode)
+        tagged_prompts(tagged, ("O", "X"), encode)
 
 
 def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
@@ -144,7 +144,7 @@ def test_a_question_without_an_answer_wants_the_first_token():
     from hgviz.models.text import Pieces
 
     file = Pieces(Path("a"), 100, tokenizer().to_str().encode())
-    prompts, ends = ends_of(
+    prompts, ends = question_prompts(
         [Question("who ?", "she did it", -1, -1), Question("who ?", "she did it", 4, 7)],
         file.encode,
     )

@@ -17,7 +17,7 @@ from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.config import parse_config, shapes_of
-from hgviz.models.labelled import read_rows
+from hgviz.models.data import read_rows
 from hgviz.models.objectives import Coder
 from hgviz.models.training import Vocabulary, begin, initialise, read_plan, train, train_coder
 from tests.models.trainings import KINDS, interrupt, log, plan, train_twice, write_data
