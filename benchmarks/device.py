@@ -2,7 +2,7 @@
 
 A causal model with random weights, 2 layers of 12 heads of width 64, in float32 and bfloat16: time
 of the forward pass and of captures, and how far the maps are from those of the CPU's capture. Then
-surveys of one head by torch and by numpy, whose time tells what hgviz.models.surveying.LEAST
+surveys of one head by torch and by numpy, whose time tells what hgviz.models.device_maps.LEAST
 should be, for weights that are spread and for a head with one large weight in every row, whose
 tile numpy is asked for. Wall time, taken in turn, medians. `--device cpu` tries the script where
 there is no GPU.
@@ -187,19 +187,17 @@ def times(path, device, dtype, length):
 
 def surveys(device, length, peaked):
     """What is stored of one head's map beside its factors, by torch and by numpy."""
-    from hgviz.maps.survey import survey, to_store
-    from hgviz.models.surveying import surveyed
+    from hgviz.maps.tiles import survey, to_store
+    from hgviz.models.device_maps import blocks_on
 
     maps = one_head(length, peaked)
     wanted = to_store(maps, (0, length // 2, length - 1))
     where = f"{device}, a {'peaked' if peaked else 'spread'} head, {length:,} tokens"
-    mine, theirs = surveyed(maps, 0, wanted, device), survey(maps, 0, wanted)
-    if mine is None:
-        line(f"{where}: survey by torch", "no memory")
-        return
+    blocks = blocks_on(device)
+    mine, theirs = survey(maps, 0, wanted, blocks), survey(maps, 0, wanted)
     taken = {"torch": [], "numpy": []}
     for _ in range(ROUNDS):
-        taken["torch"].append(seconds(lambda: surveyed(maps, 0, wanted, device), device))
+        taken["torch"].append(seconds(lambda: survey(maps, 0, wanted, blocks), device))
         taken["numpy"].append(seconds(lambda: survey(maps, 0, wanted), device))
     torch, numpy = (statistics.median(taken[name]) for name in ("torch", "numpy"))
     line(f"{where}: survey by torch", f"{1000 * torch:.1f} ms")

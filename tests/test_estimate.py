@@ -12,7 +12,7 @@ from hgviz import tasks
 from hgviz.core import Cancelled, HgvizError, cancelled_if, progress, raise_if_cancelled
 from hgviz.jobs import Lane
 from hgviz.maps.rule import Rule
-from hgviz.maps.survey import in_threads
+from hgviz.maps.tiles import in_threads
 from hgviz.models import attention, devices, layers, open_model
 from hgviz.tasks import capturing
 from tests.closeness import scaled_error

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.reading import Bools
 from hgviz.core import HeadId
-from hgviz.maps.survey import entropy_of
+from hgviz.maps.overview import entropy_of
 from hgviz.maps.tiles import one_thread
 
 NEAR_ZERO = 0.01  # of the largest weight of a row

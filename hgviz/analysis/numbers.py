@@ -16,7 +16,7 @@ from hgviz.analysis.differences import NEAR_ZERO, effective_rank
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.reading import Reading
 from hgviz.core import Capture, HeadId, Map, progress
-from hgviz.maps.survey import entropy_of
+from hgviz.maps.overview import entropy_of
 
 ROWS = 256  # of a map in one block; longer ones are measured in blocks spread evenly,
 CELLS = 1 << 24  # of so many weights at most

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hgviz.analysis.finders import Finder
 from hgviz.analysis.layout import Block, Layout
-from hgviz.maps.survey import entropy_of
+from hgviz.maps.overview import entropy_of
 
 Array = NDArray[Any]
 

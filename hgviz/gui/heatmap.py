@@ -54,7 +54,7 @@ from hgviz.gui.opened import Lack, OpenedMap, OpenedPair, Opener, There
 from hgviz.gui.tiles import Key, Part, Quality, Readers, Source, Tiles
 from hgviz.gui.widgets import NOTCH, hbox, label, vbox
 from hgviz.maps import Rule
-from hgviz.maps.pyramid import SIGNED_ERROR, UNSIGNED_ERROR
+from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.maps.rule import Near
 
 if TYPE_CHECKING:

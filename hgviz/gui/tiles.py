@@ -21,7 +21,7 @@ from hgviz.gui import grid as signs
 from hgviz.gui.grid import Box, MapAxis, Sight, Viewport, below, seen
 from hgviz.jobs import Post
 from hgviz.maps import Rule, thumb_zoom
-from hgviz.maps.pyramid import lowest_zoom
+from hgviz.maps.overview import lowest_zoom
 from hgviz.maps.tiles import Tiled
 
 # --- tiles ----------------------------------------------------------------------------------------

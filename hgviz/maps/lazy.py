@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
-from hgviz.maps.pyramid import Pyramid, fold_ends, fold_max, larger
+from hgviz.maps.overview import Pyramid, Summary, fold_ends, fold_max, larger
 from hgviz.maps.rule import DistanceScores, Factors, Grouped, Rule, plain
-from hgviz.maps.survey import Summarised, Summary, lengths, log_sums, totals
-from hgviz.maps.tiles import TILE, Cache, Tiled, exponential
+from hgviz.maps.tiles import (
+    TILE,
+    Blocks,
+    Cache,
+    Tiled,
+    exponential,
+    lengths,
+    log_sums,
+    row_totals,
+    tile_blocks,
+)
 
 # --- blocks of queries and keys -------------------------------------------------------------------
 
@@ -220,7 +229,7 @@ class _Room(local):
 _room = _Room()
 
 
-class LazyMap(Summarised):
+class LazyMap(Tiled):
     """The maps of one layer as tile = act(scale q . k - statistic), one product per tile.
 
     The arrays of factors may be anything that is sliced like an array, such as parts of a file:
@@ -556,11 +565,10 @@ def signed_head(found: Any, head: int) -> bool:
 ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itself or to 1
 HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
 
-# maps, place of a head, rows that matter or None for all: as hgviz.maps.survey.totals
-Totals = Callable[[Tiled, int, NDArray[np.bool_] | None], NDArray[np.float64]]
 
-
-def settled(factors: Factors, rounded: float | None = None, totals: Totals = totals) -> Factors:
+def settled(
+    factors: Factors, rounded: float | None = None, blocks: Blocks = tile_blocks
+) -> Factors:
     """The same factors, with statistics under which the rows of softmaxes and of linear attention
     sum to what they should in the tiles.
 
@@ -568,19 +576,22 @@ def settled(factors: Factors, rounded: float | None = None, totals: Totals = tot
     tiles; in the model's weights they cancel, between the two they add up. One pass over the
     tiles puts what is left of them into the statistic. Rows without keys stay as they are.
     rounded: how far log-sum-exps are off at most, relative to themselves; where it is known, only
-    rows are looked at that have a weight which could be off by more than is harmless. totals: what
-    adds rows up.
+    rows are looked at that have a weight which could be off by more than is harmless. blocks: how
+    weights are computed.
     """
     maps = LazyMap(factors, tuple(range(factors.q.shape[0])))
     stat = np.array(factors.stat[...], np.float64)
     for place in range(len(stat)):
         rows = None if rounded is None else _doubtful(factors, place, rounded)
-        stat[place] = settled_rows(maps, place, rows, totals)
+        stat[place] = settled_rows(maps, place, rows, blocks)
     return replace(factors, stat=stat)
 
 
 def settled_rows(
-    maps: LazyMap, place: int, rows: NDArray[np.bool_] | None = None, totals: Totals = totals
+    maps: LazyMap,
+    place: int,
+    rows: NDArray[np.bool_] | None = None,
+    blocks: Blocks = tile_blocks,
 ) -> NDArray[np.float64]:
     """The statistic (queries,) that goes with the tiles of the head stored at a place."""
     factors = maps.factors
@@ -589,7 +600,7 @@ def settled_rows(
         return np.array(factors.stat[place], np.float64)
     if act.logs is not None:  # what a row sums to does not tell
         return with_sink(log_sums(maps, place), factors.rule, place)
-    return settled_row(factors, place, totals(maps, place, rows))
+    return settled_row(factors, place, row_totals(maps, place, rows, blocks))
 
 
 def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
@@ -621,7 +632,7 @@ def measured(factors: Factors) -> Factors:
         if kind == "lse":
             stat[place] = with_sink(log_sums(LazyMap(normal, heads), place), rule, place)
         elif kind == "sum":
-            stat[place] = settled_row(normal, place, totals(LazyMap(normal, heads), place))
+            stat[place] = settled_row(normal, place, row_totals(LazyMap(normal, heads), place))
     return replace(factors, stat=stat, norm=norm if both else None)
 
 

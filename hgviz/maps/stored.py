@@ -12,15 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, Integers, Map
-from hgviz.maps.pyramid import Pyramid
+from hgviz.maps.overview import Pyramid, Summary
 from hgviz.maps.rule import plain
-from hgviz.maps.survey import Summarised, Summary
 from hgviz.maps.tiles import TILE, Cache, Tiled
 
 # --- weights as they are --------------------------------------------------------------------------
 
 
-class DenseMap(Summarised):
+class DenseMap(Tiled):
     """Weights (heads, queries, keys) that cannot be computed from queries and keys.
 
     array may be anything that is sliced like an array, bfloat16 as its bits in uint16; causal:
@@ -232,7 +231,7 @@ def _added(values: Floats, offsets: Integers, axis: int) -> Floats:
 KEPT = 1 << 24  # bytes of rows of the map over slots
 
 
-class Mixed(Summarised):
+class Mixed(Tiled):
     """P F of the maps P (heads, queries, slots) of a layer (Linformer, Wang et al. 2020): how
     much of the value of each token comes to each query. Signed, and rows need not add up to 1.
 

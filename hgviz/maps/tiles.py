@@ -4,12 +4,15 @@ tiles are computed with: one thread of BLAS each, memory that is kept, exponenti
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -17,8 +20,23 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Floats, HgvizError, Interval, Reduce
-from hgviz.maps.pyramid import Pyramid, counts, fold_magnitude, fold_max, fold_sum
+from hgviz.core import Cancelled, Floats, HgvizError, Interval, Reduce, cancel_condition
+from hgviz.maps.overview import (
+    Codes,
+    Pyramid,
+    Range,
+    Summary,
+    counts,
+    encode,
+    entropy_of,
+    fold_magnitude,
+    fold_max,
+    fold_sum,
+    larger,
+    lowest_zoom,
+    thumb_zoom,
+    zooms,
+)
 
 # --- threads of BLAS ------------------------------------------------------------------------------
 
@@ -205,6 +223,9 @@ class Tiled(ABC):
     Subclasses give tiles of weights; head numbers are turned into places (0, 1, ..) here.
     """
 
+    # the summary of the head at a place, where summaries are stored
+    _stored: Callable[[int], Summary] | None = None
+
     def __init__(
         self,
         shape: tuple[int, int, int],
@@ -288,6 +309,14 @@ class Tiled(ABC):
         )
         down, across = (top >> zoom, -(-bottom >> zoom)), (left >> zoom, -(-right >> zoom))
         return self._pyramids(place).read(down, across, zoom, reduce)
+
+    def summary(self, head: int) -> Summary:
+        """Thumbnail, largest weights and entropies of a head; computed unless stored."""
+        place, (_, queries, keys) = self.place(head), self.shape
+        if self._stored is not None:
+            return self._stored(place)
+        zoom = min(thumb_zoom(queries, keys), TILE_ZOOM)
+        return summary_of(self, survey(self, place, Wanted(largest=zoom)))
 
     def place(self, head: int) -> int:
         """Where a head number is stored. Raises HgvizError when it is not."""
@@ -381,3 +410,352 @@ def widened(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
     if stop <= start:
         return 0, 0
     return start >> zoom << zoom, min(-(-stop >> zoom) << zoom, size)
+
+
+# --- surveys of whole maps ------------------------------------------------------------------------
+
+_TINY, _LEAST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).min)
+
+
+class Visit(Protocol):
+    """What is called with each block of rows of a map."""
+
+    def __call__(self, xp: Any, top: int, parts: Iterable[tuple[int, Any, Any]]) -> None:
+        """Receive the rows from top on, in parts: the first column, weights (rows, columns) in
+        whole tiles, zeros outside the map, and their logarithms if these are at hand. Arrays are of
+        the module xp, numpy or torch, and good until the next.
+        """
+
+
+class Blocks(Protocol):
+    """A way to get at all weights of a map: by its tiles, or by a device."""
+
+    def __call__(
+        self, maps: Tiled, place: int, visit: Visit, rows: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Visit the map of the head stored at a place in blocks; rows (queries,): those that
+        matter, None for all. Raises MemoryError where a device has too little of it.
+        """
+
+
+def tile_blocks(
+    maps: Tiled, place: int, visit: Visit, rows: NDArray[np.bool_] | None = None
+) -> None:
+    """Visit a map tile by tile, in as many threads as there are cores.
+
+    Each thread has rows of its own, so that results have the same bits with any number of threads.
+    """
+    by_softmax = maps.by_softmax(place)
+
+    def tiles(i: int) -> Iterator[tuple[int, Any, Any]]:
+        memory = None  # used again, since fresh memory would take a tenth of all time
+        for j in maps.tiles_in(i):
+            tile = maps.logs(place, i, j) if by_softmax else maps.weights(place, i, j)
+            if tile is None:
+                continue
+            if by_softmax:
+                logs = _pad(tile, -np.inf)
+                memory = exponential(logs, out=memory)
+                yield j * TILE, memory, logs
+            else:
+                yield j * TILE, _pad(tile, 0.0), None
+
+    def visit_rows(i: int) -> None:
+        if rows is None or rows[i * TILE : (i + 1) * TILE].any():
+            with np.errstate(invalid="ignore", over="ignore"):
+                visit(np, i * TILE, tiles(i))
+
+    in_threads(visit_rows, -(-maps.shape[1] // TILE))
+
+
+def _pad(tile: NDArray[Any], outside: float) -> NDArray[Any]:
+    """A tile with TILE rows and columns, also at the far edges of a map."""
+    if tile.shape == (TILE, TILE):
+        return tile
+    return np.pad(tile, [(0, TILE - size) for size in tile.shape], constant_values=outside)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a survey keeps: the map in cells of 2^largest by largest weight, of 2^sums by sum, None
+    for none, and some of its rows.
+    """
+
+    largest: int
+    sums: int | None = None
+    rows: tuple[int, ...] = ()
+
+
+class Survey:
+    """What one pass over the map of a head finds; memory does not grow with the map.
+
+    total (queries,): the sum of each row by magnitude. cells: the map pooled by largest weight, and
+    sums: by sum, both float32 in cells of the sizes asked for. rows (rows, keys): those asked for.
+    """
+
+    def __init__(self, maps: Tiled, wanted: Wanted) -> None:
+        _, queries, keys = maps.shape
+
+        def cells(zoom: int | None) -> Floats:
+            shape = (0, 0) if zoom is None else (-(-queries >> zoom), -(-keys >> zoom))
+            return np.zeros(shape, np.float32)
+
+        self.wanted, self._signed = wanted, maps.signed
+        self.total, self._weighted, self._highest, self._lowest = np.zeros((4, queries))
+        self.cells, self.sums = cells(wanted.largest), cells(wanted.sums)
+        self.rows = np.zeros((len(wanted.rows), keys))
+
+    @property
+    def top(self) -> NDArray[Any]:
+        """(queries,) The largest weight of each row, by magnitude when signed."""
+        return larger(self._highest, self._lowest)
+
+    @property
+    def entropy(self) -> Floats:
+        """(queries,) float32, in nats."""
+        return entropy_of(self.total, self._weighted)
+
+    def add(self, xp: Any, top: int, parts: Iterable[tuple[int, Any, Any]]) -> None:
+        """Add a block of rows; see Visit. The same code for numpy and for torch."""
+        total: Any = 0.0
+        weighted: Any = 0.0
+        highest = lowest = None
+        for left, weights, logs in parts:
+            tiles = weights.reshape(len(weights), -1, TILE)
+            sizes = xp.abs(tiles) if self._signed else tiles
+            total = total + sum_rows(xp, sizes)
+            weighted = weighted + _sum_products(xp, sizes, logs)
+            # cell by cell, since that is faster than row by row
+            highest = _joined(highest, tiles, xp.amax, xp.maximum)
+            if self._signed:
+                lowest = _joined(lowest, tiles, xp.amin, xp.minimum)
+            self._add_cells(xp, weights, top, left)
+        if highest is not None:
+            rows = slice(top, top + len(highest))
+            height = len(self.total[rows])
+            self.total[rows], self._weighted[rows] = total[:height], weighted[:height]
+            self._highest[rows] = np.maximum(on_cpu(xp.amax(highest, 1))[:height], 0)
+            if lowest is not None:
+                self._lowest[rows] = np.minimum(on_cpu(xp.amin(lowest, 1))[:height], 0)
+
+    def _add_cells(self, xp: Any, weights: Any, top: int, left: int) -> None:
+        """Add the rows and cells asked for of a block of weights."""
+        for at, row in enumerate(self.wanted.rows):
+            if top <= row < top + len(weights):
+                target = self.rows[at, left : left + weights.shape[1]]
+                target[:] = on_cpu(weights[row - top])[: len(target)]
+        zoom, sums = self.wanted.largest, self.wanted.sums
+        cells = _fold_block(weights, zoom, xp.amax, xp.maximum)
+        if self._signed:
+            lowest = _fold_block(weights, zoom, xp.amin, xp.minimum)
+            cells = xp.where(cells >= -lowest, cells, lowest)
+        self._fill(self.cells, cells, top, left, zoom)
+        if sums is not None:
+            self._fill(self.sums, _sum_block(xp, weights, sums), top, left, sums)
+
+    def _fill(self, into: Floats, cells: Any, top: int, left: int, zoom: int) -> None:
+        target = into[top >> zoom :, left >> zoom :][: cells.shape[0], : cells.shape[1]]
+        target[:] = on_cpu(cells)[: target.shape[0], : target.shape[1]]
+
+    def settle(self, before: NDArray[np.float64], stat: NDArray[np.float64]) -> None:
+        """Correct what was found of the weights of a softmax whose statistic (queries,) was another
+        before; cells are not that exact."""
+        known = np.isfinite(before) & np.isfinite(stat)
+        factor = np.exp(np.subtract(before, stat, out=np.zeros(len(stat)), where=known))
+        self._highest *= factor
+        self.rows *= factor[list(self.wanted.rows), None]
+
+
+def on_cpu(values: Any) -> Any:
+    """An array of numpy, or a tensor of any device, as one of numpy."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+
+
+def sum_rows(xp: Any, tiles: Any) -> NDArray[np.float64]:
+    """(rows,) The sums of tiles (rows, n, TILE): of each tile in its dtype, of all in float64."""
+    sums: NDArray[np.float64] = on_cpu(tiles @ xp.ones_like(tiles[0, 0])).sum(1, np.float64)
+    return sums
+
+
+# these steps are the fastest that numpy has, and good ones on a device
+
+
+def _sum_products(xp: Any, sizes: Any, logs: Any) -> NDArray[np.float64]:
+    """(rows,) The sums of w log w of tiles of weights w (rows, n, TILE), logs None if unknown."""
+    if logs is None:
+        logs = xp.log(xp.clip(sizes, _TINY, None))
+    logs = logs.reshape(sizes.shape)
+    sums = on_cpu(xp.linalg.vecdot(sizes, logs))
+    if np.isnan(sums).any():  # 0 times -inf
+        sums = on_cpu(xp.linalg.vecdot(sizes, xp.clip(logs, _LEAST, None)))
+    added: NDArray[np.float64] = sums.sum(1, np.float64)
+    return added
+
+
+def _joined(values: Any, tiles: Any, reduce: Callable[[Any, int], Any], join: Any) -> Any:
+    """(rows, TILE) The largest or smallest of some values and of tiles (rows, n, TILE)."""
+    if values is None:
+        return reduce(tiles, 1)
+    return join(values, reduce(tiles, 1) if tiles.shape[1] > 1 else tiles[:, 0], out=values)
+
+
+def _fold_block(
+    values: Any, zoom: int, reduce: Callable[[Any, int], Any], join: Callable[[Any, Any], Any]
+) -> Any:
+    """The largest or smallest of cells of 2^zoom in a block of whole tiles."""
+    height, width = values.shape
+    values = reduce(values.reshape(height >> zoom, 1 << zoom, width), 1)
+    for _ in range(zoom):
+        values = join(values[:, 0::2], values[:, 1::2])
+    return values
+
+
+def _sum_block(xp: Any, values: Any, zoom: int) -> Any:
+    """The sums of cells of 2^zoom in a block of whole tiles."""
+    height, width = values.shape
+    ones = xp.ones_like(values[0, : 1 << zoom])
+    rows = ones @ values.reshape(height >> zoom, 1 << zoom, width)
+    return (rows.reshape(-1, 1 << zoom) @ ones).reshape(height >> zoom, width >> zoom)
+
+
+def survey(maps: Tiled, place: int, wanted: Wanted, blocks: Blocks = tile_blocks) -> Survey:
+    """Look at all weights of the head stored at a place; by tiles where a device is too small."""
+    try:
+        found = Survey(maps, wanted)
+        blocks(maps, place, found.add)
+    except MemoryError:
+        found = Survey(maps, wanted)
+        tile_blocks(maps, place, found.add)
+    return found
+
+
+def row_totals(
+    maps: Tiled,
+    place: int,
+    rows: NDArray[np.bool_] | None = None,
+    blocks: Blocks = tile_blocks,
+) -> NDArray[np.float64]:
+    """(queries,) The sums of the rows of a head. rows (queries,): those that matter, None for all;
+    NaN in tiles without any.
+    """
+    queries = maps.shape[1]
+    starts = np.arange(0, queries, TILE)
+    matter = np.ones(len(starts), bool) if rows is None else np.logical_or.reduceat(rows, starts)
+    if not matter.any():
+        return np.full(queries, np.nan)
+    found = np.zeros(queries)
+
+    def add(xp: Any, top: int, parts: Iterable[tuple[int, Any, Any]]) -> None:
+        for _, weights, _ in parts:
+            rows = found[top : top + len(weights)]
+            rows += sum_rows(xp, weights.reshape(len(weights), -1, TILE))[: len(rows)]
+
+    try:
+        blocks(maps, place, add, rows)
+    except MemoryError:
+        found[:] = 0
+        tile_blocks(maps, place, add, rows)
+    found[~np.repeat(matter, TILE)[:queries]] = np.nan
+    return found
+
+
+def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
+    """The log-sum-exp of each row of what a head's `terms` are (queries,); +inf for none."""
+    found = np.full(maps.shape[1], np.inf)
+
+    def block(i: int) -> None:
+        rows = found[i * TILE : (i + 1) * TILE]
+        top, total = np.full(len(rows), -np.inf), np.zeros(len(rows))
+        for j in maps.tiles_in(i):
+            logs = maps.terms(place, i, j)
+            if logs is None:
+                continue
+            before, top = top, np.maximum(top, logs.max(1))
+            base = np.where(np.isfinite(top), top, 0.0)
+            logs -= base.astype(logs.dtype)[:, None]
+            raised = np.exp(logs, out=logs)
+            total = total * np.exp(before - base) + raised @ np.ones(logs.shape[1], logs.dtype)
+        some = total > 0
+        rows[some] = top[some] + np.log(total[some])
+
+    in_threads(block, -(-maps.shape[1] // TILE))
+    return found
+
+
+def lengths(maps: Tiled, place: int) -> NDArray[np.float64]:
+    """The Euclidean length of each row of what a head's `logs` are (queries,), -inf as 0."""
+    found = np.zeros(maps.shape[1])
+
+    def block(i: int) -> None:
+        part = slice(i * TILE, (i + 1) * TILE)
+        for j in maps.tiles_in(i):
+            logs = maps.logs(place, i, j)
+            if logs is not None:
+                np.copyto(logs, 0.0, where=np.isneginf(logs))
+                found[part] += np.vecdot(logs, logs, dtype=np.float64)
+
+    in_threads(block, -(-maps.shape[1] // TILE))
+    return np.sqrt(found)
+
+
+def in_threads(work: Callable[[int], None], count: int) -> None:
+    """Calls with 0 .. count - 1, in threads where there are cores for them."""
+    affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    is_cancelled = cancel_condition()
+
+    def one(i: int) -> None:
+        if is_cancelled():
+            raise Cancelled
+        work(i)
+
+    with one_thread():
+        if min(cores, count) < 2:
+            for i in range(count):
+                one(i)
+            return
+        with ThreadPoolExecutor(min(cores, count)) as pool:
+            for _ in pool.map(one, range(count)):
+                pass
+
+
+def summary_of(maps: Tiled, found: Survey) -> Summary:
+    """The summary of a head that was surveyed."""
+    zoom = thumb_zoom(*maps.shape[1:]) - found.wanted.largest
+    thumb: Floats = maps.fold(found.cells, zoom) + np.float32(0)
+    return Summary(thumb, found.top.astype(np.float32) + np.float32(0), found.entropy)
+
+
+def to_store(maps: Tiled, rows: tuple[int, ...] = ()) -> Wanted:
+    """What is surveyed of a map that is to be stored: its finest kept levels, and some rows."""
+    _, queries, keys = maps.shape
+    lowest = lowest_zoom(queries, keys)
+    if lowest is None:
+        return Wanted(min(thumb_zoom(queries, keys), TILE_ZOOM), None, rows)
+    return Wanted(lowest, lowest + 1, rows)
+
+
+def pyramid_of(maps: Tiled, found: Survey) -> Pyramid | None:
+    """The kept levels of a head that was surveyed by to_store; None for a small map."""
+    _, queries, keys = maps.shape
+    wanted = zooms(queries, keys, thumb_zoom(queries, keys))
+    if not wanted["max"]:
+        return None
+    levels: dict[Reduce, Mapping[int, Codes]] = {}
+    ranges: dict[Reduce, Range] = {}
+    values: dict[int, Floats] = {}
+    for zoom in wanted["max"]:
+        values[zoom] = maps.fold(values[zoom - 1], 1) if zoom - 1 in values else found.cells
+    # a coarser level has no number that the finest has not
+    ranges["max"] = Range.of(found.cells, maps.signed)
+    levels["max"] = {zoom: encode(one, ranges["max"]) for zoom, one in values.items()}
+    values, sums = {}, found.sums
+    for zoom in wanted["mean"]:
+        sums = fold_sum(sums, 1).astype(np.float32) if zoom - 1 in values else sums
+        values[zoom] = (sums / counts((queries, keys), zoom)).astype(np.float32)
+    # means can be smaller where signs cancel or zeros join
+    ends = [Range.of(one, maps.signed) for one in values.values()]
+    edges = [edge for one in ends for edge in (one.floor, one.maximum) if edge > 0]
+    ranges["mean"] = Range.of(np.array([min(edges), max(edges)] if edges else []), maps.signed)
+    levels["mean"] = {zoom: encode(one, ranges["mean"]) for zoom, one in values.items()}
+    return Pyramid((queries, keys), levels, ranges)

@@ -20,8 +20,8 @@ from hgviz.core import (
     Streaming,
 )
 from hgviz.maps import DenseMap, Diagonals, Factors, LazyMap, Quadratic, Relative, Summary
-from hgviz.maps.pyramid import lowest_zoom
-from hgviz.maps.survey import Surveyor, survey
+from hgviz.maps.overview import lowest_zoom
+from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import checksum
 from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
@@ -107,19 +107,19 @@ def write_layer(
     layer: Layer,
     maps: LazyMap | DenseMap,
     settle: bool = False,
-    survey: Surveyor = survey,
+    blocks: Blocks = tile_blocks,
 ) -> None:
     """One layer; that it is committed is the last thing said.
 
     settle: store the statistics that `maps.settled` would give, found while looking at the maps.
-    survey: what looks at them.
+    blocks: how their weights are computed.
     """
     attributes: dict[str, Any] = {
         "name": layer.name, "role": layer.role, "level": layer.level,
         "key_level": layer.key_level, "heads": layer.heads, "signed": maps.signed,
         "causal": layer.causal,
     }  # fmt: skip
-    found = overviews.write(group, maps, settle, survey)
+    found = overviews.write(group, maps, settle, blocks)
     if isinstance(maps, LazyMap):
         factors = maps.factors if found.stat is None else replace(maps.factors, stat=found.stat)
         kind = "streaming" if any(factors.rule.near) else "lazy"  # which programs before 1.8 refuse

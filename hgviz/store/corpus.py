@@ -24,7 +24,7 @@ from hgviz.core import (
 )
 from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors
-from hgviz.maps.survey import Surveyor, survey
+from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
 from hgviz.store.contents import (
     layer_maps,
@@ -185,12 +185,12 @@ class _Short:
         index: int,
         layer: Factors | DenseMap,
         settle: bool = False,
-        survey: Surveyor = survey,
+        blocks: Blocks = tile_blocks,
     ) -> None:
         """Write a layer; see Writer.add."""
         one = self._layers[index]
         group = self._file.create_group(f"layers/{index:03}")
-        write_layer(group, one, layer_maps(one, layer), settle, survey)
+        write_layer(group, one, layer_maps(one, layer), settle, blocks)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> None:

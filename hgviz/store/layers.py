@@ -22,9 +22,8 @@ from hgviz.maps import (
     Rule,
     Summary,
 )
-from hgviz.maps.pyramid import Pyramid
+from hgviz.maps.overview import THUMB, Histogram, Pyramid
 from hgviz.maps.rule import Distance, Norm
-from hgviz.maps.survey import THUMB, Histogram
 from hgviz.store import overviews, schema
 from hgviz.store.arrays import RUN, Checksums, Stored, StoredRuns, Whole, checksum
 from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading

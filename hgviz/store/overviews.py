@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.lazy import settled_row, settled_rows
-from hgviz.maps.pyramid import Codes, Pyramid, Range
-from hgviz.maps.survey import Histogram, Surveyor, pyramid_of, summary_of, survey, to_store
+from hgviz.maps.overview import Codes, Histogram, Pyramid, Range
+from hgviz.maps.tiles import Blocks, pyramid_of, summary_of, survey, tile_blocks, to_store
 from hgviz.store import packing, schema
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
 from hgviz.store.packing import Packed
@@ -34,7 +34,7 @@ class Found:
 
 
 def write(
-    group: h5py.Group, maps: LazyMap | DenseMap, settle: bool, survey: Surveyor = survey
+    group: h5py.Group, maps: LazyMap | DenseMap, settle: bool, blocks: Blocks = tile_blocks
 ) -> Found:
     """Look at all maps of a layer, one head after another, and write their coarse levels."""
     stat, rows = None, tuple[int, ...]()
@@ -51,15 +51,15 @@ def write(
             if not maps.by_softmax(place):  # these need their statistics before they can be read
                 stat[place] = settled_rows(maps, place)
                 one = final
-            found = survey(one, place, wanted)
+            found = survey(one, place, wanted, blocks)
             if maps.by_softmax(place):
                 before = stat[place].copy()
                 stat[place] = settled_row(maps.factors, place, found.total)
-                found = found.settled(wanted, before, stat[place])
+                found.settle(before, stat[place])
             one = final
         else:
-            found = survey(one, place, wanted)
-        summary = summary_of(one, found, wanted.largest)
+            found = survey(one, place, wanted, blocks)
+        summary = summary_of(one, found)
         if isinstance(one, LazyMap):
             difference = max(difference, one.compared(place, found.rows))
         pyramid = pyramid_of(one, found)

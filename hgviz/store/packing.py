@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.maps.survey import in_threads
+from hgviz.maps.tiles import in_threads
 from hgviz.store.guard import Refused, reading
 
 WORTH = 0.8  # of its bytes: a plane that would keep more is faster to read as it is

@@ -25,7 +25,7 @@ from hgviz.core import (
 )
 from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors, LazyMap
-from hgviz.maps.survey import Surveyor, survey
+from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
 from hgviz.store.contents import (
     layer_maps,
@@ -111,18 +111,18 @@ class Writer:
         index: int,
         layer: Factors | DenseMap,
         settle: bool = False,
-        survey: Surveyor = survey,
+        blocks: Blocks = tile_blocks,
     ) -> None:
         """Commit a layer: it is on the disk when this returns.
 
         settle: with the statistics that hgviz.maps.settled gives, which cost no pass of their own.
-        survey: what looks at the maps, such as a device that is faster at it.
+        blocks: how their weights are computed, such as by a device that is faster.
         """
         one = self._layers[index]
         maps = layer_maps(one, layer)
         target = self.part / schema.LAYER.format(index)
         with writing(self.path, self._kept()), whole_hdf5(target) as file:
-            write_layer(file.create_group("layer"), one, maps, settle, survey)
+            write_layer(file.create_group("layer"), one, maps, settle, blocks)
         self.committed.add(index)
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:

@@ -77,16 +77,16 @@ def capture(
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
     from hgviz.maps import ROUNDED, Factors, LazyMap, settled
-    from hgviz.models.surveying import adder
+    from hgviz.models.device_maps import blocks_on
 
     maps: list[Map | None] = list(blank.maps)
-    totals = adder(model.device)
+    blocks = blocks_on(model.device)
 
     def keep(index: int, found: Factors | DenseMap) -> None:
         if isinstance(found, Factors):
             # kernels of half precision take exponentials roughly; of float64 tiles more is expected
             rounded = ROUNDED if found.dtype == "float32" else None
-            maps[index] = LazyMap(settled(found, rounded, totals), model.spec.layers[index].heads)
+            maps[index] = LazyMap(settled(found, rounded, blocks), model.spec.layers[index].heads)
         else:
             maps[index] = found
         progress(index + 1, len(maps), f"layer {index}", replace(blank, maps=tuple(maps)))
@@ -100,10 +100,10 @@ def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
 ) -> Capture:
     from hgviz.maps.tiles import give_back
-    from hgviz.models.surveying import surveyor
+    from hgviz.models.device_maps import blocks_on
     from hgviz.store import Writer, open_capture
 
-    total, survey = len(blank.maps), surveyor(model.device)
+    total, blocks = len(blank.maps), blocks_on(model.device)
     with Writer(
         out,
         blank.spec,
@@ -118,7 +118,7 @@ def _capture_to_file(
 
         def write(index: int, found: Factors | DenseMap) -> None:
             if index not in writer.committed:
-                writer.add(index, found, settle=True, survey=survey)
+                writer.add(index, found, settle=True, blocks=blocks)
             if len(blank.prompt) > SMALL:
                 give_back()
             progress(index + 1, total, f"layer {index} is on disk")

@@ -78,10 +78,10 @@ def _items(model: Model, read: Corpus) -> list[Item]:
 
 def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> None:
     """Capture a text into the folder of its corpus."""
+    from hgviz.models.device_maps import blocks_on
     from hgviz.models.prompts import corpus_prompts
-    from hgviz.models.surveying import surveyor
 
-    survey = surveyor(model.device)
+    blocks = blocks_on(model.device)
     prompt, target = corpus_prompts(model, read, number)
     few = writer.streaming
     spans = model.spans(model.segmented(prompt, writer.off, few), target)
@@ -95,7 +95,7 @@ def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, tot
         def write(index: int, found: Factors | DenseMap) -> None:
             nonlocal told
             if index not in one.committed:
-                one.add(index, found, settle=True, survey=survey)
+                one.add(index, found, settle=True, blocks=blocks)
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"

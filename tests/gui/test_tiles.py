@@ -11,8 +11,8 @@ from hgviz.gui import grid, tiles
 from hgviz.gui.grid import Viewport
 from hgviz.gui.tiles import Key, Part, Readers, Source, Tiles, wanted
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
-from hgviz.maps.pyramid import UNSIGNED_ERROR
-from hgviz.maps.survey import pyramid_of, survey, to_store
+from hgviz.maps.overview import UNSIGNED_ERROR
+from hgviz.maps.tiles import pyramid_of, survey, to_store
 from tests.making import make_capture
 
 CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)

@@ -10,19 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, lazy, pyramid, thumb_zoom
-from hgviz.maps.pyramid import (
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, lazy, overview, thumb_zoom
+from hgviz.maps.overview import (
     SIGNED_ERROR,
     UNSIGNED_ERROR,
+    Histogram,
     Range,
+    Summary,
     decode,
     encode,
     lowest_zoom,
     pool,
     zooms,
 )
-from hgviz.maps.survey import Histogram, Summary, pyramid_of, summarise, survey, to_store
-from hgviz.maps.tiles import Cache
+from hgviz.maps.tiles import Cache, pyramid_of, survey, to_store
 from hgviz.store import open_capture, write_capture
 from tests.making import make_capture
 from tests.maps.reference import pooled
@@ -91,7 +92,7 @@ def test_rows_without_weights_have_no_entropy():
 
 def test_a_stored_summary_is_not_computed_again():
     maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 4, 4), (7,))
-    kept = summarise(maps, 7)
+    kept = maps.summary(7)
     places = []
     stored = LazyMap(maps.factors, (7,), lambda place: places.append(place) or kept)
     assert stored.summary(7) is kept and places == [0]
@@ -157,8 +158,8 @@ def test_a_quantile_is_the_magnitude_that_the_share_does_not_exceed():
     values = np.linspace(0.001, 1.0, 1000, dtype=np.float32).reshape(50, 20)
     for signed in (False, True):
         shown = np.where(np.arange(20) % 2, -values, values) if signed else values
-        within = pyramid.Range.of(shown, signed)
-        found = Histogram.of(pyramid.encode(shown, within), within)
+        within = overview.Range.of(shown, signed)
+        found = Histogram.of(overview.encode(shown, within), within)
         assert found.counts.sum() == 1000
         for share in (0.05, 0.5, 0.99, 1.0):
             assert found.quantile(share) == pytest.approx(share, rel=0.06 if signed else 0.03)
@@ -176,7 +177,7 @@ def test_shares_beyond_the_ends_are_the_ends():
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_stored_histogram_counts_the_finest_kept_cells(tmp_path, monkeypatch, signed):
-    monkeypatch.setattr(pyramid, "_SMALL", 16)  # levels as of a long text
+    monkeypatch.setattr(overview, "_SMALL", 16)  # levels as of a long text
     capture = make_capture("x. " * 367, (1,), 1, signed=signed, logits=False)
     opened = open_capture(write_capture(tmp_path / "a.h5", capture))
     for one in opened.maps:

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from hgviz.core import Item
-from hgviz.maps import DenseMap, pyramid
+from hgviz.maps import DenseMap, overview
 from hgviz.store import CorpusWriter, Writer, write_capture
 from tests.making import make_capture
 from tests.soak.nonsense import NUMBERS, TEXTS, Random, damaged, restated, value
@@ -38,13 +38,13 @@ def make(folder: Path) -> None:
     )
     for name, capture in made.items():
         write_capture(folder / f"{name}.h5", capture)
-    small, pyramid._SMALL = pyramid._SMALL, 16  # levels as of a long text, in a small file
+    small, overview._SMALL = overview._SMALL, 16  # levels as of a long text, in a small file
     try:
         for signed in (False, True):
             long = make_capture("x. " * 367, (1,), 1, signed=signed, logits=False)
             write_capture(folder / f"levels-{signed}.h5", long)
     finally:
-        pyramid._SMALL = small
+        overview._SMALL = small
     _corpus(folder / "many.h5", whole, finish=True)
     _corpus(folder / "few.h5", whole, finish=False)
     writer = Writer(folder / "cut.h5", whole.spec, whole.prompt, whole.spans, made=whole.made)

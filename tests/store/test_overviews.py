@@ -10,7 +10,7 @@ import pytest
 
 from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec
 from hgviz.maps import DenseMap, LazyMap, Rule, settled
-from hgviz.maps.pyramid import SIGNED_ERROR, UNSIGNED_ERROR
+from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.store import Writer, open_capture, write_capture
 from hgviz.store.arrays import StoredRuns
 from tests.making import byte_prompt

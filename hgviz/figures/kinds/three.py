@@ -14,7 +14,7 @@ from hgviz.figures.paper.labels import Mark, axis_marks, elide, level, size_for
 from hgviz.figures.paper.page import Page, boxes_of
 from hgviz.figures.paper.shades import LONGEST, Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
-from hgviz.maps.pyramid import pool
+from hgviz.maps.overview import pool
 from hgviz.palettes import LIGHT_PAGE
 
 BETWEEN, ABOVE, TICK, GAP = 12.0, 12.0, 2.5, 3.0
