@@ -46,10 +46,10 @@ class Activation:
 
     apply(scores, stat, xp): weights from scaled scores (..., q, k); stat (..., q, 1) is the row
     statistic or None where none is needed or it was applied already (subtracted from the scores
-    for the log-sum-exp, divided by for the sum). statistic: which number per row it needs; "sum" is
-    of the scores to a power, to which epsilon is added. logs(scores, xp): of which numbers the
-    log-sum-exp is subtracted, and of which it is; None for the scores, both times. sink: a logit
-    that takes part in it and has no key.
+    for the log-sum-exp, divided by for the sum); a score of 0 weighs 0 unless statistic is "lse".
+    statistic: which number per row it needs; "sum" is of the scores to a power, to which epsilon is
+    added. logs(scores, xp): of which numbers the log-sum-exp is subtracted, and of which it is;
+    None for the scores, both times. sink: a logit that takes part in it and has no key.
     pooling: how a reduction commutes with it, "max" (increasing), "magnitude" (odd and increasing)
     or "after" (apply first, then pool).
     norm: what the scores of a row are divided by unless a model says otherwise.
