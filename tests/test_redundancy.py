@@ -19,9 +19,8 @@ from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import flaws
-from tests.models.building import write_transformer
+from tests.models.building import write_shared, write_transformer
 from tests.models.folders import own_bert
-from tests.models.test_collaborative import write_shared
 
 
 def test_heads_that_are_the_same_are_found(tmp_path, facts, output):

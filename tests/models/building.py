@@ -1,11 +1,13 @@
 """Small models of hgviz's own families with random weights, and checkpoints of them."""
 
+import numpy as np
 import torch
 
 from hgviz.models import open_model
-from hgviz.models.checkpoints import save
-from hgviz.models.config import parse_config
+from hgviz.models.checkpoints import read, save
+from hgviz.models.config import outline, parse_config, shapes_of
 from hgviz.models.hourglass import Hourglass
+from hgviz.models.layers import Attention
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 PLAIN = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "n_layers": 2}
@@ -104,3 +106,39 @@ def build(name, activations, **changes):
     if "hierarchy" in keys:
         return make_hourglass(make_config(**keys))
     return make_transformer(**{"n_layers": 2, **keys})
+
+
+def write_shared(path, out):
+    """The checkpoint at a path in float64 with heads that share queries and keys, each mixing its
+    own part of those of all heads: its scores stay what they were (Cordonnier et al. 2020,
+    section 4)."""
+    whole = read(path)
+    tensors = {name: part.double() for name, part in whole.tensors.items()}
+    for name, part in outline(whole.config).named_modules():
+        if not isinstance(part, Attention):
+            continue
+        split = len(part.layer.heads), part.d_head
+        q, k = (tensors[f"{name}.{side}.weight"].unflatten(0, split) for side in "qk")
+        b_q, b_k = (
+            tensors.pop(f"{name}.{side}.bias", torch.zeros(split).double()).view(split)
+            for side in "qk"
+        )
+        tensors[f"{name}.key_bias.weight"] = torch.einsum("hk,hkd->hd", b_q, k)
+        tensors[f"{name}.query_bias.weight"] = torch.einsum("hk,hkd->hd", b_k, q)
+        tensors[f"{name}.query_bias.bias"] = (b_q * b_k).sum(1)
+        tensors[f"{name}.mix"] = torch.eye(split[0]).double().repeat_interleave(split[1], 1)
+    config = whole.config.replace(shared_width=whole.config.d_model)
+    assert {name: tuple(part.shape) for name, part in tensors.items()} == shapes_of(config)
+    save(out, config, tensors)
+    return out
+
+
+def texts_for(model):
+    """What Model.run takes for two texts, one of them with padding."""
+    ids = np.random.default_rng(0).integers(0, 20, (2, 11))
+    mask = np.arange(11) < np.array([[11], [6]])
+    if model.takes_states:
+        states = np.random.default_rng(1).normal(size=(2, 7, model.spec.width))
+        return {"ids": ids, "attention_mask": mask, "encoder_states": states}
+    both = {"decoder_ids": ids[:, :5]} if model.spec.form == "encoder-decoder" else {}
+    return {"ids": ids, "attention_mask": mask, **both}

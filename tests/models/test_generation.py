@@ -9,9 +9,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from hgviz.core import HeadId, HgvizError
 from hgviz.models.generation import Writing, chosen
 from hgviz.models.text import Bare, Bytes, Pieces, continue_prompt
-from tests.models.building import make_transformer
+from tests.models.building import FAMILIES, WIDTHS, build, make_transformer, opened
 from tests.models.folders import byte_level, wordpiece
-from tests.models.test_capturing import FAMILIES, WIDTHS, build, opened
 
 DECODER = {"family": "gpt2", "form": "decoder", "max_positions": 40}
 OFF = frozenset({HeadId(0, 1)})
