@@ -158,7 +158,7 @@ def made(folder, seed, activation):
     import numpy as np
 
     from hgviz.core import Layer, Level, ModelSpec, Prompt
-    from hgviz.maps import Factors, Rule, settled
+    from hgviz.maps import Factors, Rule, recompute_statistics
     from hgviz.store import Writer
 
     path = folder / f"{activation}.h5"
@@ -178,7 +178,9 @@ def made(folder, seed, activation):
     q, k = (draw.normal(size=(1, LENGTH, WIDTH)).astype(np.float32) for _ in range(2))
     none = np.zeros(0, np.int64), np.zeros((1, 0, LENGTH), np.float32)
     with Writer(path, spec, prompt, (np.stack([places, places + 1], axis=1),)) as writer:
-        writer.add(0, settled(Factors(q, k, np.zeros((1, LENGTH), np.float32), rule, *none)))
+        writer.add(
+            0, recompute_statistics(Factors(q, k, np.zeros((1, LENGTH), np.float32), rule, *none))
+        )
         return writer.finish()
 
 

@@ -187,11 +187,11 @@ def times(path, device, dtype, length):
 
 def surveys(device, length, peaked):
     """What is stored of one head's map beside its factors, by torch and by numpy."""
-    from hgviz.maps.tiles import survey, to_store
+    from hgviz.maps.tiles import storage_request, survey
     from hgviz.models.device_maps import blocks_on
 
     maps = one_head(length, peaked)
-    wanted = to_store(maps, (0, length // 2, length - 1))
+    wanted = storage_request(maps, (0, length // 2, length - 1))
     where = f"{device}, a {'peaked' if peaked else 'spread'} head, {length:,} tokens"
     blocks = blocks_on(device)
     mine, theirs = survey(maps, 0, wanted, blocks), survey(maps, 0, wanted)
@@ -209,13 +209,15 @@ def surveys(device, length, peaked):
 
 def one_head(length, peaked):
     """The map of a causal head; peaked: every row has nearly all its weight on one key."""
-    from hgviz.maps import Factors, LazyMap, Rule, measured
+    from hgviz.maps import Factors, LazyMap, Rule, with_statistics
 
     q, k = np.random.default_rng(0).normal(size=(2, 1, length, WIDTH)).astype(np.float32)
     rule = Rule(WIDTH**-0.5, ("softmax",), (None,), causal=True)
     rows, proof = np.zeros(0, np.int64), np.zeros((1, 0, length), np.float32)
     stat = np.zeros((1, length), np.float32)
-    return LazyMap(measured(Factors(4 * k if peaked else q, k, stat, rule, rows, proof)), (0,))
+    return LazyMap(
+        with_statistics(Factors(4 * k if peaked else q, k, stat, rule, rows, proof)), (0,)
+    )
 
 
 # --- models of transformers -----------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from table import line
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
-from hgviz.maps import TILE, Factors, LazyMap, Rule, pool, settled
+from hgviz.maps import TILE, Factors, LazyMap, Rule, pool, recompute_statistics
 
 TOKENS, WIDTH = 1500, 64
 SPREADS = 1, 3, 8
@@ -54,7 +54,7 @@ def head(random, dtype, spread):
     scores, seen = scored(blank, 0, np.float32)
     top = np.where(seen, scores, -np.inf).max(-1)
     sums = np.where(seen, np.exp(scores - top[:, None]), 0).sum(-1)
-    return settled(Factors(q, k, (top + np.log(sums))[None], rule, *none, dtype))
+    return recompute_statistics(Factors(q, k, (top + np.log(sums))[None], rule, *none, dtype))
 
 
 def normalised(random, smaller):

@@ -72,7 +72,7 @@ def made(folder, length):
     import numpy as np
 
     from hgviz.core import Layer, Level, ModelSpec, Prompt
-    from hgviz.maps import Factors, Rule, settled
+    from hgviz.maps import Factors, Rule, recompute_statistics
     from hgviz.store import Writer
 
     path, (layers, heads) = folder / f"{length}.h5", SIZES[length]
@@ -98,7 +98,7 @@ def made(folder, length):
             print(f"making layer {layer + 1} of {layers} of {path}", file=sys.stderr, flush=True)
             q, k = (draw.normal(size=(heads, length, WIDTH)).astype(np.float32) for _ in range(2))
             stat = np.zeros((heads, length), np.float32)
-            writer.add(layer, settled(Factors(q, k, stat, rule, *none)))
+            writer.add(layer, recompute_statistics(Factors(q, k, stat, rule, *none)))
         return writer.finish()
 
 

@@ -18,7 +18,7 @@ from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.gui.application import keep_memory
 from hgviz.jobs import Lane
-from hgviz.maps.tiles import give_back
+from hgviz.maps.tiles import release_memory
 
 SENTENCE = "The hourglass reads letters, then pairs, then words. It thinks where little is. "
 LENGTHS = (30_000, 300_000, 900_000)
@@ -45,7 +45,7 @@ def stopped(lane, model, length, after):
     job.wait()
     took = time.perf_counter() - start
     gc.collect()
-    give_back()
+    release_memory()
     return took, resident() - before
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.analysis.operators import Array
 from hgviz.core import Capture, Layer, RolloutOptions, progress
-from hgviz.maps import Mixed, Tiled
+from hgviz.maps import SlotMap, Tiled
 
 HELD = 1 << 25  # cells of fused maps that one composition keeps, 256 MB
 ROWS = 256
@@ -115,7 +115,7 @@ class Fused:
         """Whether rows are distributions to rounding, so that the mean of heads is one, too."""
         kinds = dict(zip(layer.heads, layer.activations, strict=False))
         plain = all(kinds.get(head) == "softmax" for head in self.heads)
-        plain = plain and not isinstance(self.map, Mixed)
+        plain = plain and not isinstance(self.map, SlotMap)
         return plain and not self.recipe.signed and self.recipe.fuse == "mean" and self._full(
             capture, layer
         )  # fmt: skip

@@ -21,7 +21,7 @@ from hgviz.analysis.reading import Reading
 from hgviz.analysis.saying import Named, Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, progress
-from hgviz.maps import Mixed
+from hgviz.maps import SlotMap
 
 _ROWS, _COLUMNS = 256, 512  # whole tiles
 _CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
@@ -97,7 +97,7 @@ def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
 def signed(layer: Layer, known: Map) -> list[bool]:
     """For each head whether its weights can be negative: heads of one layer may differ."""
     found = [ACTIVATIONS[name].signed for name in layer.activations]
-    own = (any(found) and not isinstance(known, Mixed)) or not known.signed
+    own = (any(found) and not isinstance(known, SlotMap)) or not known.signed
     return found if own else [True] * len(known.heads)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hgviz.core import Capture, HgvizError, Level, Map, readonly
 from hgviz.errors import require
-from hgviz.maps import Mixed
+from hgviz.maps import SlotMap
 
 
 def has_slots(capture: Capture) -> bool:
@@ -18,7 +18,7 @@ def has_slots(capture: Capture) -> bool:
 
 def is_of_tokens(capture: Capture) -> bool:
     """Whether tokens stand in the place of slots."""
-    return any(isinstance(one, Mixed) for one in capture.maps)
+    return any(isinstance(one, SlotMap) for one in capture.maps)
 
 
 def of_tokens(capture: Capture) -> Capture:
@@ -43,7 +43,7 @@ def of_tokens(capture: Capture) -> Capture:
 
 def of_slots(capture: Capture) -> Capture:
     """What of_tokens was given."""
-    maps = tuple(one.whole if isinstance(one, Mixed) else one for one in capture.maps)
+    maps = tuple(one.whole if isinstance(one, SlotMap) else one for one in capture.maps)
     slots = max(one.shape[2] for one in maps if one is not None)
     ends = np.arange(slots, dtype=np.int64)
     layers = tuple(replace(one, key_level=1) for one in capture.spec.layers)
@@ -63,7 +63,7 @@ def _mixed(one: Map | None) -> Map | None:
             "it was made before captures kept that",
             "Capture the text again",
         )
-    return Mixed(one, mixture)
+    return SlotMap(one, mixture)
 
 
 __all__ = ["has_slots", "is_of_tokens", "of_slots", "of_tokens"]

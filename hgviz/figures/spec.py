@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
-from hgviz.maps.links import Linking
+from hgviz.maps.links import LinkOptions
 
 POINTS = 72.0  # per inch
 UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}
@@ -56,7 +56,7 @@ class Spec:
     format: str = ""
     title: str | None = None
     heads: tuple[HeadId, ...] = ()
-    links: Linking = field(default_factory=Linking)
+    links: LinkOptions = field(default_factory=LinkOptions)
     recipe: RolloutOptions = field(default_factory=RolloutOptions)
     methods: tuple[str, ...] = ()
     axis: str = "heads"

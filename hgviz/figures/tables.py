@@ -25,7 +25,7 @@ from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points
-from hgviz.maps.links import Links, Side, linked
+from hgviz.maps.links import Links, Side, find_links
 
 MOST, MOST_OF_WALL = 1 << 20, 1 << 18  # cells that a table of maps has; what has more is reduced
 LONGEST = 80  # characters of the text of one cell
@@ -148,8 +148,8 @@ def of_links(spec: Spec, looked: Looked) -> Iterator[Row]:
     """Every link, the strongest of each query and head first."""
     capture = looked.capture
     map_of(capture, spec.selection.layer, spec.selection.head)
-    links = linked(capture, spec.selection, spec.links)
-    how = "; ".join(spec.links.said[1:])
+    links = find_links(capture, spec.selection, spec.links)
+    how = "; ".join(spec.links.captions[1:])
     yield LINKS
     for place, many in links.strands.items():
         asked = unit(links.queries, place)

@@ -12,7 +12,7 @@ from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
 from hgviz.gui import grid
 from hgviz.maps import LazyMap
-from hgviz.maps.rule import Near
+from hgviz.maps.rule import StreamingWindow
 
 QUANTILE, EXPONENT = 0.995, 0.6
 EARLY = 8  # the first eighth of the rows of a causal map has few keys and so large weights
@@ -37,7 +37,7 @@ class Thumb:
     signed: bool
     focus: float
     kind: str = "map"
-    near: Near = None
+    near: StreamingWindow = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,9 @@ def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
     focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
     step = cell(queries, summary.thumb.shape[0])
     covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
-    near = one.factors.rule.of(one.place(head)).nearest if isinstance(one, LazyMap) else None
+    near = (
+        one.factors.rule.of(one.place(head)).streaming_window if isinstance(one, LazyMap) else None
+    )
     return Thumb(summary.thumb, covered, slope(capture, layer), signed, focus, near=near)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Layer, Map, Prompt, Reduce
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
-from hgviz.maps import LazyMap, Rule, pool, signed_head
+from hgviz.maps import LazyMap, Rule, has_negative_weights, pool
 
 # --- viewport -------------------------------------------------------------------------------------
 
@@ -565,9 +565,11 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools
     real = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
     ends = columns if real is None else np.minimum(columns, len(real) - 1)
     if (
-        rule.nearest is not None
+        rule.streaming_window is not None
     ):  # the first column may be of the first keys, the last of the latest
-        first, last = (rule.nears(rows[:, 0], ends[:, side] - side, real) for side in (0, 1))
+        first, last = (
+            rule.in_streaming_window(rows[:, 0], ends[:, side] - side, real) for side in (0, 1)
+        )
         found &= first | last
     if real is not None:
         found &= real[ends[:, 1]] > real[ends[:, 0]]
@@ -576,7 +578,7 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools
 
 def below(rule: Rule | Sight, row: int, column: int) -> bool:
     """Whether a cell, and all that lie further down or left, are below a causal map's diagonal."""
-    if not (isinstance(rule, Rule) and rule.causal and rule.whole) or rule.keep is not None:
+    if not (isinstance(rule, Rule) and rule.causal and rule.sees_all) or rule.keep is not None:
         return False
     return column * rule.stride_k < (row + 1) * rule.stride_q
 
@@ -749,4 +751,4 @@ def signed(capture: Capture, head: HeadId) -> bool:
 
 def of(found: Map, head: int) -> bool:
     """The same for a head of a map, by its own activation where the map knows it."""
-    return signed_head(found.whole if isinstance(found, Band) else found, head)
+    return has_negative_weights(found.whole if isinstance(found, Band) else found, head)

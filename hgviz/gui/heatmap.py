@@ -55,7 +55,7 @@ from hgviz.gui.tiles import Key, Part, Quality, Readers, Source, Tiles
 from hgviz.gui.widgets import NOTCH, hbox, label, vbox
 from hgviz.maps import Rule
 from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
-from hgviz.maps.rule import Near
+from hgviz.maps.rule import StreamingWindow
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
@@ -93,7 +93,7 @@ class CellReading:
     seen: bool = True
     signed: bool = False
     off: bool = False
-    near: Near = None
+    near: StreamingWindow = None
 
     @property
     def weight(self) -> float:
@@ -216,13 +216,13 @@ class CellReading:
 
 def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
-    if rule.causal and rule.whole:
+    if rule.causal and rule.sees_all:
         return tr("not seen: comes after the query")
-    if rule.nearest is not None:
-        sink, recent = rule.nearest
+    if rule.streaming_window is not None:
+        sink, recent = rule.streaming_window
         return tr("not seen: neither of the first {sink:,} nor the latest {recent:,}",
                   sink=sink, recent=recent)  # fmt: skip
-    if not rule.whole:
+    if not rule.sees_all:
         return tr("not seen: outside its window")
     padded = rule.keep is not None and not rule.keep.all()
     return tr("not seen: padding") if padded else ""

@@ -142,9 +142,9 @@ class Jobs:
 
     def _let_go(self, key: str) -> None:
         if any(one.key == key and one.state == "stopping" for one in self.session.work):
-            from hgviz.maps.tiles import give_back
+            from hgviz.maps.tiles import release_memory
 
-            give_back()  # see app.keep_memory
+            release_memory()  # see app.keep_memory
             self.tell(key, state="stopped")
 
     def lasts(self, key: str) -> bool:

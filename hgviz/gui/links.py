@@ -53,7 +53,15 @@ from hgviz.gui.widgets import (
     turns_along,
     vbox,
 )
-from hgviz.maps.links import Linking, Links, Side, alike, linked, places_of, sides_of
+from hgviz.maps.links import (
+    LinkOptions,
+    Links,
+    Side,
+    comparable_layers,
+    find_links,
+    link_sides,
+    places_of,
+)
 from hgviz.session import Session, step_token
 
 if TYPE_CHECKING:
@@ -85,7 +93,7 @@ NO_NORMS = "This capture has no norms of values: capture the text again to weigh
 
 
 class Bar(Flow):
-    """Makes a Linking of what people choose; `changed` says so."""
+    """Makes a LinkOptions of what people choose; `changed` says so."""
 
     changed = Signal()
 
@@ -133,7 +141,7 @@ class Bar(Flow):
             self.toggles[name] = button
         self._last = self._state()
 
-    def linking(self, capture: Capture, chosen: Selection) -> Linking:
+    def linking(self, capture: Capture, chosen: Selection) -> LinkOptions:
         """What is chosen. Errors: HgvizError for heads by numbers that there are not."""
         toggles: dict[str, Any] = {
             name: button.isChecked() for name, button in self.toggles.items()
@@ -141,13 +149,13 @@ class Bar(Flow):
         heads = self._heads(capture, chosen)
         fuse: Any = self.fuse.currentData() if len(heads) > 1 else "each"
         return replace(
-            Linking(most=0, heads=heads, fuse=fuse, **toggles), **self.limit.currentData()
+            LinkOptions(most=0, heads=heads, fuse=fuse, **toggles), **self.limit.currentData()
         )
 
     def fit(self, capture: Capture, chosen: Selection) -> None:
         """Name the heads there are, and allow what this capture can give."""
         level = sentences.ends(capture.spec, chosen.layer)
-        layers = alike(capture, chosen.layer)
+        layers = comparable_layers(capture, chosen.layer)
         named = {
             HERE: tr("Head {head}", head=chosen.head_id),
             LAYER: tr("Layer {layer}: all heads", layer=chosen.layer),
@@ -176,7 +184,7 @@ class Bar(Flow):
             return tuple(sorted(parse_heads(self.named.text(), capture.spec.layers)))
         if kind in (HERE, NAMED):
             return (chosen.head_id,)
-        layers = alike(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)
+        layers = comparable_layers(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)
         return tuple(HeadId(at, head) for at in layers for head in capture.spec.layers[at].heads)
 
     def _state(self) -> tuple[object, ...]:
@@ -822,7 +830,7 @@ SAID = {
 }
 
 
-def told(links: Links, hot: Links | None, linking: Linking, capture: Capture) -> str:
+def told(links: Links, hot: Links | None, linking: LinkOptions, capture: Capture) -> str:
     """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89"."""
     shown = hot or links
     strands = [one for many in shown.strands.values() for one in many]
@@ -1141,7 +1149,7 @@ class LinkData:
 
     capture: Capture
     selection: Selection
-    linking: Linking
+    linking: LinkOptions
     links: Links | None = None
     hot: Links | None = None
     chosen: frozenset[int] = frozenset()
@@ -1218,7 +1226,7 @@ class LinksView(View):
                 self.bar.linking(capture, chosen), queries=self._tokens(session)
             )
         except HgvizError as error:
-            return partial(self._refused, LinkData(capture, chosen, Linking(), error=error))
+            return partial(self._refused, LinkData(capture, chosen, LinkOptions(), error=error))
         return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
 
     def draw(self, result: LinkData) -> None:
@@ -1285,7 +1293,7 @@ class LinksView(View):
         self,
         capture: Capture,
         chosen: Selection,
-        linking: Linking,
+        linking: LinkOptions,
         pointed: int | None,
         window: tuple[int, int],
     ) -> LinkData:
@@ -1299,24 +1307,24 @@ class LinksView(View):
             else:
                 first, stop = window if window[1] > window[0] else (0, FIRST)
                 places = tuple(range(max(0, first - AHEAD), min(len(sides[0]), stop + AHEAD)))
-            links = linked(capture, chosen, linking, places, sides)
+            links = find_links(capture, chosen, linking, places, sides)
             hot = None
             if pointed is not None and pointed < len(sides[0].prompt):
                 place = sides[0].place(capture.row(chosen.layer, pointed))
                 if place is not None and (place not in links.strands or len(places) > 1):
-                    hot = linked(capture, chosen, linking, (place,), sides)
+                    hot = find_links(capture, chosen, linking, (place,), sides)
         except HgvizError as error:
             return replace_dataclass(found, error=error)
         marked = frozenset(places) if linking.queries else frozenset()
         return replace_dataclass(found, links=links, hot=hot, chosen=marked)
 
-    def _sides_of(self, capture: Capture, layer: int, linking: Linking) -> tuple[Side, Side]:
+    def _sides_of(self, capture: Capture, layer: int, linking: LinkOptions) -> tuple[Side, Side]:
         """What stands along both sides; the same object as long as it is the same."""
         of = capture.spec.layers[layer]
         key = (id(capture), of.level, of.key_level, of.role in ("down", "up"), linking.words,
                linking.special, capture.maps[layer] and capture.maps[layer].shape[1:])  # fmt: skip
         if self._sides is None or self._sides[0] != key:
-            self._sides = key, sides_of(capture, layer, linking)
+            self._sides = key, link_sides(capture, layer, linking)
         return self._sides[1]
 
     def _refused(self, found: LinkData) -> LinkData:

@@ -326,7 +326,7 @@ class MapView(CellsView):
             weights,
             key,
             seen=key is None or bool(seen(rule, _one(at), _one(key))),
-            near=rule.nearest,
+            near=rule.streaming_window,
             signed=opened.source.signed,
             off=self._off,
         )

@@ -32,7 +32,7 @@ from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, shows_tip, tip, vbox
-from hgviz.maps import LazyMap, Mixed
+from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class RowAnatomy:
     def _scored(self, column: int, key: str) -> Iterator[str]:
         """What is multiplied and added up: a clause for each step as far as the score."""
         one = self.anatomy
-        act, far = ACTIVATIONS[one.activation], one.query.far
+        act, far = ACTIVATIONS[one.activation], one.query.position
         position = self._at("position", column)
         if one.keys.any() or far is None or len(far) > 1:
             q, k = ("φ(q)", "φ(k)") if act.features else ("q", "k")
@@ -568,7 +568,7 @@ def _lanes(found: RowAnatomy, column: int) -> list[NumberLane]:
     far = query.with_distances(range(column, column + 1))
     groups = [(*query.names, near, found.products)]
     if far is not None and len(far.left) > 1:
-        groups.append((*query.far_names, far, found.positions))
+        groups.append((*query.position_names, far, found.positions))
     lanes = []
     for first, second, part, limit in groups:
         for name, values in ((first, part.left), (second, part.right[0])):
@@ -664,7 +664,7 @@ class NeuronView(View):
             self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
             self.empty_actions = () if session.at_work else CAPTURE[:1]
             return None
-        if isinstance(one, Mixed):
+        if isinstance(one, SlotMap):
             self.empty, self.empty_actions = MIXED, (("tokens", "Show the slots"),)
             return None
         if not isinstance(one, LazyMap):

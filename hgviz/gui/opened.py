@@ -302,7 +302,15 @@ class DifferenceCells:
 def alike(a: Rule, b: Rule) -> bool:
     """Whether two rules let the same cells exist."""
     plain = [
-        (one.causal, one.windowed, one.stride_q, one.stride_k, one.band, one.chunk, one.nearest)
+        (
+            one.causal,
+            one.windowed,
+            one.stride_q,
+            one.stride_k,
+            one.band,
+            one.chunk,
+            one.streaming_window,
+        )
         for one in (a, b)
     ]
     keeps = [None if one.keep is None or one.keep.all() else one.keep for one in (a, b)]

@@ -622,7 +622,7 @@ def _limits(one: Map | None, head: int) -> tuple[str, ...]:
             found.append(tr("Window: {n:,} back", n=behind))
         else:
             found.append(tr("Window: {n:,} back, {m:,} ahead", n=behind, m=ahead))
-    if (near := rule.of(one.heads.index(head)).nearest) is not None:
+    if (near := rule.of(one.heads.index(head)).streaming_window) is not None:
         found.append(tr("Streams: first {sink:,}, latest {recent:,}", sink=near[0], recent=near[1]))
     if rule.chunk is not None:
         found.append(tr("Within chunks of {n:,}", n=rule.chunk))

@@ -583,7 +583,7 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
 
 def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
     """Whether all of it is below the diagonal of a causal map."""
-    plain = rule.causal and rule.whole and rule.keep is None
+    plain = rule.causal and rule.sees_all and rule.keep is None
     return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
 
 

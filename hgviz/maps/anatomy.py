@@ -1,4 +1,4 @@
-"""How one row of a map comes about, number by number: from q . k of every element to the weight."""
+"""One row of an attention map step by step, from the products of elements to the weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Doubles = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One column of numbers, (keys,), NaN where there is none: what it is called, and what it is.
+    """One step from scores to weights: a number for each key (keys,), NaN where there is none.
 
     kind: product, position, score, seen, kept, normed, rectified, exponent, biased or weight.
     """
@@ -32,10 +32,10 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
-    """What scores are made of, element by element: left (d,) times right (keys, d) = products.
+class ElementProducts:
+    """Products of single elements, whose sum is a score: left (d,) times right (keys, d).
 
-    left is the query, right the keys; of relative positions right is W phi(delta) + b.
+    left is the query and right are the keys; for relative positions right is W phi(delta) + b.
     """
 
     left: Doubles
@@ -43,26 +43,26 @@ class Elements:
     products: Doubles
 
     @classmethod
-    def of(cls, left: Doubles, right: NDArray[Any]) -> Elements:
-        """The products of one query with some keys."""
+    def of(cls, left: Doubles, right: NDArray[Any]) -> ElementProducts:
+        """The products of a query (d,) with keys (keys, d)."""
         wide = np.asarray(right, np.float64)
         return cls(left, wide, left * wide)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """One row of a head and what it meets keys and distances with, in float64.
+    """The query of one row of a head, in float64.
 
     left (d,): q as captured, phi(q) where features are weighed, with u added where positions are
-    those of Transformer-XL, and a last 1 where keys add something to any product. far: what meets
-    distances, q + v or 1; None where positions are not relative.
+    those of Transformer-XL, and a last 1 where keys add a term to any product. position: what is
+    multiplied with distances, q + v or 1; None where positions are not relative.
     """
 
     row: int
     place: int
     rule: Rule
     left: Doubles
-    far: Doubles | None
+    position: Doubles | None
     distances: DistanceScores | None
 
     @classmethod
@@ -71,51 +71,51 @@ class Query:
         rule = factors.rule
         act = ACTIVATIONS[rule.activations[place]]
         q = plain(factors.q[place, row : row + 1], np.float64)
-        distances, left, far = None, q, None
+        distances, left, position = None, q, None
         if rule.relative is not None and act.features is None:
             distances = DistanceScores(rule, np.float64)
-            left, position = distances.head(place).query_terms(q)
-            far = position[0]
+            left, rows = distances.head(place).query_terms(q)
+            position = rows[0]
         left = left[0] if act.of_keys is None else np.append(left[0], 1.0)
-        return cls(row, place, rule, left, far, distances)
+        return cls(row, place, rule, left, position, distances)
 
     @property
     def activation(self) -> Activation:
-        """What weighs the scores."""
+        """The activation of the head."""
         return ACTIVATIONS[self.rule.activations[self.place]]
 
     @property
     def names(self) -> tuple[str, str]:
-        """What queries and keys are called that meet."""
+        """The symbols of the two factors of q . k."""
         if self.activation.features is not None:
             return "φ(q)", "φ(k)"
         return ("q", "k") if self.distances is None else self.distances.head(self.place).names[:2]
 
     @property
-    def far_names(self) -> tuple[str, str]:
-        """The same of what meets for the distance."""
+    def position_names(self) -> tuple[str, str]:
+        """The symbols of the two factors of the position term."""
         return ("", "") if self.distances is None else self.distances.head(self.place).names[2:]
 
-    def with_keys(self, keys: NDArray[Any]) -> Elements:
-        """q . k, or (q + u) . k, of some keys (keys, d), and what these add."""
+    def with_keys(self, keys: NDArray[Any]) -> ElementProducts:
+        """Products of q, or q + u, with keys (keys, d), with the term that keys add."""
         of_keys = self.activation.of_keys
         if of_keys is not None:
             wide = np.asarray(keys, np.float64)
             keys = np.column_stack([wide, of_keys(wide, np)])
-        return Elements.of(self.left, keys)
+        return ElementProducts.of(self.left, keys)
 
-    def with_distances(self, columns: range) -> Elements | None:
-        """What is added for the distances of some columns; None where there is no such thing."""
-        if self.distances is None or self.far is None or not len(columns):
+    def with_distances(self, columns: range) -> ElementProducts | None:
+        """The products of the position term of some columns; None without relative positions."""
+        if self.distances is None or self.position is None or not len(columns):
             return None
         row = range(self.row, self.row + 1)
         band = self.distances.keys(self.place, *self.distances.span(row, columns))
-        return Elements.of(self.far, band[:: self.distances.a])
+        return ElementProducts.of(self.position, band[:: self.distances.a])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Anatomy:
-    """One row of a head, taken apart in float64.
+    """One row of a head with all steps of its computation, in float64.
 
     keys (keys, d): as captured, bits of bfloat16 as float32. stages: the columns, in the order in
     which they follow from each other, the weight last. seen (keys,): which keys the mask leaves.
@@ -143,22 +143,22 @@ class Anatomy:
         return self.stages[-1].values
 
     def stage(self, kind: str) -> Doubles | None:
-        """(keys,) The numbers of a kind of stage; None where this head has no such."""
+        """(keys,) The numbers of a kind of stage; None where the head has no such stage."""
         return next((one.values for one in self.stages if one.kind == kind), None)
 
-    def elements(self, columns: range) -> Elements:
-        """What q . k is made of for some columns."""
+    def elements(self, columns: range) -> ElementProducts:
+        """The products of the elements of the query with those of the keys of some columns."""
         return self.query.with_keys(self.keys[columns.start : columns.stop])
 
 
-def dissect(one: LazyMap, head: int, row: int) -> Anatomy:
-    """Take a row of a head apart, some thousand keys at a time; all that is held is its keys.
+def dissect(maps: LazyMap, head: int, row: int) -> Anatomy:
+    """Compute a row of a head step by step, some thousand keys at a time; memory holds its keys.
 
     Its weights are those that `read` gives, up to the rounding of these. Errors: HgvizError for a
     head this layer has not, IndexError for a row outside the map.
     """
-    place, factors = one.place(head), one.factors
-    _, queries, keys = one.shape
+    place, factors = maps.place(head), maps.factors
+    _, queries, keys = maps.shape
     if not 0 <= row < queries:
         raise IndexError(f"row {row} of {queries}")
     query, parts = Query.of(factors, place, row), []
@@ -256,8 +256,8 @@ def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[S
     if act.of_keys is not None:
         title, says = f"{title} − ½|k|²", f"{says}; less half the square of the key's length"
     stages = [Stage("product", title, says, products)]
-    if query.far is not None:
-        left, right = query.far_names
+    if query.position is not None:
+        left, right = query.position_names
         title, says = right, "What the distance from the centre takes away, by its square"
         if isinstance(query.rule.relative, Diagonals):
             says = "What the model adds for the distance of the two"
@@ -291,4 +291,4 @@ def _activated(name: str, values: Doubles) -> Doubles:
     return found
 
 
-__all__ = ["Anatomy", "Elements", "Query", "Stage", "dissect"]
+__all__ = ["Anatomy", "ElementProducts", "Query", "Stage", "dissect"]

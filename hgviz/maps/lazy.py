@@ -25,7 +25,7 @@ from hgviz.maps.tiles import (
     Tiled,
     exponential,
     lengths,
-    log_sums,
+    row_log_sums,
     row_totals,
     tile_blocks,
 )
@@ -39,9 +39,9 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """A block of rows, ready: what meets the keys (rows, d_head), what meets the distances, and
-    (rows, 1) each: the factor of a row's scores (None if they have it), the least that weighs, and
-    what is added then.
+    """A block of rows, ready for products: content (rows, d_head) with the keys, position with the
+    distances; (rows, 1) each: the factor of a row's scores (None where content has it), the least
+    score that weighs, and the shift that is added.
     """
 
     content: NDArray[Any]
@@ -52,7 +52,7 @@ class Queries:
 
     @property
     def plain(self) -> bool:
-        """Whether a product with the keys is all there is to its scores."""
+        """Whether content . k is the score, without further steps."""
         more = self.position, self.factor, self.least
         return not self.shift and all(one is None for one in more)
 
@@ -64,8 +64,8 @@ class Queries:
 
 
 class Operands:
-    """What the tiles of one layer are products of, made from its factors when asked for; number is
-    that of no other.
+    """Blocks of queries and keys of one layer, ready for the products of tiles; made when they are
+    first needed, and cached under a number of their own.
 
     float32 throughout, also of two-byte factors: their products are exact in it, and a float32
     product is the fastest that numpy has on a CPU (float16 has no BLAS, bfloat16 no dtype).
@@ -88,7 +88,7 @@ class Operands:
         return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
 
     def keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
-        """(d_head, keys), with a one for each column of the queries that adds to the scores."""
+        """Block j of the keys (d_head, keys), with a row of ones for each column of shifts."""
 
         def made() -> NDArray[Any]:
             k = self._with_more(place, self._factors.k[place, columns.start : columns.stop]).T
@@ -105,7 +105,7 @@ class Operands:
     def by_distance(
         self, place: int, position: NDArray[Any], rows: range, columns: range
     ) -> NDArray[Any]:
-        """(rows, columns) The scores of relative positions."""
+        """Scores (rows, columns) of relative positions."""
         distances = self._distances
         assert distances is not None
         lowest, count = distances.span(rows, columns)
@@ -262,14 +262,14 @@ class LazyMap(Tiled):
 
     @property
     def mixture(self) -> NDArray[Any] | None:
-        """(heads or 1, keys, tokens) What slots are mixed of; see Factors."""
+        """(heads or 1, keys, tokens) The weight of each token in each slot; see Factors."""
         return self.factors.mixture
 
     @property
     def verify_max_abs(self) -> float:
-        """The largest difference between the proof rows and what the tiles give."""
+        """The largest difference between the proof rows and the tiles."""
         if self._difference is None:
-            self._difference = max(map(self.compared, range(len(self.heads))), default=0.0)
+            self._difference = max(map(self.proof_error, range(len(self.heads))), default=0.0)
         return self._difference
 
     def weights(self, place: int, i: int, j: int) -> NDArray[Any] | None:
@@ -289,7 +289,7 @@ class LazyMap(Tiled):
     def pooled(
         self, place: int, i: int, tiles: range, zoom: int
     ) -> Iterator[tuple[int, NDArray[Any] | None]]:
-        """Tiles in cells of 2^zoom; activations that only grow act on the pooled scores."""
+        """Tiles in cells of 2^zoom; increasing activations are applied to pooled scores."""
         after = self._acts[place].pooling == "after"
         if after or self._empty_in(self._block(i, 0)[0]) is not None:
             yield from super().pooled(place, i, tiles, zoom)
@@ -355,27 +355,26 @@ class LazyMap(Tiled):
         return tile
 
     @property
-    def fills(self) -> bool:
-        """Whether some rows see no key and read uniform all the same."""
+    def has_uniform_rows(self) -> bool:
+        """Whether rows that see no key have uniform weights."""
         uniform = self._kept is not None and self._rule.empty_rows == "uniform"
         return uniform and bool(self._empty.any())
 
-    def weighs_all(self, place: int) -> bool:
-        """Whether no key of a head is left out because others are larger."""
+    def keeps_all_keys(self, place: int) -> bool:
+        """Whether a head gives weight to all keys that it sees, not only to the k largest."""
         least = self.factors.threshold
         return least is None or bool(np.isneginf(least[place]).all())
 
-    def by_softmax(self, place: int) -> bool:
-        """Whether exp(score - statistic) is all there is to its weights."""
-        return self._acts[place].softmax and not self.fills
+    def is_softmax(self, place: int) -> bool:
+        """Whether the weights of a head are exp(score - statistic)."""
+        return self._acts[place].softmax and not self.has_uniform_rows
 
     def logs(self, place: int, i: int, j: int) -> NDArray[Any] | None:
         """The logarithms of a tile of weights; see Tiled."""
         return self._scores(place, i, j, *self._block(i, j))
 
     def terms(self, place: int, i: int, j: int) -> NDArray[Any] | None:
-        """What the log-sum-exp of rows is taken of in a tile; of a softmax its logs, which is the
-        same where no statistic is known yet."""
+        """The terms of the log-sum-exp of rows in a tile: for a softmax its scores."""
         act = self._acts[place]
         if act.logs is None:
             return self.logs(place, i, j)
@@ -464,7 +463,7 @@ class LazyMap(Tiled):
                     for one in (rows, columns))  # fmt: skip
             return ~rule.sees(i, j)
 
-        if not rule.whole or rule.keep is not None:
+        if not rule.sees_all or rule.keep is not None:
             return made()
         # along the diagonal it is the same for all
         apart = rows.start * rule.stride_q - columns.start * rule.stride_k
@@ -496,7 +495,7 @@ class LazyMap(Tiled):
     def _near(self, place: int, rows: range, columns: range) -> bool | None:
         """Whether all cells of a block are of the first keys and the latest of a head, None for
         some."""
-        if (near := self._rules[place].nearest) is None:
+        if (near := self._rules[place].streaming_window) is None:
             return True
         keys, (sink, recent) = self.shape[2], near
         ends = (self._rule.reach(row, keys)[1] for row in (rows[0], rows[-1]))
@@ -532,9 +531,9 @@ class LazyMap(Tiled):
             inside = slice(max(first - columns.start, 0), max(stop - columns.start, 0))
             tile[at, inside] = 1 / (stop - first)
 
-    def compared(self, place: int, surveyed: NDArray[Any] | None = None) -> float:
-        """The largest difference between the proof rows of a head and what its tiles give, read
-        now or as they were surveyed; infinite where only one of the two is a number.
+    def proof_error(self, place: int, surveyed: NDArray[Any] | None = None) -> float:
+        """The largest difference between the proof rows of a head and its tiles; infinite where
+        only one of both is a number. surveyed (rows, keys): these rows, if a survey has read them.
         """
         factors, largest = self.factors, 0.0
         for at, one in enumerate(np.asarray(factors.proof_rows)):
@@ -549,10 +548,9 @@ class LazyMap(Tiled):
         return largest
 
 
-def signed_head(found: Any, head: int) -> bool:
-    """Whether weights of a head of a map can be negative: in a mixed layer some can, others not.
-
-    By its own activation where the map knows it, else as the whole map.
+def has_negative_weights(found: Any, head: int) -> bool:
+    """Whether weights of a head can be negative: by its activation where that is known, else as
+    those of its layer.
     """
     if not found.signed or not isinstance(found, LazyMap):
         return bool(found.signed)
@@ -566,11 +564,11 @@ ROUNDED = 2.0**-23  # how far a log-sum-exp of float32 is off, relative to itsel
 HARMLESS = 4e-7  # a weight may be off by 5e-7, and scores of small weights are off by little
 
 
-def settled(
+def recompute_statistics(
     factors: Factors, rounded: float | None = None, blocks: Blocks = tile_blocks
 ) -> Factors:
-    """The same factors, with statistics under which the rows of softmaxes and of linear attention
-    sum to what they should in the tiles.
+    """Factors whose row statistics are recomputed from the tiles, so that the rows of softmaxes and
+    of linear attention sum to 1 there.
 
     A model takes the statistic of its own scores, whose rounding errors are not those of the
     tiles; in the model's weights they cancel, between the two they add up. One pass over the
@@ -583,28 +581,28 @@ def settled(
     stat = np.array(factors.stat[...], np.float64)
     for place in range(len(stat)):
         rows = None if rounded is None else _doubtful(factors, place, rounded)
-        stat[place] = settled_rows(maps, place, rows, blocks)
+        stat[place] = head_statistic(maps, place, rows, blocks)
     return replace(factors, stat=stat)
 
 
-def settled_rows(
+def head_statistic(
     maps: LazyMap,
     place: int,
     rows: NDArray[np.bool_] | None = None,
     blocks: Blocks = tile_blocks,
 ) -> NDArray[np.float64]:
-    """The statistic (queries,) that goes with the tiles of the head stored at a place."""
+    """The row statistic (queries,) of one head, recomputed from its tiles."""
     factors = maps.factors
     act = ACTIVATIONS[factors.rule.activations[place]]
     if act.statistic == "none":
         return np.array(factors.stat[place], np.float64)
     if act.logs is not None:  # what a row sums to does not tell
-        return with_sink(log_sums(maps, place), factors.rule, place)
-    return settled_row(factors, place, row_totals(maps, place, rows, blocks))
+        return add_sinks(row_log_sums(maps, place), factors.rule, place)
+    return corrected_statistic(factors, place, row_totals(maps, place, rows, blocks))
 
 
-def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
-    """Log-sum-exps of the scores of a head (queries,), with its sinks among them."""
+def add_sinks(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.float64]:
+    """Log-sum-exps (queries,) of a head with the logits of its sinks added."""
     act, good = ACTIVATIONS[rule.activations[place]], np.isfinite(stat)
     learnt = None if rule.sinks is None or not act.softmax else float(rule.sinks[place])
     for sink in (learnt, act.sink):
@@ -613,9 +611,10 @@ def with_sink(stat: NDArray[np.float64], rule: Rule, place: int) -> NDArray[np.f
     return stat
 
 
-def measured(factors: Factors) -> Factors:
-    """The same factors with the statistics and norms of their rows, whatever was there; not of
-    topk. One pass over the tiles, two where scores are normalised before they are summed.
+def with_statistics(factors: Factors) -> Factors:
+    """Factors with row statistics and norms computed from q and k, for all activations but topk.
+
+    It takes one pass over the tiles, two where scores are normalised before they are summed.
     """
     stat, heads = np.zeros(factors.q.shape[:2]), tuple(range(len(factors.q)))
     norm, both = np.zeros(stat.shape, np.float32), False
@@ -630,9 +629,11 @@ def measured(factors: Factors) -> Factors:
             (stat if kind == "none" else norm)[place] = found
         normal = replace(factors, stat=stat, norm=norm)
         if kind == "lse":
-            stat[place] = with_sink(log_sums(LazyMap(normal, heads), place), rule, place)
+            stat[place] = add_sinks(row_log_sums(LazyMap(normal, heads), place), rule, place)
         elif kind == "sum":
-            stat[place] = settled_row(normal, place, row_totals(LazyMap(normal, heads), place))
+            stat[place] = corrected_statistic(
+                normal, place, row_totals(LazyMap(normal, heads), place)
+            )
     return replace(factors, stat=stat, norm=norm if both else None)
 
 
@@ -643,16 +644,18 @@ def _scores(rule: Rule, place: int) -> Rule:
     return replace(rule, scale=scale, activations=tuple(names), norms=norms)
 
 
-def settled_row(factors: Factors, place: int, total: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The statistic (queries,) of the head stored at a place, given what its rows sum to; NaN
-    leaves it as it is.
+def corrected_statistic(
+    factors: Factors, place: int, total: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The row statistic (queries,) of a head, corrected by the sums of its rows in the tiles; NaN
+    leaves a row as it is.
     """
     stat = np.array(factors.stat[place], np.float64)
     good = np.isfinite(stat) & np.isfinite(total) & (total > 0)
     kind = ACTIVATIONS[factors.rule.activations[place]]
     if kind.statistic == "lse":
         stat[good] += np.log(total[good])
-        stat[good] = with_sink(stat[good], factors.rule, place)
+        stat[good] = add_sinks(stat[good], factors.rule, place)
     elif kind.statistic == "sum":  # a row sums to S / (S + epsilon), S the sum in the tiles
         stat[good] = total[good] * (stat[good] + kind.epsilon)
     return stat

@@ -1,4 +1,4 @@
-"""Token-to-token links: what the strongest weights of some queries and heads are."""
+"""The strongest attention weights of queries and heads, as links between tokens or words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hgviz.core import (
     progress,
     readonly,
 )
-from hgviz.maps.lazy import signed_head
+from hgviz.maps.lazy import has_negative_weights
 
 NOTHING = -1
 JOINTS, POINTS = "'’", ".,"  # inside words, and inside numbers
@@ -36,7 +36,7 @@ UNSPACED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """The units along one side of a map, in order.
+    """The tokens or words (units) along one side of a map, in order.
 
     edges (units + 1,): the positions between which each lies; tokens (units, 2): the tokens behind
     it, half-open, (-1, -1) for padding and the zeros of a shift; special (units,): whether it is a
@@ -53,23 +53,23 @@ class Side:
         return len(self.shown)
 
     def place(self, position: int) -> int | None:
-        """The place, among those shown, of the unit that a position is in; None: it is hidden."""
+        """The index among the visible units of the unit at a position; None if it is hidden."""
         unit = int(np.searchsorted(self.edges, position, side="right")) - 1
         at = int(np.searchsorted(self.shown, unit))
         return at if at < len(self.shown) and self.shown[at] == unit else None
 
     def rows(self, place: int) -> tuple[int, int]:
-        """The positions (first, stop) of the unit shown at a place."""
+        """The positions (first, stop) of the visible unit at an index."""
         unit = self.shown[place]
         return int(self.edges[unit]), int(self.edges[unit + 1])
 
     def token(self, place: int) -> int | None:
-        """The newest token of the unit shown at a place, None where none is behind it."""
+        """The last token of the visible unit at an index; None for padding."""
         end = int(self.tokens[self.shown[place], 1])
         return end - 1 if end > 0 else None
 
     def words(self, place: int) -> str:
-        """The characters of the unit shown at a place; the name of a special token; "" for none."""
+        """The text of the visible unit at an index, the name of a special token, "" for padding."""
         start, end = (int(one) for one in self.tokens[self.shown[place]])
         if start < 0:
             return ""
@@ -77,9 +77,11 @@ class Side:
         return found.strip() or found or " ".join(self.prompt.pieces[start:end]).strip()
 
 
-def side_of(capture: Capture, layer: int, axis: str, words: bool, special: bool) -> Side:
-    """The queries or the keys ("query", "key") of a layer; words: positions of one word are one
-    unit; special: special tokens, padding and the zeros of a shift are shown, too.
+def link_side(capture: Capture, layer: int, axis: str, words: bool, special: bool) -> Side:
+    """The units of the queries or keys (axis "query" or "key") of a layer.
+
+    words: the tokens of a word are one unit. special: special tokens, padding and the zeros of a
+    shift are visible, too.
     """
     query = axis == "query"
     prompt = capture.query_prompt(layer) if query else capture.key_prompt(layer)
@@ -125,7 +127,7 @@ def _numbers(prompt: Prompt, spans: Integers, none: NDArray[np.bool_]) -> Intege
 
 
 def words_of(text: str) -> Integers:
-    """(characters,): the number of the word each belongs to, spaces to the word after them.
+    """(characters,) The word number of each character; spaces belong to the word after them.
 
     A word is a run of letters and digits with what stands inside of it (don't, 3.14); all other
     characters are words by themselves, and so are those of scripts written without spaces.
@@ -170,8 +172,8 @@ AGAIN = "Capture the text again: new captures have them"
 
 
 @dataclass(frozen=True, slots=True)
-class Linking:
-    """Which links there are.
+class LinkOptions:
+    """Which links are looked for.
 
     heads: empty for the selected one; fuse: each of them for itself, or their mean, sum, or for
     every cell the weight of largest magnitude. queries: tokens; empty for the selected one.
@@ -193,8 +195,8 @@ class Linking:
     across: bool = False
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """In words, what is drawn of the weights and how they were put together."""
+    def captions(self) -> tuple[str, ...]:
+        """Captions that describe the limits and how heads are combined."""
         limits = []
         if self.most:
             limits.append(f"the {self.most} strongest" if self.most > 1 else "the strongest")
@@ -215,7 +217,7 @@ class Linking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strand:
+class QueryLinks:
     """The links of one query and head: keys (n,) places among those shown, weights (n,), the
     largest magnitude first. total: what the row weighs in all, by magnitude; hidden: as much of it
     as lies on keys that are not shown.
@@ -228,7 +230,7 @@ class Strand:
 
     @property
     def part(self) -> float:
-        """How much of what the row weighs its links have, 0..1."""
+        """The share of the row's weight that its links have, 0 to 1."""
         return float(np.abs(self.weights).sum(dtype=np.float64)) / self.total if self.total else 0.0
 
 
@@ -243,14 +245,14 @@ class Links:
     keys: Side
     heads: tuple[HeadId, ...]
     fuse: Fuse
-    strands: dict[int, tuple[Strand, ...]]
+    strands: dict[int, tuple[QueryLinks, ...]]
     joint: Floats
     signed: bool
     values: bool
 
     @property
     def single(self) -> bool:
-        """Whether there is one strand a query."""
+        """Whether a query has one set of links, of one head or of heads combined."""
         return self.fuse != "each" or len(self.heads) == 1
 
     @property
@@ -260,10 +262,10 @@ class Links:
         return max((float(abs(one[0])) for one in found if len(one)), default=0.0)
 
 
-def linked(
+def find_links(
     capture: Capture,
     chosen: Selection,
-    linking: Linking,
+    linking: LinkOptions,
     places: Sequence[int] | None = None,
     sides: tuple[Side, Side] | None = None,
 ) -> Links:
@@ -276,9 +278,9 @@ def linked(
     """
     _require_limits(linking)
     heads = heads_of(capture, chosen, linking)
-    queries, keys = sides or sides_of(capture, chosen.layer, linking)
+    queries, keys = sides or link_sides(capture, chosen.layer, linking)
     wanted = places_of(capture, chosen, linking, queries) if places is None else tuple(places)
-    strands: dict[int, tuple[Strand, ...]] = {}
+    strands: dict[int, tuple[QueryLinks, ...]] = {}
     rows = 1 if linking.fuse != "each" else len(heads)
     sums = np.zeros((rows, len(keys)))
     runs = list(_runs(queries, wanted, keys.edges[-1] if len(keys.edges) else 0))
@@ -301,22 +303,20 @@ def linked(
         for strand, (shown, _) in enumerate(parts):
             sums[strand] += shown.sum(axis=0, dtype=np.float64)
     joint = (sums / max(1, len(wanted))).astype(np.float32)
-    signed = any(signed_head(_map(capture, one), one.head) for one in heads)
+    signed = any(has_negative_weights(_map(capture, one), one.head) for one in heads)
     return Links(
         queries, keys, heads, linking.fuse, strands, readonly(joint), signed, linking.values
     )
 
 
-def sides_of(capture: Capture, layer: int, linking: Linking) -> tuple[Side, Side]:
-    """What stands along both sides of a layer's map."""
-    queries = side_of(capture, layer, "query", linking.words, linking.special)
-    return queries, side_of(capture, layer, "key", linking.words, linking.special)
+def link_sides(capture: Capture, layer: int, linking: LinkOptions) -> tuple[Side, Side]:
+    """The units of the queries and of the keys of a layer."""
+    queries = link_side(capture, layer, "query", linking.words, linking.special)
+    return queries, link_side(capture, layer, "key", linking.words, linking.special)
 
 
-def alike(capture: Capture, layer: int) -> tuple[int, ...]:
-    """The layers whose maps lie between the same positions as those of a layer, it among them;
-    those that are not captured yet are left out.
-    """
+def comparable_layers(capture: Capture, layer: int) -> tuple[int, ...]:
+    """The captured layers whose maps have the same queries and keys as a layer, itself included."""
 
     def between(index: int) -> tuple[Any, ...] | None:
         one, found = capture.spec.layers[index], capture.maps[index]
@@ -331,14 +331,14 @@ def alike(capture: Capture, layer: int) -> tuple[int, ...]:
     return tuple(at for at in range(len(capture.maps)) if between(at) == mine)
 
 
-def heads_of(capture: Capture, chosen: Selection, linking: Linking) -> tuple[HeadId, ...]:
-    """The heads of some links, those that are switched off left out where several are fused.
+def heads_of(capture: Capture, chosen: Selection, linking: LinkOptions) -> tuple[HeadId, ...]:
+    """The heads whose links are looked for; without those that are off where heads are combined.
 
     Errors: HgvizError for heads that are not there, or look between other positions.
     """
     heads = linking.heads or (chosen.head_id,)
     _map(capture, chosen.head_id)
-    there = alike(capture, chosen.layer)
+    there = comparable_layers(capture, chosen.layer)
     for one in heads:
         _map(capture, one)
         if one.layer not in there:
@@ -353,9 +353,9 @@ def heads_of(capture: Capture, chosen: Selection, linking: Linking) -> tuple[Hea
 
 
 def places_of(
-    capture: Capture, chosen: Selection, linking: Linking, queries: Side
+    capture: Capture, chosen: Selection, linking: LinkOptions, queries: Side
 ) -> tuple[int, ...]:
-    """Where the queries of some links stand among those shown, in order, each once.
+    """The indices of the queries among the visible units, in order.
 
     Errors: HgvizError for tokens that are not there.
     """
@@ -378,7 +378,7 @@ def places_of(
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _require_limits(linking: Linking) -> None:
+def _require_limits(linking: LinkOptions) -> None:
     good = {
         "the number of links": linking.most >= 0,
         "the share of the weight": 0 <= linking.mass <= 1,
@@ -427,7 +427,7 @@ def _runs(queries: Side, places: Sequence[int], keys: int) -> Iterator[tuple[int
 def _units(
     capture: Capture,
     head: HeadId,
-    linking: Linking,
+    linking: LinkOptions,
     queries: Side,
     keys: Side,
     run: tuple[int, ...],
@@ -442,7 +442,7 @@ def _units(
     seen = np.isfinite(weights) & (head not in capture.off)  # NaN is no weight
     weights = np.where(seen, weights, np.float32(0))
     if linking.values:
-        weights *= norms_of(one, head)
+        weights *= value_norms_of(one, head)
     starts = np.array([a - first for a, _ in edges])
     counts = np.array([b - a for a, b in edges])
     if (counts > 1).any():
@@ -457,8 +457,9 @@ def _units(
     return shown, np.maximum(beside, 0)
 
 
-def norms_of(one: Map, head: HeadId) -> Floats:
-    """(keys,) What each key gives a head at weight 1. Errors: HgvizError where nobody kept it."""
+def value_norms_of(one: Map, head: HeadId) -> Floats:
+    """The norms (keys,) of the values of a head after W_O. Raises HgvizError where a capture lacks
+    them."""
     kept = getattr(one, "value_norms", None)
     if kept is None:
         raise HgvizError(
@@ -488,7 +489,7 @@ def _add(parts: list[tuple[Floats, Floats]], found: tuple[Floats, Floats], fuse:
         parts[0] = shown + other, beside + more
 
 
-def _strand(row: Floats, hidden: float, linking: Linking) -> Strand:
+def _strand(row: Floats, hidden: float, linking: LinkOptions) -> QueryLinks:
     size = np.abs(row)
     total = float(size.sum(dtype=np.float64)) + hidden
     there = size >= max(linking.least, float(np.finfo(np.float32).tiny))
@@ -501,10 +502,10 @@ def _strand(row: Floats, hidden: float, linking: Linking) -> Strand:
     if linking.mass and len(keys):
         before = np.cumsum(size[keys], dtype=np.float64) - size[keys]
         keys = keys[before < linking.mass * total]
-    return Strand(keys, readonly(row[keys]), total, hidden)
+    return QueryLinks(keys, readonly(row[keys]), total, hidden)
 
 
 __all__ = [
-    "FUSES", "Fuse", "Linking", "Links", "Strand", "alike", "heads_of", "linked", "norms_of",
-    "places_of", "sides_of",
+    "FUSES", "Fuse", "LinkOptions", "Links", "QueryLinks", "comparable_layers",
+    "find_links", "heads_of", "link_sides", "places_of", "value_norms_of",
 ]  # fmt: skip

@@ -42,7 +42,9 @@ def counts(shape: tuple[int, ...], zoom: int) -> NDArray[np.float64]:
 
 
 def fold_max(values: NDArray[Any], zoom: int, take: Take = np.empty) -> NDArray[Any]:
-    """The largest value of every cell; the dtype stays. Of what is taken two are used at a time."""
+    """The largest value of every cell, in the dtype of the values. take: allocates arrays, of which
+    two are used at a time.
+    """
     return _fold(values, zoom, np.maximum, -np.inf, take)
 
 
@@ -111,7 +113,7 @@ Codes = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What the codes of one head span: the smallest and the largest magnitude, both 0 for none."""
+    """The smallest and the largest magnitude that the codes of a head span, both 0 for none."""
 
     floor: float
     maximum: float
@@ -119,7 +121,7 @@ class Range:
 
     @classmethod
     def of(cls, values: NDArray[Any], signed: bool) -> Range:
-        """The range of some values; the floor is as low as the promised error allows."""
+        """The range of values whose codes keep the promised error; smaller magnitudes are cut."""
         smallest, maximum = _ends(np.abs(values) if signed else values)
         if not 0 < maximum < math.inf:
             return cls(0.0, 0.0, signed)
@@ -130,8 +132,8 @@ class Range:
         return cls(float(np.float32(min(floor, maximum))), float(np.float32(maximum)), signed)
 
     @property
-    def sensible(self) -> bool:
-        """Whether codes mean something under it: 0 < floor <= maximum, or all weights are 0."""
+    def is_valid(self) -> bool:
+        """Whether 0 < floor <= maximum, or both are 0."""
         return (self.floor == self.maximum == 0) or 0 < self.floor <= self.maximum < math.inf
 
 
@@ -154,7 +156,7 @@ def _ends(sizes: NDArray[Any]) -> tuple[float, float]:
 
 
 def parts(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """A matrix in parts that a cache holds; as a whole what is none."""
+    """Slices of a matrix that fit a processor's cache; one slice for other arrays."""
     if len(shape) != 2:
         yield (slice(None),)
         return
@@ -193,7 +195,7 @@ def _encoded(values: Floats, within: Range) -> Codes:
 
 
 def decode(codes: Codes, within: Range) -> Floats:
-    """Weights of codes, float32."""
+    """The weights (float32) that codes stand for."""
     found: Floats = np.take(_table(within), codes, mode="clip")  # twice as fast as an index
     return found
 
@@ -216,8 +218,8 @@ def _table(within: Range) -> Floats:
 
 
 def lowest_zoom(queries: int, keys: int) -> int | None:
-    """The finest zoom that is kept of a map, None for one that is small: 3 at 8k, 4 at 32k, 5 at
-    131k positions.
+    """The finest zoom that is stored of a map; None for a small one. 3 at 8k, 4 at 32k, 5 at 131k
+    positions.
     """
     size = max(queries, keys)
     if size <= _SMALL:
@@ -226,7 +228,7 @@ def lowest_zoom(queries: int, keys: int) -> int | None:
 
 
 def zooms(queries: int, keys: int, highest: int) -> dict[Reduce, range]:
-    """The zooms kept of each reduction up to the highest; means begin one coarser."""
+    """The zooms that are stored of each reduction, up to the highest; means begin one coarser."""
     lowest = lowest_zoom(queries, keys)
     if lowest is None:
         return {"max": range(0), "mean": range(0)}
@@ -235,7 +237,7 @@ def zooms(queries: int, keys: int, highest: int) -> dict[Reduce, range]:
 
 @dataclass(frozen=True, slots=True)
 class Pyramid:
-    """The kept levels of one head: codes by reduction and zoom, sliced when they are read.
+    """The stored levels of one head: codes by reduction and zoom, read when they are sliced.
 
     shape (queries, keys) is that of the map. A cell of zoom z is 2^z x 2^z positions.
     """
@@ -278,14 +280,14 @@ THUMB = 128
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many cells have each of the 256 codes that magnitudes have within a range."""
+    """The number of cells with each of the 256 codes of a range."""
 
     counts: NDArray[np.uint32]
     within: Range
 
     @classmethod
     def of(cls, codes: Codes, within: Range) -> Histogram:
-        """The histogram of cells that are codes already."""
+        """The histogram of the codes of cells."""
         found, seen = np.zeros(256, np.uint32), 0
         for part in parts(codes.shape):
             if codes[part].any():
@@ -307,7 +309,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One head at a glance.
+    """A small picture and row numbers of one head.
 
     thumb (<= 128, <= 128) float32: the map pooled by its largest weights, both sides by the same
     power of two. rowmax (queries,): the largest weight of each row, by magnitude when signed.

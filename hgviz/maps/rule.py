@@ -1,4 +1,4 @@
-"""What turns queries and keys into weights: the rule of a layer, and the factors it applies to."""
+"""The rule by which a layer turns queries and keys into weights, and the factors of its maps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS
 
 Norm = Literal["l2", "l2-literal"] | None
-Near = tuple[int, int] | None  # how many first and how many latest keys; None: all
+StreamingWindow = tuple[int, int] | None  # how many first and how many latest keys; None: all
 
 
 class Distance(ABC):
-    """What the distance of a query and a key adds to their score, for the heads of one layer.
+    """A term of the scores of one layer that depends on the distance of query and key.
 
     Its arrays, of numpy or torch, have the heads on their first axis. A score is
     [content . k + position . r(delta)] * scale, where r(delta) is a row of numbers for the distance
@@ -101,8 +101,10 @@ class Diagonals(Distance):
 
 
 class Grouped:
-    """Keys (groups, keys, d_head) that several heads share, read as (heads, keys, d_head): head h
-    has those of group h groups // heads (Ainslie et al. 2023, 2.2)."""
+    """Keys (groups, keys, d_head) shared by heads, indexed like an array (heads, keys, d_head).
+
+    Head h has the keys of group h groups // heads (Ainslie et al. 2023, 2.2).
+    """
 
     def __init__(self, stored: Any, heads: int) -> None:
         self.stored, self.each = stored, heads // int(stored.shape[0])
@@ -139,10 +141,9 @@ class Rule:
     after scale and before all else (Gemma Team 2024, 2). sinks (heads,): a logit of each head that
     takes part in the sum of every row and has no column (Xiao et al. 2024).
 
-    near: of each stored head, so many of the first kept keys and of the latest ones, its own among
-    them, that rows of a causal rule see of all they could (hgviz.core.Streaming); () where no head
-    streams. What is said of cells below is of all heads together, and of one head where the rule is
-    its own, see `of`.
+    streaming: for each stored head the number of first keys and of latest keys, its own included,
+    that rows of a causal rule see (hgviz.core.Streaming), None for all; () where no head streams.
+    Methods about cells describe all heads together, or one head after `of`.
     """
 
     scale: float
@@ -160,54 +161,55 @@ class Rule:
     chunk: int | None = None
     softcap: float | None = None
     sinks: NDArray[Any] | None = None
-    near: tuple[Near, ...] = ()
+    streaming: tuple[StreamingWindow, ...] = ()
 
     def scale_of(self, place: int) -> float:
-        """What multiplies q.k of the head stored at a place: 1 for features of q and k."""
+        """The factor of q.k for the head at a place: 1 for features of q and k."""
         return self.scale if ACTIVATIONS[self.activations[place]].features is None else 1.0
 
     def top_k_of(self, place: int) -> int | None:
-        """How many keys each row of a head keeps, None for all."""
+        """The number of keys that each row of a head gives weight to; None for all."""
         return self.top_k if self.activations[place] == "topk" else None
 
     def head_kinds(self) -> tuple[tuple[int, ...], ...]:
-        """The places of the heads that share activation, norm and keys, one group after another."""
+        """The places of heads, grouped by activation, norm and streaming window."""
         found: dict[Any, list[int]] = {}
-        near = self.near or (None,) * len(self.activations)
+        near = self.streaming or (None,) * len(self.activations)
         for place, kind in enumerate(zip(self.activations, self.norms, near, strict=True)):
             found.setdefault(kind, []).append(place)
         return tuple(map(tuple, found.values()))
 
-    def only(self, places: tuple[int, ...]) -> Rule:
-        """The rule of some heads; relative terms are theirs already."""
+    def select(self, places: tuple[int, ...]) -> Rule:
+        """The rule of the heads at some places; relative terms must be theirs already."""
         names = tuple(self.activations[place] for place in places)
         norms = tuple(self.norms[place] for place in places)
         sinks = None if self.sinks is None else self.sinks[list(places)]
-        near = tuple(self.near[place] for place in places) if self.near else ()
-        return replace(self, activations=names, norms=norms, sinks=sinks, near=near)
+        near = tuple(self.streaming[place] for place in places) if self.streaming else ()
+        return replace(self, activations=names, norms=norms, sinks=sinks, streaming=near)
 
     def of(self, place: int) -> Rule:
-        """The rule of the head stored at a place: which cells it sees."""
-        return self.only((place,)) if self.near else self
+        """The rule of the head at a place, with its own streaming window."""
+        return self.select((place,)) if self.streaming else self
 
-    def streamed(self, places: Collection[int], near: tuple[int, int]) -> Rule:
-        """The same, of which heads at some places see so many first and latest keys."""
-        every = range(len(self.activations))
-        return replace(self, near=tuple(near if place in places else None for place in every))
-
-    @property
-    def nearest(self) -> Near:
-        """How many first and latest keys all of its heads see alike, None for all."""
-        return self.near[0] if len({*self.near}) == 1 else None
+    def with_streaming(self, places: Collection[int], window: tuple[int, int]) -> Rule:
+        """A copy in which the heads at some places see only the first and the latest keys."""
+        heads = range(len(self.activations))
+        windows = tuple(window if place in places else None for place in heads)
+        return replace(self, streaming=windows)
 
     @property
-    def whole(self) -> bool:
-        """Whether rows see all keys, or all up to their own, but for those that are not kept."""
-        narrow = (self.band, self.chunk, self.nearest)
+    def streaming_window(self) -> StreamingWindow:
+        """The streaming window that all heads share; None where they see all keys, or differ."""
+        return self.streaming[0] if len({*self.streaming}) == 1 else None
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether rows see all keys, or all up to their own, apart from padding."""
+        narrow = (self.band, self.chunk, self.streaming_window)
         return not self.windowed and all(one is None for one in narrow)
 
     def width(self, keys: int) -> int:
-        """The most columns between the first and the last that a row sees."""
+        """An upper bound of the columns from the first to the last key that a row sees."""
         widths = [keys]
         if self.windowed:
             widths.append(-(-max(self.stride_q, self.stride_k) // self.stride_k))
@@ -218,7 +220,7 @@ class Rule:
         return min(widths)
 
     def window(self, row: int, keys: int) -> tuple[int, int]:
-        """The columns (first, stop) of a row's window; all keys where there are no windows."""
+        """The columns (first, stop) of the window of a row; all keys without windows."""
         if not self.windowed:
             return 0, keys
         group = max(self.stride_q, self.stride_k)
@@ -227,7 +229,7 @@ class Rule:
         return min(first, keys), min(stop, keys)
 
     def reach(self, row: int, keys: int) -> tuple[int, int]:
-        """The columns (first, stop) between which a row sees the keys that are kept.
+        """The columns (first, stop) outside which a row sees no key.
 
         Neither bound falls from one row to the next.
         """
@@ -243,8 +245,8 @@ class Rule:
         return min(first, keys), stop
 
     def allows(self, rows: Any, columns: Any) -> Any:
-        """bool (rows, columns): the cells that exist if all keys are real, for row and column
-        numbers that are arrays of numpy or tensors."""
+        """bool (rows, columns): the visible cells, apart from padding and streaming, for row and
+        column numbers of numpy or torch."""
         i, j = rows[:, None] * self.stride_q, columns[None, :] * self.stride_k
         seen = (i >= 0) & (j >= 0)
         if self.causal:
@@ -258,11 +260,14 @@ class Rule:
             seen &= i // self.chunk == j // self.chunk
         return seen
 
-    def nears(self, rows: Any, columns: Any, before: Any = None) -> Any:
-        """bool (..., rows, columns): the cells of the first keys and the latest; before (...,
-        keys + 1): how many keys that are kept come before each, and in all, None where all are."""
-        assert self.nearest is not None
-        (sink, recent), ends = self.nearest, -(-(rows + 1) * self.stride_q // self.stride_k)
+    def in_streaming_window(self, rows: Any, columns: Any, before: Any = None) -> Any:
+        """bool (..., rows, columns): the cells of the first and the latest keys. before (...,
+        keys + 1): how many keys before each, and in all, are no padding; None without padding."""
+        assert self.streaming_window is not None
+        (sink, recent), ends = (
+            self.streaming_window,
+            -(-(rows + 1) * self.stride_q // self.stride_k),
+        )
         own, number = ends, columns
         if before is not None:
             own = before[..., ends.clip(max=before.shape[-1] - 1)]
@@ -271,17 +276,17 @@ class Rule:
         return (number < sink) | (number >= own[..., None] - recent)
 
     def sees(self, rows: NDArray[Any], columns: NDArray[Any]) -> NDArray[np.bool_]:
-        """bool (rows, columns): the cells that exist, for given row and column numbers."""
+        """bool (rows, columns): the visible cells, for arrays of row and column numbers."""
         seen: NDArray[np.bool_] = self.allows(rows, columns)
-        if self.nearest is not None:
+        if self.streaming_window is not None:
             before = None if self.keep is None else np.append(0, np.cumsum(self.keep))
-            seen &= self.nears(rows, columns, before)
+            seen &= self.in_streaming_window(rows, columns, before)
         return seen if self.keep is None else seen & self.keep[columns]
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What a layer attended with: everything needed to compute any tile of its maps.
+    """Queries, keys and row statistics of a layer, from which any tile of its maps is computed.
 
     q (heads, queries, d_head), k (heads, keys, d_head): the operands of the product, in the dtype
     the model computed in, after rotation and as features where these are weighed; k may be Grouped.
@@ -328,8 +333,8 @@ PROOF_ROWS, PROOF_CELLS = 8, 1 << 14  # of a head, at most; cells of long maps, 
 
 
 def proof_rows(queries: int, keys: int) -> NDArray[np.int64]:
-    """The rows that prove a map: evenly apart, with the last; of long maps fewer, whose cells would
-    else take more than all else that is kept beside queries and keys.
+    """The numbers of the rows that are stored as a proof of a map: evenly spaced, with the last;
+    fewer of long maps, so that they stay small beside queries and keys.
     """
     rows = np.linspace(0, queries - 1, min(PROOF_ROWS, queries)).round().astype(np.int64)
     step = -(-len(rows) // max(2, PROOF_CELLS // max(1, keys)))
@@ -337,7 +342,7 @@ def proof_rows(queries: int, keys: int) -> NDArray[np.int64]:
 
 
 def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
-    """Numbers as float32 or float64; the bits of bfloat16 come as uint16."""
+    """A contiguous float32 or float64 array; uint16 are the bits of bfloat16."""
     if values.dtype == np.uint16:
         values = (values.astype(np.uint32) << 16).view(np.float32)
     return np.ascontiguousarray(values, dtype)  # one layout, one way through the product
@@ -347,7 +352,7 @@ def plain(values: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
 
 
 class DistanceScores:
-    """The scores by distance of one layer, for blocks of the rows and columns of a head.
+    """Computes the distance term of scores of one layer, by blocks of rows and columns of a head.
 
     Row i and column j are (j a - i b) steps apart. dtype: of all results.
     """
@@ -366,7 +371,7 @@ class DistanceScores:
         return self._heads[place]
 
     def span(self, rows: range, columns: range) -> tuple[int, int]:
-        """(lowest, count): the distances that occur in a block of rows and columns."""
+        """The distances in a block of rows and columns, as (lowest, count)."""
         lowest = columns.start * self.a - (rows.stop - 1) * self.b
         return lowest, (len(columns) - 1) * self.a + (len(rows) - 1) * self.b + 1
 

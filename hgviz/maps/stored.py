@@ -1,5 +1,5 @@
-"""Maps that are no products of queries and keys: weights as they are, the difference of two maps, a
-map laid on other cells, and one over slots laid on tokens."""
+"""Maps that are not computed from queries and keys: stored weights, differences of two maps, maps
+projected on another grid, and maps over slots projected on tokens."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Bools = NDArray[np.bool_]
 
 
 class Difference(Tiled):
-    """A − B of two layers whose maps have as many rows and columns: signed, whatever they are.
+    """A − B, signed, of two layers whose maps have the same shape.
 
     heads: for each head of A the one of B that is taken from it; A's numbers name the differences.
     A cell is the difference of the two float32 weights that A and B give for it. A cell of 2^zoom x
@@ -92,7 +92,7 @@ class Difference(Tiled):
     def between(
         self, a: Floats, b: Floats, rows: tuple[int, int], columns: tuple[int, int]
     ) -> Floats:
-        """The difference of two blocks of weights; 0 where only one side has anything."""
+        """The difference of two blocks of weights; 0 where only one side has positions."""
         found = self.subtract(a, b)
         if self._both is not None:
             down, across = (
@@ -103,7 +103,7 @@ class Difference(Tiled):
         return found
 
     def subtract(self, a: Floats, b: Floats) -> Floats:
-        """Weights of A less those of B, of a head that is off 0."""
+        """A − B of two blocks of weights, where those of heads that are off are 0."""
         a, b = (0 * one if off else one for one, off in zip((a, b), self.off, strict=True))
         return a - b
 
@@ -115,7 +115,7 @@ MOST_READ = 1 << 22  # weights of the map that are held at a time
 
 @dataclass(frozen=True)
 class Axis:
-    """Which positions of a map stand in each cell along one side.
+    """Which positions of a map lie in each cell of another grid, along one side.
 
     Those of cell c are positions[offsets[c]:offsets[c + 1]]; none where the map has nothing there.
     A position may stand in several cells: a row then is repeated, a column shared out evenly.
@@ -126,7 +126,7 @@ class Axis:
 
     @classmethod
     def of(cls, cells: Integers, positions: Integers, count: int) -> Axis:
-        """From pairs of a cell, never falling, and a position; count: how many cells there are."""
+        """An axis from pairs of a cell (ascending) and a position; count: the number of cells."""
         counts = np.bincount(cells, minlength=count)
         return cls(np.asarray(positions, np.int64), np.concatenate([[0], np.cumsum(counts)]))
 
@@ -135,25 +135,25 @@ class Axis:
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
-        """(cells,): whether the map has anything there."""
+        """bool (cells,): whether a cell has positions."""
         return np.diff(self.offsets) > 0
 
     @cached_property
     def shares(self) -> Floats:
-        """float32, like positions: the part of its weight that a column has in each cell."""
+        """float32 like positions: the share of its weight that a column gives to the cell."""
         cells = np.bincount(self.positions, minlength=1)
         return (1 / cells[self.positions]).astype(np.float32)
 
     @cached_property
     def cells(self) -> Integers:
-        """(positions of the map,): the first cell that each stands in, -1 for none."""
+        """(positions of the map,) The first cell of each position, -1 for none."""
         found = np.full(int(self.positions.max(initial=-1)) + 1, -1, np.int64)
         numbers = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         found[self.positions[::-1]] = numbers[::-1]
         return found
 
     def reach(self, cells: Integers) -> Integers:
-        """(n, 2): the positions from first to last of ranges (n, 2) of cells; 0, 0 for none."""
+        """The positions (n, 2) of ranges (n, 2) of cells, half-open; 0, 0 for none."""
         first, stop = (self.offsets[np.clip(end, 0, len(self))] for end in cells.T)
         ends = np.zeros((len(cells), 2), np.int64)
         some = stop > first
@@ -163,7 +163,7 @@ class Axis:
 
 
 class Projected(Tiled):
-    """The maps of a layer on cells of a grid that another layer's maps can be laid on, too.
+    """The maps of a layer projected on the cells of a grid that it shares with another layer.
 
     A cell is the mean over its rows of the sum over its columns, in float32: rows that added up to
     1 still do, where every column stands in some cell. signed: whether weights can be negative.
@@ -231,7 +231,7 @@ def _added(values: Floats, offsets: Integers, axis: int) -> Floats:
 KEPT = 1 << 24  # bytes of rows of the map over slots
 
 
-class Mixed(Tiled):
+class SlotMap(Tiled):
     """P F of the maps P (heads, queries, slots) of a layer (Linformer, Wang et al. 2020): how
     much of the value of each token comes to each query. Signed, and rows need not add up to 1.
 

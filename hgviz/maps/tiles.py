@@ -1,5 +1,8 @@
-"""Reading a map by tiles of a fixed grid, so that a cell has the same bits in every read; what
-tiles are computed with: one thread of BLAS each, memory that is kept, exponentials."""
+"""Maps as tiles of a fixed grid, so that a cell has the same bits in every read.
+
+Windows at any zoom, surveys of whole maps, and what both need: threads of BLAS, a cache,
+exponentials.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ _before = 1
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Numpy's BLAS uses one thread while anybody is inside, and what it used before afterwards.
+    """Let numpy's BLAS use one thread inside, and as many as before afterwards.
 
     The number belongs to the process, so the first one in sets it and the last one out restores
     it. Tiles get their parallelism from tile workers, whose products must not start threads.
@@ -98,11 +101,11 @@ def _libraries() -> Iterator[Path]:
 
 
 class Sized(Protocol):
-    """Whatever knows its bytes."""
+    """An object that knows its size in bytes."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """The size in bytes."""
         ...
 
 
@@ -110,7 +113,7 @@ Kept = TypeVar("Kept", bound=Sized)
 
 
 class Cache:
-    """Keeps what was used last; shared by threads, which make a missing value at the same time.
+    """A cache of the most recently used values, shared by threads; limit: its size in bytes.
 
     Keys are tuples, of which the first part says whose a value is.
     """
@@ -122,7 +125,7 @@ class Cache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[Hashable, ...], make: Callable[[], Kept]) -> Kept:
-        """The value of a key, made if it is not there."""
+        """The value of a key; make() if it is missing."""
         with self._lock:
             self._let_go()
             if key in self._values:
@@ -138,7 +141,7 @@ class Cache:
         return value
 
     def forget(self, owner: Hashable) -> None:
-        """Let go of all values of an owner: now, or, where the cache is in use, at its next use.
+        """Drop all values of an owner: now, or at the next use if the cache is in use.
 
         It waits for nothing, since it may be called while this very thread is at work here: when
         an owner is collected as garbage.
@@ -158,13 +161,14 @@ class Cache:
 
     @property
     def held(self) -> int:
-        """Bytes in use."""
+        """The size of all values in bytes."""
         return self._held
 
 
-def give_back() -> None:
-    """Hand what was freed to the system: glibc holds on to it, 500 MB after a text of 900,000
-    letters, and each thread to what it freed itself. It takes some 20 ms.
+def release_memory() -> None:
+    """Return freed memory to the system: glibc keeps it, 500 MB after a text of 900,000 letters.
+
+    It takes some 20 ms.
     """
     if sys.platform == "linux":
         import ctypes
@@ -179,7 +183,7 @@ _BITS = np.float32(1 / np.log(2))
 
 
 def exponential(logs: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-    """e to some powers, as powers of 2 where these are faster.
+    """e^x of logs, by way of powers of 2 where these are faster.
 
     The product with 1 / log 2 is rounded, by which a weight e^-x is off by x e^-x 2^-24 at most:
     all in all half of what numpy's own exp is off.
@@ -272,8 +276,8 @@ class Tiled(ABC):
         if zoom < 0 or reduce not in ("max", "mean"):
             raise ValueError(f"no such reading: zoom {zoom}, reduce {reduce!r}")
         zoom = min(zoom, max(self.shape[1:]).bit_length())  # from there on all is one cell
-        top, bottom = widened(rows, self.shape[1], zoom)
-        left, right = widened(columns, self.shape[2], zoom)
+        top, bottom = round_outwards(rows, self.shape[1], zoom)
+        left, right = round_outwards(columns, self.shape[2], zoom)
         inner = min(zoom, TILE_ZOOM)
         window = (top >> inner, -(-bottom >> inner), left >> inner, -(-right >> inner))
         with one_thread(), np.errstate(invalid="ignore", over="ignore"):
@@ -294,7 +298,7 @@ class Tiled(ABC):
         zoom: int = 0,
         reduce: Reduce = "max",
     ) -> Floats | None:
-        """What `read` gives, from levels kept in the capture: no product, however large the map.
+        """As `read`, from levels that are stored in the capture, without computing a tile.
 
         Weights differ by at most 2.8 % (5.6 % where they are signed), those more than 10^5.9 times
         smaller than the largest read as 0 or as that. None where no level is as fine as the zoom.
@@ -304,7 +308,7 @@ class Tiled(ABC):
             return None
         zoom = min(zoom, max(self.shape[1:]).bit_length())
         (top, bottom), (left, right) = (
-            widened(one, size, zoom)
+            round_outwards(one, size, zoom)
             for one, size in ((rows, self.shape[1]), (columns, self.shape[2]))
         )
         down, across = (top >> zoom, -(-bottom >> zoom)), (left >> zoom, -(-right >> zoom))
@@ -316,7 +320,7 @@ class Tiled(ABC):
         if self._stored is not None:
             return self._stored(place)
         zoom = min(thumb_zoom(queries, keys), TILE_ZOOM)
-        return summary_of(self, survey(self, place, Wanted(largest=zoom)))
+        return summarize(self, survey(self, place, SurveyRequest(largest=zoom)))
 
     def place(self, head: int) -> int:
         """Where a head number is stored. Raises HgvizError when it is not."""
@@ -346,18 +350,18 @@ class Tiled(ABC):
         """The tiles j of block row i outside which there are only zeros."""
         return range(-(-self.shape[2] // TILE))
 
-    def by_softmax(self, place: int) -> bool:
-        """Whether the weights of a head are exponentials, of what `logs` gives."""
+    def is_softmax(self, place: int) -> bool:
+        """Whether the weights of a head are exp of `logs`."""
         return False
 
     def logs(self, place: int, i: int, j: int) -> NDArray[Any] | None:
-        """Of a softmax: the logarithms of a tile of weights, -inf where nothing weighs; None where
+        """The logarithms of a tile of weights of a softmax, -inf where a key is masked; None where
         all are.
         """
         raise NotImplementedError
 
     def terms(self, place: int, i: int, j: int) -> NDArray[Any] | None:
-        """What the log-sum-exp of rows is taken of in a tile, as logs."""
+        """The terms of the log-sum-exp of rows in a tile; None where all are masked."""
         raise NotImplementedError
 
     def fold(self, values: NDArray[Any], zoom: int) -> NDArray[Any]:
@@ -398,7 +402,7 @@ class Tiled(ABC):
         return cells
 
 
-def widened(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
+def round_outwards(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
     """(start, stop) of an interval, rounded outwards to multiples of 2^zoom and cut at size."""
     if isinstance(interval, tuple):
         interval = slice(*(max(0, end) for end in interval))
@@ -445,15 +449,15 @@ def tile_blocks(
 
     Each thread has rows of its own, so that results have the same bits with any number of threads.
     """
-    by_softmax = maps.by_softmax(place)
+    is_softmax = maps.is_softmax(place)
 
     def tiles(i: int) -> Iterator[tuple[int, Any, Any]]:
         memory = None  # used again, since fresh memory would take a tenth of all time
         for j in maps.tiles_in(i):
-            tile = maps.logs(place, i, j) if by_softmax else maps.weights(place, i, j)
+            tile = maps.logs(place, i, j) if is_softmax else maps.weights(place, i, j)
             if tile is None:
                 continue
-            if by_softmax:
+            if is_softmax:
                 logs = _pad(tile, -np.inf)
                 memory = exponential(logs, out=memory)
                 yield j * TILE, memory, logs
@@ -476,9 +480,11 @@ def _pad(tile: NDArray[Any], outside: float) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a survey keeps: the map in cells of 2^largest by largest weight, of 2^sums by sum, None
-    for none, and some of its rows.
+class SurveyRequest:
+    """What a survey returns besides row numbers.
+
+    The map in cells of 2^largest by largest weight, in cells of 2^sums by sum (None for none), and
+    some rows.
     """
 
     largest: int
@@ -487,13 +493,13 @@ class Wanted:
 
 
 class Survey:
-    """What one pass over the map of a head finds; memory does not grow with the map.
+    """The results of one pass over the map of a head; memory does not grow with the map.
 
     total (queries,): the sum of each row by magnitude. cells: the map pooled by largest weight, and
     sums: by sum, both float32 in cells of the sizes asked for. rows (rows, keys): those asked for.
     """
 
-    def __init__(self, maps: Tiled, wanted: Wanted) -> None:
+    def __init__(self, maps: Tiled, wanted: SurveyRequest) -> None:
         _, queries, keys = maps.shape
 
         def cells(zoom: int | None) -> Floats:
@@ -558,8 +564,10 @@ class Survey:
         target[:] = on_cpu(cells)[: target.shape[0], : target.shape[1]]
 
     def settle(self, before: NDArray[np.float64], stat: NDArray[np.float64]) -> None:
-        """Correct what was found of the weights of a softmax whose statistic (queries,) was another
-        before; cells are not that exact."""
+        """Correct top and rows of a softmax whose statistic (queries,) changed after the pass.
+
+        Cells are not that exact.
+        """
         known = np.isfinite(before) & np.isfinite(stat)
         factor = np.exp(np.subtract(before, stat, out=np.zeros(len(stat)), where=known))
         self._highest *= factor
@@ -567,7 +575,7 @@ class Survey:
 
 
 def on_cpu(values: Any) -> Any:
-    """An array of numpy, or a tensor of any device, as one of numpy."""
+    """A numpy array, or a tensor of any device as one."""
     return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
@@ -618,8 +626,8 @@ def _sum_block(xp: Any, values: Any, zoom: int) -> Any:
     return (rows.reshape(-1, 1 << zoom) @ ones).reshape(height >> zoom, width >> zoom)
 
 
-def survey(maps: Tiled, place: int, wanted: Wanted, blocks: Blocks = tile_blocks) -> Survey:
-    """Look at all weights of the head stored at a place; by tiles where a device is too small."""
+def survey(maps: Tiled, place: int, wanted: SurveyRequest, blocks: Blocks = tile_blocks) -> Survey:
+    """Survey the map of the head at a place; by tiles where a device is too small."""
     try:
         found = Survey(maps, wanted)
         blocks(maps, place, found.add)
@@ -659,8 +667,8 @@ def row_totals(
     return found
 
 
-def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
-    """The log-sum-exp of each row of what a head's `terms` are (queries,); +inf for none."""
+def row_log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
+    """The log-sum-exp (queries,) of the `terms` of each row; +inf where all are masked."""
     found = np.full(maps.shape[1], np.inf)
 
     def block(i: int) -> None:
@@ -683,7 +691,7 @@ def log_sums(maps: Tiled, place: int) -> NDArray[np.float64]:
 
 
 def lengths(maps: Tiled, place: int) -> NDArray[np.float64]:
-    """The Euclidean length of each row of what a head's `logs` are (queries,), -inf as 0."""
+    """The Euclidean norm (queries,) of the `logs` of each row of a head, with -inf as 0."""
     found = np.zeros(maps.shape[1])
 
     def block(i: int) -> None:
@@ -699,7 +707,7 @@ def lengths(maps: Tiled, place: int) -> NDArray[np.float64]:
 
 
 def in_threads(work: Callable[[int], None], count: int) -> None:
-    """Calls with 0 .. count - 1, in threads where there are cores for them."""
+    """Call work with 0 .. count - 1, in as many threads as there are cores."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS and Windows have none
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     is_cancelled = cancel_condition()
@@ -719,24 +727,24 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
                 pass
 
 
-def summary_of(maps: Tiled, found: Survey) -> Summary:
-    """The summary of a head that was surveyed."""
+def summarize(maps: Tiled, found: Survey) -> Summary:
+    """The summary of a head from its survey."""
     zoom = thumb_zoom(*maps.shape[1:]) - found.wanted.largest
     thumb: Floats = maps.fold(found.cells, zoom) + np.float32(0)
     return Summary(thumb, found.top.astype(np.float32) + np.float32(0), found.entropy)
 
 
-def to_store(maps: Tiled, rows: tuple[int, ...] = ()) -> Wanted:
-    """What is surveyed of a map that is to be stored: its finest kept levels, and some rows."""
+def storage_request(maps: Tiled, rows: tuple[int, ...] = ()) -> SurveyRequest:
+    """The survey of a map that is stored: its finest levels, and some rows."""
     _, queries, keys = maps.shape
     lowest = lowest_zoom(queries, keys)
     if lowest is None:
-        return Wanted(min(thumb_zoom(queries, keys), TILE_ZOOM), None, rows)
-    return Wanted(lowest, lowest + 1, rows)
+        return SurveyRequest(min(thumb_zoom(queries, keys), TILE_ZOOM), None, rows)
+    return SurveyRequest(lowest, lowest + 1, rows)
 
 
-def pyramid_of(maps: Tiled, found: Survey) -> Pyramid | None:
-    """The kept levels of a head that was surveyed by to_store; None for a small map."""
+def build_pyramid(maps: Tiled, found: Survey) -> Pyramid | None:
+    """The levels of a head from a survey by storage_request; None for a small map."""
     _, queries, keys = maps.shape
     wanted = zooms(queries, keys, thumb_zoom(queries, keys))
     if not wanted["max"]:

@@ -181,7 +181,7 @@ class HeadGroup:
         """The numbers of some rows at a time, and the columns outside which they see no key."""
         queries, keys = self.q.shape[-2], self.k.shape[-2]
         cells = CELLS if self.q.device.type == "cpu" else DEVICE_CELLS
-        near = self.rule.nearest
+        near = self.rule.streaming_window
         across = min(keys, (self.rule.width(keys) if near is None else sum(near)) + ROWS)
         step = min(ROWS, max(16, cells // max(1, self.q.shape[:2].numel() * across)))
         for start in range(0, queries, step):
@@ -235,7 +235,7 @@ class HeadGroup:
             if terms is not None:
                 terms = terms.map(lambda array, part=part: array[part])  # type: ignore[misc]
             yield HeadGroup(
-                (place,), self.rule.only((at,)), terms, self.q[:, part], self.k[:, part]
+                (place,), self.rule.select((at,)), terms, self.q[:, part], self.k[:, part]
             )
 
 
@@ -262,7 +262,7 @@ def head_groups(
                 group_q, group_k = features(group_q, torch), features(group_k, torch)
             elif relative is not None:
                 terms = relative.map(lambda array, at=at: array[at])  # type: ignore[misc]
-            yield HeadGroup(heads, rule.only(heads), terms, group_q, group_k, key_group)
+            yield HeadGroup(heads, rule.select(heads), terms, group_q, group_k, key_group)
 
 
 def _expand_group(x: Tensor, group: int, heads: int) -> Tensor:
@@ -293,19 +293,19 @@ def in_layer_order(rule: Rule, parts: Sequence[Tensor]) -> Tensor:
 def visible(rule: Rule, rows: Tensor, columns: Tensor, keep: Tensor | None) -> Tensor:
     """bool (B or 1, 1, rows, columns): the cells that exist, by row and column numbers."""
     seen: Tensor = rule.allows(rows, columns)[None, None]
-    if rule.nearest is not None:
-        seen = seen & rule.nears(rows, columns, _keys_before(keep)).unsqueeze(-3)
+    if rule.streaming_window is not None:
+        seen = seen & rule.in_streaming_window(rows, columns, _keys_before(keep)).unsqueeze(-3)
     return seen if keep is None else seen & keep[:, None, None, columns]
 
 
 def visible_columns(rule: Rule, rows: Tensor, span: slice, keep: Tensor | None) -> Tensor | None:
     """The numbers (n,) of the columns of a span that any of these rows sees, for heads that stream;
     None for others, whose rows see all."""
-    if rule.nearest is None:
+    if rule.streaming_window is None:
         return None
     columns = torch.arange(span.start, span.stop, device=rows.device)
     # the rows below the first see what is later
-    near: Tensor = rule.nears(rows[:1], columns, _keys_before(keep))
+    near: Tensor = rule.in_streaming_window(rows[:1], columns, _keys_before(keep))
     return columns[near.reshape(-1, len(columns)).any(0)]
 
 
@@ -390,7 +390,7 @@ def _is_one_call(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> bool:
     """Whether the fused kernel attends for all heads of a layer at once: softmax over all keys, or
     over all up to the row's own, of a map small enough that a stop can wait for it."""
     softmax = {*rule.activations} == {"softmax"} and not any(rule.norms)
-    plain = rule.softcap is None and rule.sinks is None and rule.whole and not rule.near
+    plain = rule.softcap is None and rule.sinks is None and rule.sees_all and not rule.streaming
     square = rule.stride_q == rule.stride_k and q.shape[-2] == k.shape[-2]
     small = q.shape[:-1].numel() * k.shape[-2] <= LONG_CELLS
     fits = q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and small
@@ -419,12 +419,12 @@ def _attend_group(
     """Context (B, h, Q, D) of a group over its values (B, h, K, D), and the log-sum-exp (B, h, Q)
     of its rows where that is wanted and comes with the context."""
     rule, row = group.rule, ACTIVATIONS[group.activation]
-    if rule.nearest is None and group.norm is None:
+    if rule.streaming_window is None and group.norm is None:
         # of keys that are wider than values the fused kernel of a CPU would hold whole maps
         plain = rule.softcap is None and rule.sinks is None
         if plain and group.activation == "softmax" and group.q.shape[-1] == v.shape[-1]:
             return _attend_fused(group, v, keep, want_sums)
-        if row.features is not None and rule.whole:  # whose sums go on from row to row
+        if row.features is not None and rule.sees_all:  # whose sums go on from row to row
             return _attend_linear(group, v, keep), None
     return _attend_by_rows(group, v, keep), None
 
@@ -485,7 +485,7 @@ def _attend_fused(
 def _kernel_knows_mask(group: HeadGroup, keep: Tensor | None) -> bool:
     """Whether the fused kernel needs no mask: rows see all keys, or all up to their own."""
     square = group.rule.stride_q == group.rule.stride_k and group.q.shape[-2] == group.k.shape[-2]
-    plain = group.rule.whole and keep is None and group.relative is None
+    plain = group.rule.sees_all and keep is None and group.relative is None
     return plain and (square or not group.rule.causal)
 
 
@@ -787,7 +787,7 @@ def fill_empty_rows(weights: Tensor, rule: Rule, keep: Tensor | None, rows: Tens
     large negative number: uniform over all keys, or all of their window."""
     columns = torch.arange(weights.shape[-1], device=weights.device)
     empty = ~visible(rule, rows, columns, keep)[0].any(-1, keepdim=True)
-    unmasked = replace(rule, causal=False, band=None, chunk=None, near=())
+    unmasked = replace(rule, causal=False, band=None, chunk=None, streaming=())
     whole = visible(unmasked, rows, columns, None)[0].to(weights.dtype)
     return torch.where(empty, whole / whole.sum(-1, keepdim=True), weights)
 

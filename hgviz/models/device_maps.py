@@ -64,7 +64,7 @@ def is_for_device(maps: Tiled, place: int, device: str) -> TypeGuard[LazyMap]:
     rule = maps.factors.rule
     known = device != "mps" or maps.factors.dtype != "float64"
     known = known and rule.softcap is None and not isinstance(rule.relative, Diagonals)
-    return known and maps.by_softmax(place) and maps.weighs_all(place) and not rule.norms[place]
+    return known and maps.is_softmax(place) and maps.keeps_all_keys(place) and not rule.norms[place]
 
 
 class _InFull:

@@ -39,7 +39,7 @@ from hgviz.models import differential, longformer
 from hgviz.models.attention import expand_key_groups, head_groups, to_numpy, weigh
 from hgviz.models.devices import out_of_memory
 from hgviz.models.differential import Difference, difference_of
-from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, norms_of
+from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, value_norms_of
 from hgviz.models.masks import Mask, MaskRule, mask, seen
 from hgviz.models.patches import PatchBoundaries, boundaries_of, install_boundaries
 from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
@@ -740,7 +740,7 @@ class Transformers(Network):
         if not self.config.exchanged:
             return rule
         names = self.config.layers[index].activations
-        norms = norms_of(names, self.config.norms)
+        norms = value_norms_of(names, self.config.norms)
         return replace(
             rule, activations=names, norms=norms, top_k=self.config.top_k, empty_rows="zeros"
         )

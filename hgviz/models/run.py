@@ -150,7 +150,7 @@ class Run:
         numbers = range(q.shape[1]) if heads is None else heads
         streaming = self.streaming.places(layer, numbers) if self.streaming.heads else ()
         if streaming and not rule.windowed and sum(self.streaming.window) < k.shape[2]:
-            rule = rule.streamed(streaming, self.streaming.window)
+            rule = rule.with_streaming(streaming, self.streaming.window)
         needs_row_sums = any(observer.needs_row_sums for observer in self.observers)
         row_sums: RowLogSums | None = {} if needs_row_sums else None
         context = attend(q, k, v, rule, keep=keep, relative=relative, row_sums=row_sums)

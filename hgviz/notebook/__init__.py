@@ -255,9 +255,9 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
 
 def _links(spec: Spec, capture: Capture) -> list[Facts]:
     """Every link: query and key by token and in words, the head, the weight."""
-    from hgviz.maps.links import linked
+    from hgviz.maps.links import find_links
 
-    links = linked(capture, spec.selection, spec.links)
+    links = find_links(capture, spec.selection, spec.links)
     names = [links.fuse] if links.single and len(links.heads) > 1 else list(map(str, links.heads))
     return [
         {

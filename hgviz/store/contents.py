@@ -122,7 +122,9 @@ def write_layer(
     found = overviews.write(group, maps, settle, blocks)
     if isinstance(maps, LazyMap):
         factors = maps.factors if found.stat is None else replace(maps.factors, stat=found.stat)
-        kind = "streaming" if any(factors.rule.near) else "lazy"  # which programs before 1.8 refuse
+        kind = (
+            "streaming" if any(factors.rule.streaming) else "lazy"
+        )  # which programs before 1.8 refuse
         attributes |= {"kind": kind, **_write_factors(group, factors)}
         attributes["verify_max_abs"] = found.difference
     elif isinstance(maps, DenseMap):
@@ -182,7 +184,8 @@ def _write_factors(group: h5py.Group, factors: Factors) -> dict[str, Any]:
         "norms": " ".join(norm or "-" for norm in rule.norms),
         **{name: value for name in ("top_k", "band", "chunk", "softcap")
            if (value := getattr(rule, name)) is not None},
-        **({"near": sum((one or (0, 0) for one in rule.near), ())} if any(rule.near) else {}),
+        **({"near": sum((window or (0, 0) for window in rule.streaming), ())}
+           if any(rule.streaming) else {}),
         "unit": rule.relative.unit if isinstance(rule.relative, Relative) else 1,
         "crc32": tuple(crc),
     }  # fmt: skip

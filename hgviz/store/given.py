@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, HgvizError, Layer, Level, Map, ModelSpec, Prompt, readonly
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, measured
-from hgviz.maps.lazy import with_sink
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
+from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
 
 LONGEST_NAME = 200
@@ -128,7 +128,7 @@ def _factors(index: int, given: Mapping[str, Any], tokens: int, causal: bool) ->
     proofs = proof_rows(tokens, tokens)
     proven = np.stack([_weighed(q, k, rule, place, proofs) for place in range(len(q))])
     stat = np.zeros(q.shape[:2])
-    return measured(Factors(q, k, stat, rule, proofs, proven, q.dtype.name))
+    return with_statistics(Factors(q, k, stat, rule, proofs, proven, q.dtype.name))
 
 
 def _scale(index: int, given: Mapping[str, Any], q: NDArray[Any], k: NDArray[Any]) -> float:
@@ -168,7 +168,7 @@ def _weighed(
         sums = np.where(seen, np.exp(terms - top), 0.0).sum(1, keepdims=True)
         with np.errstate(divide="ignore"):
             stat = np.where(sums > 0, top + np.log(sums), np.inf)
-        stat = with_sink(stat, rule, place)
+        stat = add_sinks(stat, rule, place)
     elif act.statistic == "sum":
         stat = (np.where(seen, scores, 0.0) ** act.power).sum(1, keepdims=True)
     else:

@@ -202,7 +202,7 @@ def _rule(
         chunk=_positive(group, "chunk") if "chunk" in group.attrs else None,
         softcap=softcap,
         sinks=numbers(data["sinks"]) if "sinks" in data else None,
-        near=tuple(one if one != (0, 0) else None for one in near),
+        streaming=tuple(one if one != (0, 0) else None for one in near),
     )
 
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hgviz.core import Reduce
 from hgviz.maps import DenseMap, LazyMap, Summary
-from hgviz.maps.lazy import settled_row, settled_rows
+from hgviz.maps.lazy import corrected_statistic, head_statistic
 from hgviz.maps.overview import Codes, Histogram, Pyramid, Range
-from hgviz.maps.tiles import Blocks, pyramid_of, summary_of, survey, tile_blocks, to_store
+from hgviz.maps.tiles import Blocks, build_pyramid, storage_request, summarize, survey, tile_blocks
 from hgviz.store import packing, schema
 from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
 from hgviz.store.packing import Packed
@@ -44,25 +44,25 @@ def write(
             stat = np.array(maps.factors.stat[...], np.float64)
             final = LazyMap(replace(maps.factors, stat=stat), maps.heads)
     summaries, difference, ranges = [], 0.0, []
-    wanted = to_store(maps, rows)
+    wanted = storage_request(maps, rows)
     for place in range(len(maps.heads)):
         one: LazyMap | DenseMap = maps
         if isinstance(maps, LazyMap) and stat is not None:
-            if not maps.by_softmax(place):  # these need their statistics before they can be read
-                stat[place] = settled_rows(maps, place)
+            if not maps.is_softmax(place):  # these need their statistics before they can be read
+                stat[place] = head_statistic(maps, place)
                 one = final
             found = survey(one, place, wanted, blocks)
-            if maps.by_softmax(place):
+            if maps.is_softmax(place):
                 before = stat[place].copy()
-                stat[place] = settled_row(maps.factors, place, found.total)
+                stat[place] = corrected_statistic(maps.factors, place, found.total)
                 found.settle(before, stat[place])
             one = final
         else:
             found = survey(one, place, wanted, blocks)
-        summary = summary_of(one, found)
+        summary = summarize(one, found)
         if isinstance(one, LazyMap):
-            difference = max(difference, one.compared(place, found.rows))
-        pyramid = pyramid_of(one, found)
+            difference = max(difference, one.proof_error(place, found.rows))
+        pyramid = build_pyramid(one, found)
         if pyramid is not None:
             ranges.append(_write_levels(group, place, len(maps.heads), pyramid))
             finest = pyramid.levels["max"]
@@ -113,7 +113,7 @@ def read(
         [Range(float(floor), float(maximum), signed) for floor, maximum in one]
         for one in numbers(found)
     ]
-    if not all(one.sensible for both in ranges for one in both):
+    if not all(one.is_valid for both in ranges for one in both):
         raise Refused(f"{group.name}/ranges holds numbers that no map has")
     shape = sizes["queries"], sizes["keys"]
     levels = {reduce: _levels(group, path, reduce, sizes) for reduce in REDUCTIONS}

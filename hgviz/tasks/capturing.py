@@ -76,7 +76,7 @@ def capture(
 
 
 def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
-    from hgviz.maps import ROUNDED, Factors, LazyMap, settled
+    from hgviz.maps import ROUNDED, Factors, LazyMap, recompute_statistics
     from hgviz.models.device_maps import blocks_on
 
     maps: list[Map | None] = list(blank.maps)
@@ -86,7 +86,9 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
         if isinstance(found, Factors):
             # kernels of half precision take exponentials roughly; of float64 tiles more is expected
             rounded = ROUNDED if found.dtype == "float32" else None
-            maps[index] = LazyMap(settled(found, rounded, blocks), model.spec.layers[index].heads)
+            maps[index] = LazyMap(
+                recompute_statistics(found, rounded, blocks), model.spec.layers[index].heads
+            )
         else:
             maps[index] = found
         progress(index + 1, len(maps), f"layer {index}", replace(blank, maps=tuple(maps)))
@@ -99,7 +101,7 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
 def _capture_to_file(
     model: Model, blank: Capture, out: Path, force: bool, started: float
 ) -> Capture:
-    from hgviz.maps.tiles import give_back
+    from hgviz.maps.tiles import release_memory
     from hgviz.models.device_maps import blocks_on
     from hgviz.store import Writer, open_capture
 
@@ -120,7 +122,7 @@ def _capture_to_file(
             if index not in writer.committed:
                 writer.add(index, found, settle=True, blocks=blocks)
             if len(blank.prompt) > SMALL:
-                give_back()
+                release_memory()
             progress(index + 1, total, f"layer {index} is on disk")
 
         logits = run(model, blank, write)

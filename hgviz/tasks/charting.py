@@ -191,7 +191,7 @@ def pair_chart(
     from hgviz.analysis.meeting import Meeting
     from hgviz.analysis.pairing import counterpart
     from hgviz.figures.content.laboratory import Three
-    from hgviz.figures.paper.frame import map_of, signed_head
+    from hgviz.figures.paper.frame import has_negative_weights, map_of
     from hgviz.maps import Difference, Projected
 
     head = selection.head_id
@@ -219,7 +219,9 @@ def pair_chart(
     both = seen[0] & seen[1] if meeting.same else _pooled(
         np.outer(rows.both, columns.both), zoom) & (seen[0] | seen[1])  # fmt: skip
     said = [given or side.spec.name for given, side in zip(names, (a, b), strict=True)]
-    signed = signed_head(a, head.layer, head.head) or signed_head(b, other.layer, other.head)
+    signed = has_negative_weights(a, head.layer, head.head) or has_negative_weights(
+        b, other.layer, other.head
+    )
     title = f"Head {head}" if head == other else f"Head {head} of A, {other} of B"
     notes: tuple[str, ...] = () if meeting.same else ("Hatched: what only one of the two has.",)
     notes += tuple(

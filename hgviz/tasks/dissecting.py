@@ -10,7 +10,7 @@ from hgviz.core import Capture, HgvizError, Integers, Selection
 
 if TYPE_CHECKING:
     from hgviz.figures.content.elements import Neurons, Products
-    from hgviz.maps.anatomy import Anatomy, Elements
+    from hgviz.maps.anatomy import Anatomy, ElementProducts
 
 MOST = 32  # keys that are drawn
 ORDERS = ("text", "weight")
@@ -27,11 +27,11 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> N
     """
     from hgviz.figures.content.elements import Neurons, Stage
     from hgviz.figures.paper.frame import map_of, token_in
-    from hgviz.maps import LazyMap, Mixed
+    from hgviz.maps import LazyMap, SlotMap
     from hgviz.maps.anatomy import dissect
 
     one = map_of(capture, chosen.layer, chosen.head)
-    if isinstance(one, Mixed):
+    if isinstance(one, SlotMap):
         raise HgvizError(
             "queries meet slots in this model: the tokens behind them come after",
             "Look at its slots",
@@ -88,13 +88,13 @@ def _products(found: Anatomy, columns: Integers) -> list[Products]:
     near = query.with_keys(found.keys[columns])
     products = Products(_signs(*query.names), near.left, near.right, near.products)
     each = [query.with_distances(range(at, at + 1)) for at in columns.tolist()]
-    far: list[Elements] = [one for one in each if one is not None]
+    far: list[ElementProducts] = [one for one in each if one is not None]
     # one number has a column of its own already, but where there is nothing beside it
     if not far or (len(far[0].left) == 1 and near.products.any()):
         return [products]
     right, values = (np.concatenate(parts) for parts in
                      ([one.right for one in far], [one.products for one in far]))  # fmt: skip
-    apart = Products(_signs(*query.far_names), far[0].left, right, values)
+    apart = Products(_signs(*query.position_names), far[0].left, right, values)
     return [products, apart] if near.products.any() else [apart]
 
 

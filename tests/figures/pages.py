@@ -9,7 +9,7 @@ from hgviz.core import Display, HgvizError, Selection
 from hgviz.figures import WIDTHS, Looked, Spec, composed
 from hgviz.figures.paper import style
 from hgviz.figures.paper.page import Page
-from hgviz.maps.links import Linking
+from hgviz.maps.links import LinkOptions
 from tests.figures.texts import MAKERS, capture_of
 
 EVERY_WIDTH = ("1.6in", *WIDTHS, "12in")
@@ -57,7 +57,7 @@ def page_of(kind, name, number, width):
     content = content_of(kind, name, chosen)
     if kind == "rollout":
         chosen = Selection(0, 0, chosen.query)
-    across = Linking(across=number % 2 == 0)
+    across = LinkOptions(across=number % 2 == 0)
     spec = Spec(kind, chosen, Display(shared=number % 2 == 1), width, links=across,
                 title=TITLES[number // 2 % 3])  # fmt: skip
     with style.dressed():

@@ -19,7 +19,7 @@ from hgviz.figures import FIGURES, Looked, Panel, Spec
 from hgviz.figures.forms import tokens_named
 from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
 from hgviz.figures.provenance import command
-from hgviz.maps.links import Linking
+from hgviz.maps.links import LinkOptions
 from hgviz.store import open_capture, write_capture, write_study
 from tests.figures.test_charts import study_of
 from tests.making import make_capture
@@ -60,7 +60,7 @@ EVERYTHING = {
     "width": "252.25pt",
     "title": 'It\'s a “title” of $5; --kind: 50 %\n"x" ' + "\u202e",
     "heads": (HeadId(4, 2), HeadId(0, 1), HeadId(8, 0)),
-    "links": Linking((HeadId(5, 1), HeadId(3, 0)), (9, 2, 3), "mean", 7, 0.1 + 0.2, 1e-7, True,
+    "links": LinkOptions((HeadId(5, 1), HeadId(3, 0)), (9, 2, 3), "mean", 7, 0.1 + 0.2, 1e-7, True,
                      False, False, True),
     "recipe": RolloutOptions("max", (HeadId(3, 1), HeadId(0, 2)), 1 / 3, True),
     "methods": ("signed",),
@@ -71,10 +71,10 @@ EVERYTHING = {
 CASES = {
     "usual": {},
     "everything": EVERYTHING,
-    "no title": {"title": "", "selection": Selection(0, 2, 0), "links": Linking(least=0.01),
+    "no title": {"title": "", "selection": Selection(0, 2, 0), "links": LinkOptions(least=0.01),
                  "recipe": RolloutOptions(signed=True), "display": Display(limits=(-1.0, 1.0))},
     "as the window": {"selection": Selection(7, 2, 5), "heads": (HeadId(0, 1), HeadId(3, 2)),
-                      "links": Linking((HeadId(0, 0), HeadId(1, 1)), queries=(5,)),
+                      "links": LinkOptions((HeadId(0, 0), HeadId(1, 1)), queries=(5,)),
                       "display": Display(scale="linear")},
 }  # fmt: skip
 
@@ -172,7 +172,7 @@ tokens = some.none() | some.integers(0, 13)
 limits = some.tuples(some.floats(-9, 9), some.floats(-9, 9)).filter(lambda one: one[0] < one[1])
 places = some.sets(some.integers(0, 13), max_size=5).map(lambda found: tuple(sorted(found)))
 links = some.builds(
-    Linking, several, places,
+    LinkOptions, several, places,
     some.sampled_from(["each", "mean", "sum", "max"]), some.integers(0, 20), shares,
     some.floats(0, 1e6), some.booleans(), some.booleans(), some.booleans(), some.booleans(),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from hgviz.figures.kinds.shown import Item, items_of
 from hgviz.figures.paper import style
 from hgviz.language import decimals
 from hgviz.maps import DenseMap
-from hgviz.maps.links import Linking, linked
+from hgviz.maps.links import LinkOptions, find_links
 from hgviz.store import write_capture
 from tests.figures.flaws import overlaps, texts
 from tests.gui import kinds
@@ -33,12 +33,12 @@ def said(page):
 
 
 CASES = {
-    "one": Linking(most=4),
-    "several": Linking(queries=(2, 4, 9), heads=(HeadId(0, 1), HeadId(1, 2)), most=3),
-    "all heads": Linking(heads=tuple(HeadId(1, n) for n in range(6)), most=2),
-    "words": Linking(words=True, special=False, mass=0.7, most=0),
-    "mean": Linking(heads=(HeadId(0, 1), HeadId(2, 2)), fuse="mean"),
-    "every query": Linking(queries=tuple(range(12)), most=2),
+    "one": LinkOptions(most=4),
+    "several": LinkOptions(queries=(2, 4, 9), heads=(HeadId(0, 1), HeadId(1, 2)), most=3),
+    "all heads": LinkOptions(heads=tuple(HeadId(1, n) for n in range(6)), most=2),
+    "words": LinkOptions(words=True, special=False, mass=0.7, most=0),
+    "mean": LinkOptions(heads=(HeadId(0, 1), HeadId(2, 2)), fuse="mean"),
+    "every query": LinkOptions(queries=tuple(range(12)), most=2),
 }
 
 
@@ -52,7 +52,7 @@ def test_no_word_lies_on_another_and_none_beyond_the_page(name, across):
 
 
 def test_as_many_curves_as_links_and_the_numbers_of_the_row():
-    page, _ = page_of(WORDS, Linking(most=4))
+    page, _ = page_of(WORDS, LinkOptions(most=4))
     row = WORDS.maps[0].read(1)[4]
     best = np.sort(row)[::-1][:4]
     assert len(page.axes.patches) == 4
@@ -67,7 +67,7 @@ def test_weights_below_zero_are_dashed():
     weights = np.random.default_rng(0).normal(size=WORDS.maps[0].shape).astype(np.float32)
     one = DenseMap(weights, WORDS.maps[0].heads, signed=True)
     signed = replace(WORDS, maps=(one, *WORDS.maps[1:]))
-    page, _ = page_of(signed, Linking(most=0))
+    page, _ = page_of(signed, LinkOptions(most=0))
     below = int((weights[1, 4] < 0).sum())
     dashed = [one for one in page.axes.patches if one.get_linestyle() not in ("-", "solid")]
     assert below and len(dashed) == below < len(page.axes.patches)
@@ -79,7 +79,7 @@ def test_every_head_is_named_and_their_numbers_stay_apart(width):
     weights = np.random.default_rng(0).normal(0, 0.01, WORDS.maps[0].shape).astype(np.float32)
     signed = replace(WORDS, maps=(*(DenseMap(weights, one.heads, True) for one in WORDS.maps),))
     heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
-    page, boxes = page_of(signed, Linking(queries=(3, 4), heads=heads, most=4), width=width)
+    page, boxes = page_of(signed, LinkOptions(queries=(3, 4), heads=heads, most=4), width=width)
     assert {str(one) for one in heads} <= set(said(page))
     assert len(boxes) and not overlaps(boxes), overlaps(boxes)
 
@@ -91,24 +91,24 @@ def test_a_head_that_the_title_names_is_not_named_again_below():
 
 def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
     for across in (False, True):
-        page, _ = page_of(LONG, Linking(most=3, across=across), Selection(0, 1, 400), "acl")
+        page, _ = page_of(LONG, LinkOptions(most=3, across=across), Selection(0, 1, 400), "acl")
         gaps = [one for one in said(page) if one.startswith("⋯")]
         assert gaps and len(page.axes.patches) == 3
         assert all(int(one[2:].replace(",", "")) > 1 for one in gaps)
 
 
 def test_links_that_find_no_room_are_counted():
-    linking = Linking(queries=tuple(range(0, 440, 4)), most=2)
+    linking = LinkOptions(queries=tuple(range(0, 440, 4)), most=2)
     page, _ = page_of(LONG, linking, Selection(0, 1, 0))
     drawn = len(page.axes.patches)
     missing = next(one for one in page.notes if "end outside" in one)
-    links = linked(LONG, Selection(0, 1, 0), linking)
+    links = find_links(LONG, Selection(0, 1, 0), linking)
     total = sum(len(strand.keys) for many in links.strands.values() for strand in many)
     assert drawn + int(missing.split()[0]) == total
 
 
 def test_both_sides_show_the_same_where_they_are_the_same_text():
-    links = linked(LONG, Selection(0, 1, 400), Linking(most=3))
+    links = find_links(LONG, Selection(0, 1, 400), LinkOptions(most=3))
     left, right = items_of(links, lambda items, _: len(items) <= 20)
     assert left == right and len(left) <= 20
     assert {int(key) for key in links.strands[400][0].keys} | {400} <= {one.place for one in left}
@@ -121,7 +121,7 @@ def test_two_texts_stand_beside_each_other():
     crossing = kinds.translator()
     layer = next(one.index for one in crossing.spec.layers if one.role == "cross")
     for across in (False, True):
-        page, _ = page_of(crossing, Linking(across=across), Selection(layer, 0, 3))
+        page, _ = page_of(crossing, LinkOptions(across=across), Selection(layer, 0, 3))
         assert {"Der", "The"} <= set(said(page))
 
 

@@ -226,7 +226,7 @@ def test_the_reason_is_said():
 def test_heads_that_stream_see_the_first_keys_and_the_latest_alone(zoom):
     capture = make_capture(SEA[:75])
     one = capture.maps[0]
-    rule = one.factors.rule.streamed((1,), (3, 9))
+    rule = one.factors.rule.with_streaming((1,), (3, 9))
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
     capture = replace(capture, maps=(streams, *capture.maps[1:]))
     assert np.array_equal(seen_cells(capture, 0, zoom, head=0), seen_cells(capture, 0, zoom))
@@ -244,7 +244,7 @@ def test_a_figure_of_a_head_that_streams_hatches_what_it_does_not_see(tmp_path):
     capture = make_capture(SEA[:75])
     one = capture.maps[0]
     few = Streaming(frozenset({HeadId(0, 1)}), 3, 9)
-    rule = one.factors.rule.streamed((1,), few.window)
+    rule = one.factors.rule.with_streaming((1,), few.window)
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
     capture = replace(capture, maps=(streams, *capture.maps[1:]), streaming=few)
     spec = Spec("map", Selection(0, 1, 40))

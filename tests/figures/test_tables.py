@@ -18,7 +18,7 @@ from hgviz.figures.files import export
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.pictures import DRAWINGS
-from hgviz.maps.links import Linking
+from hgviz.maps.links import LinkOptions
 from hgviz.store import write_capture
 from tests.figures.every import panel_of
 from tests.figures.texts import HOSTILE, SEA, Dense, capture_of, plain
@@ -193,7 +193,7 @@ def test_the_numbers_of_all_levels_are_one_row_of_each_stage(name):
 def test_the_numbers_of_links_are_the_strongest_weights_of_the_row(name):
     capture, head = first(name)
     query = len(capture.query_prompt(head.layer)) - 1
-    rows = read(of("links", capture, *head, query, links=Linking(most=4)))
+    rows = read(of("links", capture, *head, query, links=LinkOptions(most=4)))
     at = capture.row(head.layer, query)
     weights = capture.maps[head.layer].read(head.head, (at, at + 1))[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:4]
@@ -206,9 +206,9 @@ def test_the_numbers_of_links_are_the_strongest_weights_of_the_row(name):
 
 def test_links_of_several_heads_say_which_and_how_they_are_put_together():
     capture, heads = capture_of("sea"), (HeadId(12, 1), HeadId(12, 2))
-    each = read(of("links", capture, 12, 1, 60, links=Linking(heads=heads, most=2)))
+    each = read(of("links", capture, 12, 1, 60, links=LinkOptions(heads=heads, most=2)))
     assert [row["head"] for row in each] == ["12.1"] * 2 + ["12.2"] * 2
-    links = Linking(heads=heads, fuse="mean", words=True, most=2)
+    links = LinkOptions(heads=heads, fuse="mean", words=True, most=2)
     mean = read(of("links", capture, 12, 1, 60, links=links))
     assert {row["head"] for row in mean} == {"mean of 12.1, 12.2"}
     assert {row["reduction"] for row in mean} == {

@@ -54,7 +54,7 @@ def test_the_visible_cells_are_those_of_the_rule(capture, layer):
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_small_maps_of_heads_that_stream_are_clear_where_these_see_nothing(step):
-    rule = Rule(1.0, ("softmax",), (None,), causal=True).streamed((0,), (3, 7))
+    rule = Rule(1.0, ("softmax",), (None,), causal=True).with_streaming((0,), (3, 7))
     cells = rule.sees(np.arange(48), np.arange(48))
     some = cells.reshape(48 // step, step, 48 // step, step).any((1, 3))
     one = Thumb(np.zeros(some.shape, np.float32), (48, 48), 1.0, False, 0.0, near=(3, 7))

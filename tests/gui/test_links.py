@@ -17,7 +17,7 @@ from hgviz.gui import links as curve
 from hgviz.gui import theme
 from hgviz.gui.links import KEY, QUERY, LinksView, end_label
 from hgviz.maps import LazyMap
-from hgviz.maps.links import side_of
+from hgviz.maps.links import link_side
 from hgviz.session import Session
 from tests.gui import kinds
 from tests.gui.screen import picture, session_of, showing
@@ -325,7 +325,7 @@ def test_the_figure_has_the_queries_and_words_of_the_view(view, words):
 
 def test_bytes_of_one_character_are_named_each():
     capture = make_capture("沙 a", strides=(1,), heads=1)
-    side = side_of(capture, 0, "key", words=False, special=True)
+    side = link_side(capture, 0, "key", words=False, special=True)
     assert [end_label(side, at) for at in range(len(side))] == ["<E6>", "<B2>", "<99>", "·", "a"]
 
 

@@ -16,7 +16,7 @@ from hgviz.analysis import heads
 from hgviz.analysis.mixed import is_of_tokens, of_tokens
 from hgviz.analysis.texts import texts_of
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
-from hgviz.figures.paper.frame import signed_head
+from hgviz.figures.paper.frame import has_negative_weights
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
 from hgviz.gui import program as status
 from hgviz.gui.actions import by_name
@@ -589,7 +589,7 @@ def test_a_dialog_says_when_the_tokens_behind_slots_are_unknown(program):
 def test_every_head_of_tokens_is_signed():
     capture = of_tokens(linformer())
     assert all(heads.signed(capture.spec.layers[0], capture.maps[0]))
-    assert all(signed_head(capture, 0, head) for head in range(4))
+    assert all(has_negative_weights(capture, 0, head) for head in range(4))
 
 
 def test_neurons_send_to_the_slots(program):
@@ -652,7 +652,7 @@ def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
     random = np.random.default_rng(0)
     keep = np.r_[random.random(40) < 0.7, np.zeros(8, bool)] if padded else None
     rule = Rule(1.0, ("softmax",) * 2, (None,) * 2, causal=True, keep=keep)
-    rule = rule.streamed({1}, (3, 7)).of(1)
+    rule = rule.with_streaming({1}, (3, 7)).of(1)
     cells = rule.sees(np.arange(48), np.arange(48)).reshape(12, 4, 16, 3)
     rows, columns = (np.stack([np.arange(0, 48, n), np.arange(n, 49, n)], 1) for n in (4, 3))
     found = grid.seen(rule, rows, columns)
@@ -667,7 +667,7 @@ def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
 
 def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
     one = capture.maps[0]
-    rule = one.factors.rule.streamed((1,), (4, 9))
+    rule = one.factors.rule.with_streaming((1,), (4, 9))
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
     assert panels._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
     assert panels._limits(streams, one.heads[0]) == ()

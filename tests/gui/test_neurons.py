@@ -15,7 +15,7 @@ from hgviz.gui import theme
 from hgviz.gui.grid import Names
 from hgviz.gui.neurons import NeuronView
 from hgviz.gui.tables import HEAD, HIGH
-from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, measured
+from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, with_statistics
 from tests.closeness import scaled_error
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, shown
@@ -68,7 +68,7 @@ def test_rows_that_may_look_at_nothing_are_told_step_by_step(app, name, words):
     rule = replace(factors.rule, activations=(name, name))
     random = np.random.default_rng(0)
     q, k = (random.normal(size=one.shape).astype(np.float32) for one in (factors.q, factors.k))
-    made = LazyMap(measured(replace(factors, q=q, k=k, rule=rule)), (0, 1))
+    made = LazyMap(with_statistics(replace(factors, q=q, k=k, rule=rule)), (0, 1))
     capture = replace(capture, maps=(made,))
     row = made.read(1, (5, 6))[0]
     best = int(row.argmax())
@@ -95,7 +95,7 @@ def of_kernels(content):
     q, k = (content * one[..., :width] for one in (factors.q, factors.k))
     rule = replace(factors.rule, activations=("rbf", "rbf"), relative=Quadratic(curve))
     proof = np.zeros(0, np.int64), np.zeros((2, 0, q.shape[1]), np.float32)
-    made = measured(Factors(q, k, factors.stat, rule, *proof))
+    made = with_statistics(Factors(q, k, factors.stat, rule, *proof))
     return replace(capture, maps=(LazyMap(made, (0, 1)),))
 
 

@@ -10,9 +10,9 @@ from hgviz.core import HeadId
 from hgviz.gui import grid, tiles
 from hgviz.gui.grid import Viewport
 from hgviz.gui.tiles import Key, Part, Readers, Source, Tiles, wanted
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, settled
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, recompute_statistics
 from hgviz.maps.overview import UNSIGNED_ERROR
-from hgviz.maps.tiles import pyramid_of, survey, to_store
+from hgviz.maps.tiles import build_pyramid, storage_request, survey
 from tests.making import make_capture
 
 CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)
@@ -186,10 +186,10 @@ def kept():
     q, k = (random.normal(size=(1, rows, 8)).astype(np.float32) for _ in range(2))
     rule = Rule(0.5, ("softmax",), (None,), causal=True)
     none = np.zeros(0, np.int64), np.zeros((1, 0, rows), np.float32)
-    factors = settled(Factors(q, k, np.zeros((1, rows), np.float32), rule, *none))
+    factors = recompute_statistics(Factors(q, k, np.zeros((1, rows), np.float32), rule, *none))
     bare = LazyMap(factors, (0,))
-    found = survey(bare, 0, to_store(bare))
-    pyramid = pyramid_of(bare, found)
+    found = survey(bare, 0, storage_request(bare))
+    pyramid = build_pyramid(bare, found)
     layer = LazyMap(factors, (0,), pyramids=lambda place: pyramid)
     return Source(layer, 0, rule, bare.fold(found.cells, 3))
 

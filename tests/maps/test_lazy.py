@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, settled
+from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, recompute_statistics
 from hgviz.maps.lazy import ROUNDED
 from hgviz.maps.tiles import one_thread
 from tests.closeness import scaled_error
@@ -226,7 +226,7 @@ def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp)
         exact = whole_map(factors.q[h], factors.k[h], rule, h)
         model = max(model, np.abs(e / e.sum(1, keepdims=True) - exact).max())
         # as captures keep them: products of tiles may round otherwise than the model's
-        kept = settled(replace(factors, stat=np.stack(stat + [stat[0]])[:2]), ROUNDED)
+        kept = recompute_statistics(replace(factors, stat=np.stack(stat + [stat[0]])[:2]), ROUNDED)
         ours = max(ours, np.abs(LazyMap(kept, (0, 1)).read(h) - exact).max())
     assert ours <= max(2 * model, 5e-7)
 
@@ -242,7 +242,7 @@ def test_two_byte_heads_err_no_more_than_twice_their_softmax_in_float32(dtype, s
     e = np.exp(s - s.max(1, keepdims=True))
     exact = exactly(factors, 0)
     model = np.abs(e / e.sum(1, keepdims=True) - exact).max()
-    ours = np.abs(LazyMap(settled(factors), (0,)).read(0) - exact).max()
+    ours = np.abs(LazyMap(recompute_statistics(factors), (0,)).read(0) - exact).max()
     assert ours <= max(2 * model, 5e-7)
 
 
@@ -401,7 +401,7 @@ def test_a_settled_statistic_makes_rows_sum_to_one_and_forgives_that_of_another_
     weights = np.where(seen, np.exp(model - np.where(np.isinf(stat[0]), 0, stat[0])[:, None]), 0)
     error = np.abs(weights / np.maximum(weights.sum(1, keepdims=True), 1e-30) - exact).max()
     noise = 1 + random.normal(size=stat.shape).astype(np.float32) * 1e-6
-    found = settled(replace(factors, stat=stat * noise))
+    found = recompute_statistics(replace(factors, stat=stat * noise))
     read = LazyMap(found, (0, 1)).read(0)
     np.testing.assert_allclose(read[3:].sum(1), 1, atol=1e-6)
     assert (read[:3] == 0).all() and np.isinf(found.stat[0, :3]).all()

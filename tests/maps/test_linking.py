@@ -9,12 +9,19 @@ from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.maps.links import Linking, alike, linked, side_of, sides_of, words_of
+from hgviz.maps.links import (
+    LinkOptions,
+    comparable_layers,
+    find_links,
+    link_side,
+    link_sides,
+    words_of,
+)
 from tests.figures.texts import plain
 from tests.making import make_capture
 
 TEXT = "The sand doesn't stop; it runs, and runs. "
-ALL = Linking(most=0)
+ALL = LinkOptions(most=0)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +30,7 @@ def capture():
 
 
 def links_of(capture, chosen, linking):
-    return linked(capture, chosen, linking)
+    return find_links(capture, chosen, linking)
 
 
 def pieces():
@@ -85,21 +92,21 @@ def test_any_text_is_cut_in_order_and_nothing_is_lost(text):
 
 def test_units_part_all_positions_and_hide_special_tokens():
     one = pieces()
-    side = side_of(one, 0, "key", words=True, special=True)
+    side = link_side(one, 0, "key", words=True, special=True)
     assert [side.words(place) for place in range(len(side))] == [
         "[CLS]", "understand", "it", "[SEP]",
     ]  # fmt: skip
     assert side.edges.tolist() == [0, 1, 4, 5, 6]
     assert side.special.tolist() == [True, False, False, True]
-    less = side_of(one, 0, "key", words=True, special=False)
+    less = link_side(one, 0, "key", words=True, special=False)
     assert [less.words(place) for place in range(len(less))] == ["understand", "it"]
     assert less.place(0) is None and less.place(3) == 0 and less.token(0) == 3
 
 
 def test_positions_of_a_shorter_level_are_units_of_the_words_they_end_in(capture):
-    side = side_of(capture, 3, "query", words=False, special=True)
+    side = link_side(capture, 3, "query", words=False, special=True)
     assert len(side) == capture.maps[3].shape[1]
-    merged = side_of(capture, 3, "query", words=True, special=True)
+    merged = link_side(capture, 3, "query", words=True, special=True)
     assert merged.edges[-1] == len(side) and len(merged) < len(side)
 
 
@@ -110,7 +117,7 @@ def test_the_strongest_links_are_those_of_the_row(capture):
     for layer in (0, 2, 3):
         query = 20
         row = capture.maps[layer].read(1)[capture.row(layer, query)]
-        found = links_of(capture, Selection(layer, 1, query), Linking(most=4))
+        found = links_of(capture, Selection(layer, 1, query), LinkOptions(most=4))
         (strand,) = next(iter(found.strands.values()))
         best = np.argsort(-row, kind="stable")[:4]
         assert strand.keys.tolist() == best.tolist()
@@ -121,7 +128,7 @@ def test_the_strongest_links_are_those_of_the_row(capture):
 
 @pytest.mark.parametrize("mass", [0.1, 0.5, 0.9, 1.0])
 def test_a_share_of_the_weight_takes_as_few_links_as_have_it(capture, mass):
-    found = links_of(capture, Selection(0, 2, 30), Linking(most=0, mass=mass))
+    found = links_of(capture, Selection(0, 2, 30), LinkOptions(most=0, mass=mass))
     (strand,) = found.strands[30]
     size = np.abs(strand.weights).astype(np.float64)
     assert size.sum() >= mass * strand.total - 1e-6
@@ -131,7 +138,7 @@ def test_a_share_of_the_weight_takes_as_few_links_as_have_it(capture, mass):
 
 def test_a_least_weight_leaves_out_what_is_below_it(capture):
     row = capture.maps[0].read(0)[25]
-    found = links_of(capture, Selection(0, 0, 25), Linking(most=0, least=0.04))
+    found = links_of(capture, Selection(0, 0, 25), LinkOptions(most=0, least=0.04))
     (strand,) = found.strands[25]
     assert sorted(strand.keys.tolist()) == np.flatnonzero(row >= 0.04).tolist()
 
@@ -143,7 +150,7 @@ def test_all_links_are_all_weights_that_are_not_zero(capture):
 
 def test_words_average_rows_and_add_columns(capture):
     linking = replace(ALL, words=True)
-    queries, keys = sides_of(capture, 0, linking)
+    queries, keys = link_sides(capture, 0, linking)
     whole = capture.maps[0].read(2).astype(np.float64)
     found = links_of(capture, Selection(0, 2, 12), linking)
     place = queries.place(12)
@@ -168,7 +175,7 @@ def test_what_lies_on_special_tokens_is_said_where_they_are_hidden():
 
 
 def test_several_queries_have_their_own_links_and_joint_numbers(capture):
-    found = links_of(capture, Selection(0, 1, 5), Linking(queries=(30, 12, 30, 31), most=3))
+    found = links_of(capture, Selection(0, 1, 5), LinkOptions(queries=(30, 12, 30, 31), most=3))
     whole = capture.maps[0].read(1)
     assert sorted(found.strands) == [12, 30, 31]
     np.testing.assert_allclose(found.joint[0], whole[[12, 30, 31]].mean(0), rtol=1e-6)
@@ -189,7 +196,7 @@ def test_heads_of_several_layers_are_put_together(fuse):
         "mean": rows.mean(0), "sum": rows.sum(0),
         "max": rows[np.abs(rows).argmax(0), np.arange(rows.shape[1])],
     }[fuse]  # fmt: skip
-    found = links_of(capture, Selection(0, 0, 22), Linking(heads=heads, fuse=fuse, most=6))
+    found = links_of(capture, Selection(0, 0, 22), LinkOptions(heads=heads, fuse=fuse, most=6))
     assert found.single and found.signed
     np.testing.assert_allclose(found.joint[0], expected, atol=1e-6)
     (strand,) = found.strands[22]
@@ -198,7 +205,7 @@ def test_heads_of_several_layers_are_put_together(fuse):
 
 def test_each_head_has_a_strand_of_its_own(capture):
     heads = (HeadId(0, 2), HeadId(0, 0))
-    found = links_of(capture, Selection(0, 0, 22), Linking(heads=heads, most=2))
+    found = links_of(capture, Selection(0, 0, 22), LinkOptions(heads=heads, most=2))
     assert not found.single and len(found.strands[22]) == 2
     assert (found.joint[0] == capture.maps[0].read(2)[22]).all()
 
@@ -206,9 +213,9 @@ def test_each_head_has_a_strand_of_its_own(capture):
 def test_a_head_that_is_off_has_no_links_and_no_part_in_a_mean(capture):
     off = replace(capture, off=frozenset({HeadId(0, 1)}))
     heads = (HeadId(0, 0), HeadId(0, 1))
-    each = links_of(off, Selection(0, 0, 22), Linking(heads=heads))
+    each = links_of(off, Selection(0, 0, 22), LinkOptions(heads=heads))
     assert len(each.strands[22][0].keys) and not len(each.strands[22][1].keys)
-    mean = links_of(off, Selection(0, 0, 22), Linking(heads=heads, fuse="mean"))
+    mean = links_of(off, Selection(0, 0, 22), LinkOptions(heads=heads, fuse="mean"))
     assert (mean.joint[0] == off.maps[0].read(0)[22]).all()
 
 
@@ -221,7 +228,7 @@ def test_values_multiply_weights_before_words_are_merged(capture):
     other = replace(capture, maps=maps)
     linking = replace(ALL, values=True, words=True)
     found = links_of(other, Selection(0, 2, 30), linking)
-    queries, keys = sides_of(other, 0, linking)
+    queries, keys = link_sides(other, 0, linking)
     first, stop = queries.rows(queries.place(30))
     row = (capture.maps[0].read(2)[first:stop] * norms[2]).mean(0)
     expected = [row[slice(*keys.rows(key))].sum() for key in range(len(keys))]
@@ -231,29 +238,29 @@ def test_values_multiply_weights_before_words_are_merged(capture):
 
 def test_values_nobody_kept_and_damaged_ones_are_said(capture):
     with pytest.raises(HgvizError, match="how much its values"):
-        links_of(capture, Selection(0, 0, 3), Linking(values=True))
+        links_of(capture, Selection(0, 0, 3), LinkOptions(values=True))
     bad = np.full((3, len(TEXT)), np.nan, np.float32)
     one = LazyMap(replace(capture.maps[0].factors, value_norms=bad), capture.maps[0].heads)
     with pytest.raises(HgvizError, match="are none"):
         links_of(
             replace(capture, maps=(one, *capture.maps[1:])), Selection(0, 0, 3),
-            Linking(values=True),
+            LinkOptions(values=True),
         )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("chosen", "linking", "said"),
     [
-        (Selection(0, 0, 3), Linking(heads=(HeadId(3, 0),)), "cannot be drawn with"),
-        (Selection(0, 0, 3), Linking(heads=(HeadId(0, 7),)), "no head 0.7"),
-        (Selection(0, 0, 3), Linking(heads=(HeadId(99, 0),)), "no head 99.0"),
-        (Selection(0, 0, 3), Linking(queries=(999,)), "no letter 999"),
-        (Selection(0, 0, 3), Linking(queries=(-1,)), "no letter -1"),
-        (Selection(0, 0, 3), Linking(most=-1), "the number of links"),
-        (Selection(0, 0, 3), Linking(mass=1.5), "the share"),
-        (Selection(0, 0, 3), Linking(least=float("nan")), "the least weight"),
-        (Selection(0, 0, 3), Linking(fuse="median"), "put together"),
-        (Selection(77, 0, 3), Linking(), "no head 77.0"),
+        (Selection(0, 0, 3), LinkOptions(heads=(HeadId(3, 0),)), "cannot be drawn with"),
+        (Selection(0, 0, 3), LinkOptions(heads=(HeadId(0, 7),)), "no head 0.7"),
+        (Selection(0, 0, 3), LinkOptions(heads=(HeadId(99, 0),)), "no head 99.0"),
+        (Selection(0, 0, 3), LinkOptions(queries=(999,)), "no letter 999"),
+        (Selection(0, 0, 3), LinkOptions(queries=(-1,)), "no letter -1"),
+        (Selection(0, 0, 3), LinkOptions(most=-1), "the number of links"),
+        (Selection(0, 0, 3), LinkOptions(mass=1.5), "the share"),
+        (Selection(0, 0, 3), LinkOptions(least=float("nan")), "the least weight"),
+        (Selection(0, 0, 3), LinkOptions(fuse="median"), "put together"),
+        (Selection(77, 0, 3), LinkOptions(), "no head 77.0"),
     ],
 )
 def test_what_is_not_there_is_said(capture, chosen, linking, said):
@@ -264,13 +271,13 @@ def test_what_is_not_there_is_said(capture, chosen, linking, said):
 def test_a_layer_that_is_not_captured_yet_is_said(capture):
     partial = replace(capture, maps=(*capture.maps[:-1], None))
     with pytest.raises(HgvizError, match="is not captured"):
-        links_of(partial, Selection(len(capture.maps) - 1, 0, 3), Linking())
+        links_of(partial, Selection(len(capture.maps) - 1, 0, 3), LinkOptions())
 
 
 def test_layers_are_alike_that_look_between_the_same_positions(capture):
     levels = [(one.level, one.key_level) for one in capture.spec.layers]
     for layer in range(len(levels)):
-        assert alike(capture, layer) == tuple(
+        assert comparable_layers(capture, layer) == tuple(
             at for at, one in enumerate(levels) if one == levels[layer]
         )
 
@@ -298,7 +305,7 @@ def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
 
     monkeypatch.setattr(LazyMap, "read", counted)
     queries = (*range(20, 40), 100)
-    found = links_of(capture, Selection(0, 0, 0), Linking(queries=queries, most=2))
+    found = links_of(capture, Selection(0, 0, 0), LinkOptions(queries=queries, most=2))
     assert max(b - a for a, b in asked) * capture.maps[0].shape[2] <= 1000
     assert sum(b - a for a, b in asked) == len(queries) == len(found.strands)
 
@@ -310,5 +317,5 @@ def test_a_head_of_a_mixed_layer_is_signed_as_its_own_activation_is():
     rule = replace(one.factors.rule, activations=names)
     mixed = LazyMap(replace(one.factors, rule=rule), one.heads)
     capture = replace(capture, maps=(mixed, *capture.maps[1:]))
-    found = [linked(capture, Selection(0, head, 9), Linking()) for head in (0, 1)]
+    found = [find_links(capture, Selection(0, head, 9), LinkOptions()) for head in (0, 1)]
     assert [one.signed for one in found] == [True, False]

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Capture
-from hgviz.maps import Factors, Grouped, LazyMap, Rule, measured, settled
+from hgviz.maps import Factors, Grouped, LazyMap, Rule, recompute_statistics, with_statistics
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import Diagonals, proof_rows
 from hgviz.models.run import AttentionCall, attend_by_maps
@@ -44,7 +44,7 @@ def reference(q, k, rule):
         seen &= rule.keep[None, :]
     maps, every = np.zeros((heads, queries, keys)), seen
     for h in range(heads):
-        near = rule.near[h] if rule.near else None
+        near = rule.streaming[h] if rule.streaming else None
         seen = every if near is None else streams(every, rule.keep, near)
         scores = q[h].astype(float) @ k[h // each].astype(float).T
         if rule.relative is not None:
@@ -102,7 +102,7 @@ def layers(draw, biased=True):
     }  # fmt: skip
     if given_["causal"] and draw(st.booleans()):
         few = st.none() | st.tuples(st.integers(0, 9), st.integers(1, 12))
-        given_["near"] = tuple(draw(st.lists(few, min_size=HEADS, max_size=HEADS)))
+        given_["streaming"] = tuple(draw(st.lists(few, min_size=HEADS, max_size=HEADS)))
     if draw(st.booleans()):
         given_["sinks"] = random.normal(size=HEADS).astype(np.float32)
     if draw(st.booleans()):
@@ -122,7 +122,7 @@ def factors_of(q, k, rule):
     given_ = Factors(
         q, keys, np.zeros(q.shape[:2]), rule, rows, np.zeros((HEADS, 0, k.shape[1]), np.float32)
     )
-    return measured(given_)
+    return with_statistics(given_)
 
 
 @given(layers())
@@ -139,7 +139,7 @@ def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
                 peak = whole[head][a : a + 4, b : b + 4].max()
                 assert abs(pooled[a // 4, b // 4] - peak) < 2e-6
     wrong = found.factors.stat + np.where(np.isfinite(found.factors.stat), 1e-3, 0.0)
-    again = settled(replace(found.factors, stat=wrong))
+    again = recompute_statistics(replace(found.factors, stat=wrong))
     finite = np.isfinite(again.stat)
     assert np.allclose(again.stat[finite], found.factors.stat[finite], atol=2e-6)
 
@@ -160,7 +160,7 @@ def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them
     assert found.k.shape == (HEADS, *k.shape[1:])
     shared = len(k) < HEADS and len(set(rule.activations)) == 1
     assert isinstance(found.k, Grouped) == shared
-    maps = LazyMap(settled(found), tuple(range(HEADS)))
+    maps = LazyMap(recompute_statistics(found), tuple(range(HEADS)))
     assert max(np.abs(maps.read(head) - whole[head]).max() for head in range(HEADS)) < 2e-6
     assert maps.verify_max_abs < 2e-6
     if len(k) == HEADS:
@@ -257,7 +257,7 @@ def test_bounds_of_rows_are_those_of_the_cells_that_exist():
             seen = np.flatnonzero(cells[row])
             if len(seen):
                 assert (first, stop) == (seen[0], seen[-1] + 1)
-        assert not rule.whole
+        assert not rule.sees_all
     assert math.isclose(Rule(0.5, ("softmax",), (None,)).scale_of(0), 0.5)
 
 

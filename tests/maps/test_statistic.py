@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.maps import ROUNDED, LazyMap, Rule, measured, settled
+from hgviz.maps import ROUNDED, LazyMap, Rule, recompute_statistics, with_statistics
 from hgviz.maps import tiles as module
 from hgviz.maps.tiles import exponential
 from tests.maps.reference import OPEN, scores, statistic, visible, whole_map
@@ -20,7 +20,7 @@ def test_rows_that_no_weight_dominates_are_left_and_every_tile_stays_exact(sprea
     model = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
     stat = statistic(model, visible(rule, 700, 700), "softmax", None)
     factors = replace(factors, stat=stat[None].astype(np.float32))
-    found, every = settled(factors, ROUNDED), settled(factors)
+    found, every = recompute_statistics(factors, ROUNDED), recompute_statistics(factors)
     if spread == 0.3:
         late = found.stat[0, 512:]
         assert (late == factors.stat[0, 512:]).all()
@@ -37,7 +37,7 @@ def test_rows_without_keys_are_no_matter():
     factors = make(rule, 40, 40, width=64)
     stat = np.array(factors.stat)
     stat[:, :3] = np.inf
-    found = settled(replace(factors, stat=stat), ROUNDED)
+    found = recompute_statistics(replace(factors, stat=stat), ROUNDED)
     assert np.isinf(found.stat[0, :3]).all() and (LazyMap(found, (0,)).read(0)[:3] == 0).all()
 
 
@@ -54,7 +54,7 @@ def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, caus
     with np.errstate(invalid="ignore"):
         raised = np.nan_to_num(np.exp(raw - raw.max(1, keepdims=True)))
         plain = np.nan_to_num(raised / raised.sum(1, keepdims=True))
-    error = np.abs(LazyMap(measured(factors), (0,)).read(0) - exact).max()
+    error = np.abs(LazyMap(with_statistics(factors), (0,)).read(0) - exact).max()
     assert error <= max(2 * np.abs(plain - exact).max(), 5e-7)
 
 
@@ -65,7 +65,7 @@ def test_what_is_measured_of_any_rule_gives_its_maps(activation, norm, dtype):
     rule = Rule(0.3, (activation,) * 2, (norm,) * 2, causal=True, keep=np.arange(300) > 2)
     factors = make(rule, 300, 300, width=16)
     q, k = (np.abs(one.astype(dtype)) for one in (factors.q, factors.k))
-    found = measured(replace(factors, q=q, k=k, stat=None, norm=None, dtype=dtype))
+    found = with_statistics(replace(factors, q=q, k=k, stat=None, norm=None, dtype=dtype))
     for head in range(2):
         exact = whole_map(q[head], k[head], rule, head)
         error = LazyMap(found, (0, 1)).read(head) - exact

@@ -23,7 +23,7 @@ from hgviz.maps.overview import (
     pool,
     zooms,
 )
-from hgviz.maps.tiles import Cache, pyramid_of, survey, to_store
+from hgviz.maps.tiles import Cache, build_pyramid, storage_request, survey
 from hgviz.store import open_capture, write_capture
 from tests.making import make_capture
 from tests.maps.reference import pooled
@@ -212,7 +212,7 @@ def test_a_code_is_within_the_error_that_is_promised(signed, values, power):
     found = decode(encode(values, within), within)
     error = SIGNED_ERROR if signed else UNSIGNED_ERROR
     seen = np.abs(values) >= within.floor
-    assert within.sensible
+    assert within.is_valid
     assert (np.abs(found - values)[seen] <= error * np.abs(values)[seen]).all()
     assert (np.abs(found - values)[~seen] <= within.floor).all()
     assert (found[values == 0] == 0).all()
@@ -247,7 +247,7 @@ def stored(maps):
     """A map that has its own pyramid at hand."""
     kept = {}
     for place in range(maps.shape[0]):
-        kept[place] = pyramid_of(maps, survey(maps, place, to_store(maps)))
+        kept[place] = build_pyramid(maps, survey(maps, place, storage_request(maps)))
     maps._pyramids = kept.__getitem__
     return maps
 
@@ -283,7 +283,7 @@ def test_there_is_no_overview_of_fine_zooms_and_of_small_maps():
     assert maps.overview(0, zoom=3, reduce="mean") is None
     assert LazyMap(make(rule, 4200, 20, width=4), (0,)).overview(0, zoom=3) is None
     small = LazyMap(make(rule, 300, 20, width=4), (0,))
-    assert pyramid_of(small, survey(small, 0, to_store(small))) is None
+    assert build_pyramid(small, survey(small, 0, storage_request(small))) is None
 
 
 def test_an_empty_window_and_all_of_a_map_as_one_cell():
@@ -310,5 +310,5 @@ def test_rows_are_surveyed_as_they_are_read():
     proof = np.stack([maps.read(head)[rows] for head in (0, 1)]) + np.float32(0.125)
     maps = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0, 1))
     for place in (0, 1):
-        found = survey(maps, place, to_store(maps, tuple(rows))).rows
+        found = survey(maps, place, storage_request(maps, tuple(rows))).rows
         assert maps.compared(place, found) == maps.compared(place) == pytest.approx(0.125, abs=1e-6)

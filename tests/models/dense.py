@@ -53,7 +53,7 @@ def visible_cells(rule, queries, keys, keep) -> Tensor:
     number = real.cumsum(-1)[:, None] - 1  # of a key among the real ones
     latest = (earlier & real[:, None]).sum(-1, keepdim=True) - 1
     heads = []
-    for near in rule.near or (None,) * len(rule.activations):
+    for near in rule.streaming or (None,) * len(rule.activations):
         sink, recent = near or (keys, keys)
         heads.append(cells & ((number < sink) | (number > latest - recent)))
     return torch.stack(heads, 1) if heads else cells[:, None][:, :0]

@@ -21,10 +21,10 @@ from hgviz.maps import (
     Quadratic,
     Relative,
     Rule,
-    measured,
     pool,
+    with_statistics,
 )
-from hgviz.maps.tiles import Wanted, survey
+from hgviz.maps.tiles import SurveyRequest, survey
 from hgviz.models import attention, run
 from hgviz.models.attention import attend, factors, value_norms, weigh, weights
 from hgviz.models.run import AttentionCall, attend_by_maps
@@ -99,7 +99,7 @@ def layer_of(row, seed=0):
         0.4, names, tuple(norms), top_k=3, empty_rows=row["empty_rows"], **cells, **row["extra"]
     )
     if near is not None:
-        rule = rule.streamed((0, 1, 3), near)
+        rule = rule.with_streaming((0, 1, 3), near)
     q = draw(2, 4, queries, 6, seed=seed)
     k, v = draw(2, 2, row["key groups"], keys, 6, seed=seed + 1)
     places = torch.arange(keys)[None]
@@ -443,9 +443,11 @@ def test_tiles_of_long_maps_of_heads_that_stream(padded, near):
     keep = (draw(n, seed=2) < 0.8)[None] if padded else None
     rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
     _, record = captured_layer(q, k, k, rule, keep=keep, streaming=(1,), near=near)
-    maps = LazyMap(measured(record), (0, 1))
-    for place, wanted in enumerate(dense_maps(q, k, rule.streamed((1,), near), keep)[0].numpy()):
-        found = survey(maps, place, Wanted(3))
+    maps = LazyMap(with_statistics(record), (0, 1))
+    for place, wanted in enumerate(
+        dense_maps(q, k, rule.with_streaming((1,), near), keep)[0].numpy()
+    ):
+        found = survey(maps, place, SurveyRequest(3))
         for i, j in np.ndindex(4, 4):
             cells = maps.weights(place, i, j)
             part = wanted[i * 256 : (i + 1) * 256, j * 256 : (j + 1) * 256]
@@ -463,7 +465,7 @@ def test_a_long_map_is_read_without_one_of_all_cells():
     n, near = 60_000, (4, 256)
     random = np.random.default_rng(0)
     q, k = (random.normal(size=(1, n, 8)).astype(np.float32) for _ in range(2))
-    rule = Rule(0.4, ("softmax",), (None,), causal=True).streamed((0,), near)
+    rule = Rule(0.4, ("softmax",), (None,), causal=True).with_streaming((0,), near)
     stat, latest = np.zeros((1, n)), np.r_[:4, n - 256 : n]
     scores = (q[0, -1].astype(float) @ k[0, latest].astype(float).T) * 0.4
     stat[0, -1] = np.log(np.exp(scores).sum())

@@ -8,9 +8,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 
 from hgviz import tasks
-from hgviz.maps import LazyMap, Quadratic, Relative, Rule, overview, settled
-from hgviz.maps.lazy import settled_row
-from hgviz.maps.tiles import Wanted, row_totals, survey, tile_blocks
+from hgviz.maps import LazyMap, Quadratic, Relative, Rule, overview, recompute_statistics
+from hgviz.maps.lazy import corrected_statistic
+from hgviz.maps.tiles import SurveyRequest, row_totals, survey, tile_blocks
 from hgviz.models import device_maps, open_model
 from hgviz.models.device_maps import DeviceHead, blocks_on
 from tests.maps.reference import scores, statistic, visible, whole_map
@@ -73,9 +73,9 @@ KINDS = {
     "whole": (softmax(), 700, 300),
     "causal": (softmax(causal=True), 700, 700),
     "padded": (softmax(causal=True, keep=np.arange(600) > 270), 600, 600),
-    "streaming": (softmax(causal=True).streamed((0,), (4, 90)), 700, 700),
+    "streaming": (softmax(causal=True).with_streaming((0,), (4, 90)), 700, 700),
     "streaming, padded": (
-        softmax(causal=True, keep=np.arange(600) > 270).streamed((0,), (4, 90)),
+        softmax(causal=True, keep=np.arange(600) > 270).with_streaming((0,), (4, 90)),
         600,
         600,
     ),
@@ -103,16 +103,20 @@ def test_a_softmax_is_surveyed_as_by_numpy(device, kind, dtype, monkeypatch):
     monkeypatch.setattr(device_maps, "CELLS", 1)  # a tile's rows in each part
     rule, queries, keys = KINDS[kind]
     maps = LazyMap(head(rule, queries, keys, dtype=dtype), (0,))
-    for wanted in (Wanted(3, 4, (0, queries // 2, queries - 1)), Wanted(8), Wanted(0, 1)):
+    for wanted in (
+        SurveyRequest(3, 4, (0, queries // 2, queries - 1)),
+        SurveyRequest(8),
+        SurveyRequest(0, 1),
+    ):
         agree(survey(maps, 0, wanted, blocks_on(device)), survey(maps, 0, wanted))
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_what_is_no_number_and_what_is_settled_is_found_as_by_numpy(device):
-    factors = settled(head(softmax(causal=True), 600, 600, 40))
+    factors = recompute_statistics(head(softmax(causal=True), 600, 600, 40))
     q = np.array(factors.q)
     q[0, 300, 3] = np.nan
-    maps, wanted = LazyMap(replace(factors, q=q), (0,)), Wanted(3, 4, (10, 300))
+    maps, wanted = LazyMap(replace(factors, q=q), (0,)), SurveyRequest(3, 4, (10, 300))
     one = survey(maps, 0, wanted, blocks_on(device))
     # scores reach 200 here, and each library's products round them by some 1e-5
     agree(one, survey(maps, 0, wanted), 5e-5)
@@ -125,7 +129,7 @@ def test_what_is_no_number_and_what_is_settled_is_found_as_by_numpy(device):
 @given(layers())
 def test_a_map_of_any_rule_is_surveyed_by_torch_or_numpy(factors):
     maps = LazyMap(factors, tuple(range(len(factors.q))))
-    wanted = Wanted(2, 3, (0, maps.shape[1] - 1))
+    wanted = SurveyRequest(2, 3, (0, maps.shape[1] - 1))
     for place in range(len(maps.heads)):
         one, other = survey(maps, place, wanted, blocks_on(BY_TORCH)), survey(maps, place, wanted)
         size = np.abs(other.top).max()
@@ -143,7 +147,10 @@ def test_what_is_no_plain_softmax_is_left_to_numpy(monkeypatch):
         Rule(0.4, ("ymish",), ("l2",)), Rule(0.4, ("linear",), (None,)), uniform,
     ):  # fmt: skip
         maps = LazyMap(make(rule, 30, 30), (0,))
-        one, other = survey(maps, 0, Wanted(2), blocks_on(BY_TORCH)), survey(maps, 0, Wanted(2))
+        one, other = (
+            survey(maps, 0, SurveyRequest(2), blocks_on(BY_TORCH)),
+            survey(maps, 0, SurveyRequest(2)),
+        )
         assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FINDINGS)
     assert blocks_on("cpu") is tile_blocks
 
@@ -155,16 +162,19 @@ def test_statistics_settled_by_a_device_leave_numpys_tiles_exact(device, spread,
     factors = head(softmax(causal=True, relative=relative), 700, 700, spread)
     maps = LazyMap(factors, (0,))
     exact = whole_map(factors.q[0], factors.k[0], factors.rule, 0)
-    total = survey(maps, 0, Wanted(3), blocks_on(device)).total
-    found = replace(factors, stat=settled_row(factors, 0, total)[None])
-    errors = [np.abs(LazyMap(one, (0,)).read(0) - exact).max() for one in (found, settled(factors))]
+    total = survey(maps, 0, SurveyRequest(3), blocks_on(device)).total
+    found = replace(factors, stat=corrected_statistic(factors, 0, total)[None])
+    errors = [
+        np.abs(LazyMap(one, (0,)).read(0) - exact).max()
+        for one in (found, recompute_statistics(factors))
+    ]
     assert errors[0] <= max(1.2 * errors[1], 5e-7)
 
 
 def test_where_a_weight_is_large_totals_and_rows_are_those_of_numpys_tiles():
     """Near 1 a weight shows the rounding of its score, which is another one in each library."""
     factors = head(softmax(causal=True), 512, 512, 40)
-    maps, wanted = LazyMap(factors, (0,)), Wanted(3, None, (0, 300, 511))
+    maps, wanted = LazyMap(factors, (0,)), SurveyRequest(3, None, (0, 300, 511))
     one, other = survey(maps, 0, wanted, blocks_on(BY_TORCH)), survey(maps, 0, wanted)
     near = other.rows > 0.5
     assert near.any() and np.array_equal(one.rows[near], other.rows[near])
@@ -188,7 +198,7 @@ def test_a_device_out_of_memory_leaves_the_head_to_numpy(error, monkeypatch):
         return weights(self, rows, columns)
 
     monkeypatch.setattr(DeviceHead, "weights", full)
-    maps, wanted = LazyMap(head(softmax(), 600, 300), (0,)), Wanted(3, 4, (599,))
+    maps, wanted = LazyMap(head(softmax(), 600, 300), (0,)), SurveyRequest(3, 4, (599,))
     one, other = survey(maps, 0, wanted, blocks_on(BY_TORCH)), survey(maps, 0, wanted)
     assert len(calls) == 2
     assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FINDINGS)
@@ -200,7 +210,7 @@ def test_other_errors_of_a_device_are_not_hidden(monkeypatch):
 
     monkeypatch.setattr(DeviceHead, "weights", broken)
     with pytest.raises(RuntimeError, match="illegal instruction"):
-        survey(LazyMap(head(softmax(), 30, 30), (0,)), 0, Wanted(2), blocks_on(BY_TORCH))
+        survey(LazyMap(head(softmax(), 30, 30), (0,)), 0, SurveyRequest(2), blocks_on(BY_TORCH))
 
 
 def test_products_are_taken_without_tf32_which_is_then_as_it_was(monkeypatch):
@@ -214,7 +224,7 @@ def test_products_are_taken_without_tf32_which_is_then_as_it_was(monkeypatch):
     monkeypatch.setattr(DeviceHead, "weights", watched)
     before, matmul.fp32_precision = matmul.fp32_precision, "tf32"
     try:
-        survey(LazyMap(head(softmax(), 30, 30), (0,)), 0, Wanted(2), blocks_on(BY_TORCH))
+        survey(LazyMap(head(softmax(), 30, 30), (0,)), 0, SurveyRequest(2), blocks_on(BY_TORCH))
         assert during == ["ieee"] and matmul.fp32_precision == "tf32"
     finally:
         matmul.fp32_precision = before
@@ -301,7 +311,7 @@ def test_small_maps_are_left_to_numpy(asked, monkeypatch):
     maps = LazyMap(head(softmax(), 300, 300), (0,))
     for least, count in ((300 * 300 + 1, 0), (300 * 300, 1)):
         monkeypatch.setattr(device_maps, "LEAST", least)
-        survey(maps, 0, Wanted(3), blocks_on(BY_TORCH))
+        survey(maps, 0, SurveyRequest(3), blocks_on(BY_TORCH))
         assert len(asked) == count
 
 

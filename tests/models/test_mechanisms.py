@@ -15,7 +15,7 @@ from hgviz.analysis import habits
 from hgviz.analysis.mixed import of_tokens
 from hgviz.analysis.resolution import rollout
 from hgviz.core import HeadId, HgvizError
-from hgviz.maps import DenseMap, LazyMap, Mixed
+from hgviz.maps import DenseMap, LazyMap, SlotMap
 from hgviz.models import checkpoints, open_model
 from hgviz.models.attention import weights
 from hgviz.models.head_weights import query_key_products
@@ -278,7 +278,7 @@ def test_the_tokens_behind_slots_are_kept_read_and_rolled_out(captured, sharing,
 def test_large_maps_of_tokens_are_read_by_tiles():
     random = np.random.default_rng(0)
     p, f = random.random((2, 600, 5)).astype("f4"), random.normal(size=(2, 5, 600)).astype("f4")
-    maps = Mixed(DenseMap(p, (0, 1)), f)
+    maps = SlotMap(DenseMap(p, (0, 1)), f)
     np.testing.assert_allclose(maps.read(1), p[1].astype("f8") @ f[1], atol=1e-6)
     part = maps.read(1, (250, 300), (500, 600))
     np.testing.assert_array_equal(part, maps.read(1)[250:300, 500:])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.maps import LazyMap, settled
+from hgviz.maps import LazyMap, recompute_statistics
 from hgviz.models import model as models
 from hgviz.models import open_model
 from hgviz.models.run import CaptureRecorder
@@ -82,7 +82,9 @@ def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tol
     other.trace(other.from_ids(ids), observers=[CaptureRecorder(tapped.__setitem__)])
     assert {one.dtype for one in tapped.values()} == {dtype}
     for layer in model.spec.layers:
-        seen = LazyMap(settled(tapped[layer.index]), layer.heads)  # as captures keep them
+        seen = LazyMap(
+            recompute_statistics(tapped[layer.index]), layer.heads
+        )  # as captures keep them
         assert seen.read(1).sum(-1) == pytest.approx(1.0, abs=1e-5)
         assert seen.verify_max_abs < 1e-5
     logits = other.run(ids).logits

@@ -97,7 +97,7 @@ def test_llama_streams_as_by_a_mask_of_transformers(llama):
     other = transformers.LlamaForCausalLM.from_pretrained(
         llama, dtype=torch.float64, attn_implementation="sdpa",  # eager softmaxes are float32
     ).eval()  # fmt: skip
-    rule = Rule(1.0, ("softmax",) * 4, (None,) * 4, causal=True).streamed(places, (2, 5))
+    rule = Rule(1.0, ("softmax",) * 4, (None,) * 4, causal=True).with_streaming(places, (2, 5))
     mask = torch.zeros(1, 4, N, N).double()
     mask.masked_fill_(~visible_cells(rule, N, N, None), torch.finfo(torch.float64).min)
     with torch.no_grad():
@@ -211,7 +211,7 @@ def test_what_is_captured_is_what_heads_that_stream_do(request, tmp_path, name):
         )
         wanted = dense_maps(q, k, maps.factors.rule)[0].numpy()
         for place, head in enumerate(maps.heads):
-            assert (maps.factors.rule.near[place] is None) == (
+            assert (maps.factors.rule.streaming[place] is None) == (
                 HeadId(number, head) not in streaming.heads
             )
             for found in (maps, dense.maps[number], copy.maps[number]):
@@ -240,7 +240,7 @@ def test_keys_that_heads_share_are_kept_once_though_one_of_them_streams(llama, t
     assert np.array_equal(keys.stored, whole.maps[0].factors.k.stored)
     far = replace(some(llama), recent=N)  # a text that is short is seen whole
     capture = captured(llama, tmp_path / "a.h5", streaming=far)
-    assert capture.streaming == far and not any(capture.maps[0].factors.rule.near)
+    assert capture.streaming == far and not any(capture.maps[0].factors.rule.streaming)
     assert np.array_equal(capture.logits, whole.logits)
     with h5py.File(tmp_path / "a.h5") as file:
         assert file["layers/000"].attrs["kind"] == b"lazy"
@@ -275,7 +275,7 @@ def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
     for item in (0, 1):
         capture = open_capture(path, item)
         assert capture.streaming == streaming
-        assert capture.maps[1].factors.rule.near[0] == streaming.window
+        assert capture.maps[1].factors.rule.streaming[0] == streaming.window
     with pytest.raises(HgvizError):  # another corpus of that name
         CorpusWriter(path, model.spec, capture.items, "digest")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec, slot_prompt
-from hgviz.maps import LazyMap, Rule, settled
+from hgviz.maps import LazyMap, Rule, recompute_statistics
 from hgviz.store import Writer, describe, open_capture, write_capture
 from tests.making import byte_prompt
 from tests.maps.test_lazy import make
@@ -24,7 +24,9 @@ def factors(queries, keys, causal=False, names=NAMES, norms=NORMS):
     rule = Rule(0.4, names, norms, causal=causal, top_k=3 if "topk" in names else None)
     found = make(rule, queries, keys, width=4)
     rows = np.array([0, queries - 1])
-    return settled(replace(found, proof_rows=rows, proof_values=np.zeros((4, 2, keys), "f4")))
+    return recompute_statistics(
+        replace(found, proof_rows=rows, proof_values=np.zeros((4, 2, keys), "f4"))
+    )
 
 
 def capture_of(kind) -> Capture:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hgviz.core import Capture, HgvizError, Layer, Level, ModelSpec
-from hgviz.maps import DenseMap, LazyMap, Rule, settled
+from hgviz.maps import DenseMap, LazyMap, Rule, recompute_statistics
 from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.store import Writer, open_capture, write_capture
 from hgviz.store.arrays import StoredRuns
@@ -82,7 +82,7 @@ def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
     with Writer(tmp_path / "a.h5", whole.spec, whole.prompt, whole.spans) as writer:
         writer.add(0, factors, settle=True)
         writer.finish()
-    before = replace(whole, maps=(LazyMap(settled(factors), whole.maps[0].heads),))
+    before = replace(whole, maps=(LazyMap(recompute_statistics(factors), whole.maps[0].heads),))
     write_capture(tmp_path / "b.h5", before)
     one, two = (open_capture(tmp_path / name).maps[0] for name in ("a.h5", "b.h5"))
     assert one.verify_max_abs == pytest.approx(two.verify_max_abs, abs=1e-6)

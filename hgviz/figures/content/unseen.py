@@ -90,7 +90,7 @@ def _streamed(one: Map | None, head: int) -> Rule | None:
     if not isinstance(one, LazyMap):
         return None
     rule = one.factors.rule.of(one.place(head))
-    return None if rule.nearest is None else rule
+    return None if rule.streaming_window is None else rule
 
 
 def _near(
@@ -102,7 +102,9 @@ def _near(
     row, column = start + np.arange(shape[0]) * tall, np.arange(shape[1]) * side
     before = None if rule.keep is None else np.append(0, np.cumsum(rule.keep))
     last = np.minimum(column + side, keys) - 1
-    met: NDArray[np.bool_] = rule.nears(row, column, before) | rule.nears(row, last, before)
+    met: NDArray[np.bool_] = rule.in_streaming_window(
+        row, column, before
+    ) | rule.in_streaming_window(row, last, before)
     return met
 
 

@@ -11,7 +11,7 @@ from hgviz.core import Capture, Floats, HeadId, HgvizError, Signal
 from hgviz.figures.content import Looked
 from hgviz.figures.kinds.matrix import OFF
 from hgviz.figures.paper import style
-from hgviz.figures.paper.frame import footnotes, heading, map_of, signed_head, token_in
+from hgviz.figures.paper.frame import footnotes, has_negative_weights, heading, map_of, token_in
 from hgviz.figures.paper.labels import elide
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import level_bar, shades_of
@@ -76,7 +76,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the image and the heads' weights over it, with one bar for all."""
     capture, signal = looked.capture, image_of(looked.capture)
     shown, query = overlays(spec, capture), query_of(spec, capture)
-    signed = any(signed_head(capture, *one.head) for one in shown)
+    signed = any(has_negative_weights(capture, *one.head) for one in shown)
     on = [one.grid for one in shown if one.head not in capture.off]
     shades = shades_of(spec.display, signed, on)
     where = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"

@@ -29,7 +29,7 @@ from hgviz.figures.kinds.stages import (
     strips_of,
 )
 from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.frame import heading, legend, level_name, query_in, signed_head
+from hgviz.figures.paper.frame import has_negative_weights, heading, legend, level_name, query_in
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
@@ -46,7 +46,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
     capture, facts = looked.capture, looked.facts
     query = query_in(capture.main, spec.selection.query)
     stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
-    signed = any(signed_head(capture, *stage.head) for stage in stages)
+    signed = any(has_negative_weights(capture, *stage.head) for stage in stages)
     shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
     top = _title(page, spec, capture, query)
     names = [_names(capture, facts, stage, page.width) for stage in stages]

@@ -17,19 +17,19 @@ from hgviz.figures.paper.frame import (
 )
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
-from hgviz.maps.links import Links, linked
+from hgviz.maps.links import Links, find_links
 
 
 def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the links of the chosen queries and heads on the page."""
     capture, facts = looked.capture, looked.facts
     map_of(capture, spec.selection.layer, spec.selection.head)
-    links = linked(capture, spec.selection, spec.links)
+    links = find_links(capture, spec.selection, spec.links)
     top = _title(page, spec, capture, links, facts)
     kinds = kinds_of(links)
     place = in_two_rows if spec.links.across else in_two_columns
     bottom, missing = place(page, links, kinds, top)
-    notes = [*spec.links.said, *_missing(links, missing)]
+    notes = [*spec.links.captions, *_missing(links, missing)]
     if links.signed:
         notes.append("dashed: below zero")
     off = [str(one) for one in links.heads if one in capture.off]

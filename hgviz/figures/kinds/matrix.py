@@ -17,6 +17,7 @@ from hgviz.figures.paper.frame import (
     Zooms,
     activation_of,
     footnotes,
+    has_negative_weights,
     heading,
     legend,
     level_name,
@@ -24,7 +25,6 @@ from hgviz.figures.paper.frame import (
     off_card,
     read_cells,
     reduced,
-    signed_head,
     token_in,
     zoom_for,
 )
@@ -96,7 +96,7 @@ def compose(
     off = chosen.head_id in capture.off
     zooms = (0, 0) if off else zooms_of(capture, chosen.head_id, page.width)
     weights = read_cells(one, chosen.head, zooms)
-    signed = signed_head(capture, chosen.layer, chosen.head)
+    signed = has_negative_weights(capture, chosen.layer, chosen.head)
     shades = shades_of(spec.display, signed, [weights])
     name = None if spec.title is not None else named
     top = _title(page, spec, capture, facts) if name is None else heading(page, *name)
@@ -133,7 +133,7 @@ def zooms_of(capture: Capture, head: HeadId, width: float) -> Zooms:
     """
     _, rows, columns = map_of(capture, *head).shape
     around = max(_room(width, rows) + LABEL_GAP, LEAST_LEFT) + BAR_GAP + BAR
-    if signed_head(capture, *head) and width >= sums.NARROWEST:
+    if has_negative_weights(capture, *head) and width >= sums.NARROWEST:
         around += sums.width_on(width) + sums.GAP
     tall, wide = _sides(width, width - around, rows, columns)
     least, most = min(tall, wide), max(rows, columns)

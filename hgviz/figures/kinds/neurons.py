@@ -114,7 +114,7 @@ def _queries(
 
 
 def _cells(page: Page, spec: Spec, values: Many, x: float, y: float, width: float) -> None:
-    """Elements of all keys, a line of paper between two of them."""
+    """ElementProducts of all keys, a line of paper between two of them."""
     _strip(page, values, x, y, width, spec)
     high = ROW * len(values)
     inner = [[(x, y + ROW * at), (x + width, y + ROW * at)] for at in range(1, len(values))]

@@ -12,7 +12,7 @@ from hgviz.figures.paper.axes import Look, look
 from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
 from hgviz.language import decimals
-from hgviz.maps.links import Links, Side, Strand
+from hgviz.maps.links import Links, QueryLinks, Side
 from hgviz.palettes import LIGHT_PAGE, colours
 
 PITCH = 9.5  # of lines
@@ -99,7 +99,7 @@ def head(page: Page, kind: Kind, x: float, y: float, across: str) -> None:
 
 def linked_keys(links: Links) -> list[set[int]]:
     """The keys that each strand has a link to."""
-    many: list[tuple[Strand, ...]] = list(links.strands.values())
+    many: list[tuple[QueryLinks, ...]] = list(links.strands.values())
     return [
         {int(key) for strands in many for key in strands[number].keys}
         for number in range(len(links.joint))

@@ -14,6 +14,7 @@ from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import (
     Zooms,
+    has_negative_weights,
     heading,
     legend,
     level_name,
@@ -21,7 +22,6 @@ from hgviz.figures.paper.frame import (
     off_card,
     read_cells,
     reduced,
-    signed_head,
     zoom_for,
 )
 from hgviz.figures.paper.page import Page
@@ -90,7 +90,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         bottom = level_bar(page, shared, edge, bottom, page.width - edge) + 2
     else:
         notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
-        if any(signed_head(capture, *head) for head in _heads(maps)):
+        if any(has_negative_weights(capture, *head) for head in _heads(maps)):
             notes.append("blue and red: weights below and above 0")
     if capture.off:
         notes.append("hatched and framed: switched off")
@@ -221,7 +221,7 @@ def _paint(
         for head in maps[row.layer].heads
         if HeadId(row.layer, head) not in off
     }
-    kinds = {head: signed_head(capture, *head) for head in tiles}
+    kinds = {head: has_negative_weights(capture, *head) for head in tiles}
     signed = any(kinds.values())
     together = spec.display.shared or spec.display.limits is not None
     shared = shades_of(spec.display, signed, tiles.values()) if together else None

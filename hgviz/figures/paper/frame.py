@@ -14,7 +14,7 @@ from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import LEAST, wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import POINTS
-from hgviz.maps import Mixed, pool
+from hgviz.maps import SlotMap, pool
 from hgviz.palettes import LIGHT_PAGE
 
 TITLE_LINES, TITLE_LEADING = 3, 10.0
@@ -66,12 +66,12 @@ def query_in(prompt: Prompt, query: int | None) -> int:
     return token_in(prompt, prompt.last if query is None else query)
 
 
-def signed_head(capture: Capture, layer: int, head: int) -> bool:
+def has_negative_weights(capture: Capture, layer: int, head: int) -> bool:
     """Whether weights of a head can be negative; heads of one layer may differ in that."""
     found = map_of(capture, layer, head)
     kinds = dict(zip(found.heads, capture.spec.layers[layer].activations, strict=False))
     mixed = {ACTIVATIONS[name].signed for name in kinds.values()}
-    own = len(mixed) == 2 and not isinstance(found, Mixed)
+    own = len(mixed) == 2 and not isinstance(found, SlotMap)
     return ACTIVATIONS[kinds[head]].signed if own else found.signed
 
 
@@ -150,7 +150,7 @@ def level_name(capture: Capture, layer: int, with_own: bool = True) -> str:
     own = own_name(one) if with_own else ""
     levels = capture.spec.levels
     known = capture.maps[layer]
-    if isinstance(known, Mixed):
+    if isinstance(known, SlotMap):
         return f"through {known.whole.shape[2]:,} slots"
     if len(levels) == 1:
         return own
