@@ -22,10 +22,9 @@ from hgviz.tasks.removing import kept_count
 from tests.closeness import scaled_error
 from tests.models import package
 from tests.models.building import write_checkpoint, write_transformer
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.folders import split, write_bert, write_gpt2
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN
 from tests.models.test_heads_off import KINDS, chosen, logits
-from tests.models.test_huggingface_files import split
 from tests.progress import cancelled
 
 

@@ -213,9 +213,9 @@ def save(
 
     folder, metadata = Path(folder), None
     if is_of_transformers(config):
-        from hgviz.models.pretrained import filed
+        from hgviz.models.pretrained import to_file_layout
 
-        tensors, keys, metadata = filed(config, tensors), config.keys(), {"format": "pt"}
+        tensors, keys, metadata = to_file_layout(config, tensors), config.keys(), {"format": "pt"}
     else:
         keys = config_json(config)
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -243,7 +243,7 @@ def convert(checkpoint: Checkpoint, out: Path) -> ModelSpec:
             "Choose another folder",
         )
     if is_of_transformers(checkpoint.config):
-        from hgviz.models.pretrained import renamed
+        from hgviz.models.pretrained import rename_tensors
 
         written = (Path(CONFIG), Path(checkpoint.weights.name))
         files = [file for file in files_beside(checkpoint, out)[0] if file not in written]
@@ -253,7 +253,7 @@ def convert(checkpoint: Checkpoint, out: Path) -> ModelSpec:
         elif checkpoint.config.vocab_size:
             with suppress(HgvizError):
                 tokenizer = tokenizer_json(checkpoint)
-        checkpoint = renamed(checkpoint)
+        checkpoint = rename_tensors(checkpoint)
     else:
         tokenizer = tokenizer_json(checkpoint)
     with path_errors(out, "could not be written"):

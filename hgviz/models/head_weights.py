@@ -23,10 +23,10 @@ from torch import Tensor, nn
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import HeadCost, HeadSet, HgvizError, Layer
 from hgviz.models.config import outline
-from hgviz.models.huggingface import Running, Transformers
+from hgviz.models.huggingface import ActivePass, Transformers
 from hgviz.models.layers import Attention, Network, attention_modules
-from hgviz.models.pretrained import build, restated, same, why_alone
-from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
+from hgviz.models.pretrained import build, name_among, standard_keys
+from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig, why_hgviz_only
 from hgviz.models.tensors import Checkpoint
 
 PROBE_TOKENS = 5  # of the text whose gradients say which weights a head has
@@ -148,9 +148,9 @@ def slice_layers(
         if heads != layer.heads:
             _slice_layer(network, sliced, layer, before, heads)
     smaller = config.replace(remaining=tuple(remaining))
-    stated = restated(smaller, sliced)
-    hgviz_only = "" if stated is not None else why_alone(remaining, sliced)
-    return smaller.replace(data=stated or config.stated, hgviz_only=hgviz_only), sliced
+    keys = standard_keys(smaller, sliced)
+    hgviz_only = "" if keys is not None else why_hgviz_only(remaining, sliced)
+    return smaller.replace(data=keys or config.data, hgviz_only=hgviz_only), sliced
 
 
 def _slice_layer(
@@ -168,12 +168,12 @@ def _slice_layer(
         removed = [rows for unit, rows in owners.items() if unit not in staying]
         if not removed:
             continue
-        own, shape = same(network.net, name, tensors), network.net.get_parameter(name).shape
+        own, shape = name_among(network.net, name, tensors), network.net.get_parameter(name).shape
         if not own or tensors[own].shape != shape:
             _refuse(config, f"{name} is not in its file as it is computed with")
         left = (~torch.stack(removed).any(0)).nonzero()[:, 0]
         tensors[own] = tensors[own].index_select(axis, left).contiguous()
-    output = same(network.net, config.output_weights[layer.index], tensors)
+    output = name_among(network.net, config.output_weights[layer.index], tensors)
     weight = tensors[output].unflatten(1, (probed.heads, -1))[:, places]
     tensors[output] = (weight if heads else torch.zeros_like(weight)).flatten(1).contiguous()
 
@@ -201,7 +201,7 @@ def _probe(network: Transformers, layer: Layer) -> _ProbedLayer:
     try:
         with suppress(_ProbeDone), torch.enable_grad():
             example = network.example(PROBE_TOKENS, PROBE_TOKENS)
-            network._logits(example, Running(network, watch=watch))
+            network.compute(example, ActivePass(network, watch=watch))
     finally:
         hook.remove()
     if not found or found[0].module is not module or not found[0].inputs:

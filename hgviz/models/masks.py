@@ -1,11 +1,13 @@
-"""Masks that are rules: what transformers asks a mask for, without its numbers.
+"""Attention masks of transformers as rules.
 
-A `Mask` says which keys a query sees, and turns into numbers only where model code computes with
-it. Shapes: B batch, Q queries, K keys.
+A `Mask` says which keys a query sees, and becomes numbers only where model code computes with it.
+
+Shapes: B batch, Q queries, K keys.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,97 +15,129 @@ from typing import Any
 import torch
 from torch import Tensor
 
-FAR = 1 << 30  # of a band that is open on one side
+UNBOUNDED = 1 << 30  # of a band that is open on one side
+HIDDEN = -1e4  # numbers in masks up to this one hide a key
 
 
 @dataclass(frozen=True, slots=True)
 class MaskRule:
-    """Which keys a query sees: the fields of a Rule, and keep (B, K), False for padded keys."""
+    """Which keys a query sees: the fields of a Rule, and keep (B, K), False for padding."""
 
     causal: bool = False
     band: tuple[int, int] | None = None
     chunk: int | None = None
     keep: Tensor | None = None
 
-    def both(self, other: MaskRule) -> MaskRule | None:
-        """What two see in common; None where one number cannot say it."""
-        bands = [one.band for one in (self, other) if one.band is not None]
-        chunks = {one.chunk for one in (self, other) if one.chunk is not None}
+    def intersect(self, other: MaskRule) -> MaskRule | None:
+        """The keys that both let a query see; None where their chunks differ."""
+        bands = [rule.band for rule in (self, other) if rule.band is not None]
+        chunks = {rule.chunk for rule in (self, other) if rule.chunk is not None}
+        keep = self.keep if other.keep is None else other.keep
+        if self.keep is not None and other.keep is not None:
+            keep = self.keep & other.keep
         if len(chunks) > 1:
             return None
-        keeps = [one.keep for one in (self, other) if one.keep is not None]
-        keep = None if not keeps else keeps[0] if len(keeps) == 1 else keeps[0] & keeps[1]
-        band = None
-        if bands:
-            band = min(one[0] for one in bands), min(one[1] for one in bands)
+        band = (min(b for b, _ in bands), min(a for _, a in bands)) if bands else None
         return MaskRule(self.causal or other.causal, band, next(iter(chunks), None), keep)
 
 
-def rule_of(function: Any) -> MaskRule | None:
-    """What a function of transformers.masking_utils lets be seen; None for what is not known here.
+# by the function of transformers.masking_utils that makes a mask, the rule of its variables
+RULES: dict[str, Callable[[dict[str, Any]], MaskRule | None]] = {
+    "causal_mask_function": lambda cells: MaskRule(causal=True),
+    "bidirectional_mask_function": lambda cells: MaskRule(),
+    "sliding_window_overlay": lambda cells: MaskRule(
+        band=(int(cells["sliding_window"]) - 1, UNBOUNDED)
+    ),
+    "sliding_window_bidirectional_overlay": lambda cells: MaskRule(
+        band=(int(cells["sliding_window"]),) * 2
+    ),
+    "chunked_overlay": lambda cells: (
+        None
+        if bool(torch.as_tensor(cells["left_padding"]).any())
+        else MaskRule(chunk=int(cells["chunk_size"]))
+    ),
+    "padding_mask_function": lambda cells: MaskRule(keep=cells["padding_mask"].bool()),
+    "and_masks": lambda cells: _intersection(map(rule_of_function, cells["mask_functions"])),
+}
 
-    They are closures: their names say which, their cells of how many tokens.
+
+def rule_of_function(function: Any) -> MaskRule | None:
+    """The rule of a mask function of transformers; None for one that no MaskRule says.
+
+    Mask functions are closures: their names are in RULES, their variables hold sizes.
     """
     name = getattr(function, "__qualname__", "").partition(".<locals>")[0]
     closure = getattr(function, "__closure__", None) or ()
     names = function.__code__.co_freevars if closure else ()
     cells = {key: cell.cell_contents for key, cell in zip(names, closure, strict=True)}
-    if name == "causal_mask_function":
-        return MaskRule(causal=True)
-    if name == "bidirectional_mask_function":
-        return MaskRule()
-    if name == "sliding_window_overlay":
-        return MaskRule(band=(int(cells["sliding_window"]) - 1, FAR))
-    if name == "sliding_window_bidirectional_overlay":
-        return MaskRule(band=(int(cells["sliding_window"]),) * 2)
-    if name == "chunked_overlay" and not bool(torch.as_tensor(cells["left_padding"]).any()):
-        return MaskRule(chunk=int(cells["chunk_size"]))
-    if name == "padding_mask_function":
-        return MaskRule(keep=cells["padding_mask"].bool())
-    if name != "and_masks":
+    return RULES[name](cells) if name in RULES else None
+
+
+def _intersection(rules: Any) -> MaskRule | None:
+    common: MaskRule | None = MaskRule()
+    for rule in rules:
+        common = None if common is None or rule is None else common.intersect(rule)
+    return common
+
+
+def rule_of_mask(mask: Tensor | MaskRule) -> MaskRule | None:
+    """The rule of a mask (B, 1, Q, K), or None.
+
+    Of numbers or bool, rows must see all keys that are kept, or those up to their own.
+    """
+    if isinstance(mask, Mask | MaskRule):
+        return mask.rule if isinstance(mask, Mask) else mask
+    visible = mask if mask.dtype == torch.bool else mask > HIDDEN
+    if mask.dtype != torch.bool and not ((mask == 0) | ~visible).all():
         return None
-    found: MaskRule | None = MaskRule()
-    for one in map(rule_of, cells["mask_functions"]):
-        found = None if found is None or one is None else found.both(one)
-    return found
+    if visible.dim() != 4 or not (visible == visible[:, :1]).all():
+        return None
+    queries, keys = visible.shape[-2:]
+    keep = visible.any(-2)[:, 0]
+    causal = queries == keys and not bool(visible[..., 0, 1:].any())
+    expected = keep[:, None, None].expand(len(visible), 1, queries, keys)
+    expected = expected.tril() if causal else expected
+    return MaskRule(causal, keep=keep) if torch.equal(expected, visible[:, :1]) else None
 
 
 class Mask(torch.Tensor):
-    """An additive mask (B, 1, Q, K) that holds no numbers, only how they are made (given)."""
+    """An additive mask (B, 1, Q, K) without numbers: only the arguments that make it."""
 
-    given: dict[str, Any]
+    arguments: dict[str, Any]
 
     @staticmethod
-    def __new__(cls, given: dict[str, Any], dtype: torch.dtype) -> Mask:
-        shape = (given["batch_size"], 1, given["q_length"], given["kv_length"])
-        made: Mask = torch.Tensor._make_wrapper_subclass(
-            cls, shape, dtype=dtype, device=given["device"]
+    def __new__(cls, arguments: dict[str, Any], dtype: torch.dtype) -> Mask:
+        shape = (arguments["batch_size"], 1, arguments["q_length"], arguments["kv_length"])
+        mask: Mask = torch.Tensor._make_wrapper_subclass(
+            cls, shape, dtype=dtype, device=arguments["device"]
         )
-        made.given = given
-        return made
+        mask.arguments = arguments
+        return mask
 
     @cached_property
     def rule(self) -> MaskRule | None:
-        """The keys that these queries see; None where a Rule cannot say it."""
-        found = rule_of(self.given["mask_function"])
-        keep = self.given["attention_mask"]
-        if found is not None and keep is not None:
-            found = found.both(MaskRule(keep=keep.bool()))
-        if int(self.given["q_offset"]) == 0:
-            return found
-        # the queries follow tokens whose keys are in a cache: a last one sees them all
-        if self.given["q_length"] == 1 and found and found.band is None and found.chunk is None:
-            return MaskRule(keep=found.keep)
-        return seen(self.numbers())
+        """The keys that queries see; None where a MaskRule cannot say it."""
+        rule, keep = (
+            rule_of_function(self.arguments["mask_function"]),
+            self.arguments["attention_mask"],
+        )
+        if rule is not None and keep is not None:
+            rule = rule.intersect(MaskRule(keep=keep.bool()))
+        if int(self.arguments["q_offset"]) == 0:
+            return rule
+        # the queries follow tokens whose keys are in a cache: a single one sees them all
+        if self.arguments["q_length"] == 1 and rule and rule.band is None and rule.chunk is None:
+            return MaskRule(keep=rule.keep)
+        return rule_of_mask(self.numbers())
 
     def numbers(self) -> Tensor:
         """0 where a key is seen, else the lowest number."""
         from transformers.masking_utils import eager_mask
 
-        found: Tensor = eager_mask(
-            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.given
+        numbers: Tensor = eager_mask(
+            dtype=self.dtype, allow_is_bidirectional_skip=False, **self.arguments
         )
-        return found
+        return numbers
 
     def __repr__(self, *, tensor_contents: Any = None) -> Any:  # type: ignore[override]
         return f"Mask{tuple(self.shape)}"
@@ -122,43 +156,17 @@ class Mask(torch.Tensor):
                 return type(value)(map(dense, value))
             return value
 
-        return func(*dense(args), **{key: dense(one) for key, one in (kwargs or {}).items()})
+        return func(*dense(args), **{key: dense(value) for key, value in (kwargs or {}).items()})
 
 
 def mask(
-    batch_size: int,
-    q_length: int,
-    kv_length: int,
-    q_offset: Any = 0,
-    kv_offset: int = 0,
-    mask_function: Any = None,
-    attention_mask: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-    use_vmap: bool = False,
-    device: Any = "cpu",
-    **_: Any,
-) -> Tensor:
-    """The registered function for masks; see transformers.masking_utils.eager_mask."""
-    given = {
-        "batch_size": batch_size, "q_length": q_length, "kv_length": kv_length,
-        "q_offset": q_offset, "kv_offset": kv_offset, "mask_function": mask_function,
-        "attention_mask": attention_mask, "use_vmap": use_vmap, "device": device,
+    batch_size: int, q_length: int, kv_length: int, dtype: torch.dtype = torch.float32, **more: Any
+) -> Mask:
+    """The registered function for masks; arguments as of transformers.masking_utils.eager_mask."""
+    optional = {
+        "q_offset": 0, "kv_offset": 0, "mask_function": None, "attention_mask": None,
+        "use_vmap": False, "device": "cpu",
     }  # fmt: skip
-    return Mask(given, dtype)
-
-
-def seen(mask: Tensor) -> MaskRule | None:
-    """What a mask of numbers lets be seen, where all rows see the same keys, or those up to their
-    own too; None for any other."""
-    seen = mask if mask.dtype == torch.bool else mask > -1e4
-    if mask.dtype != torch.bool and not ((mask == 0) | (mask <= -1e4)).all():
-        return None
-    if seen.dim() != 4 or not (seen == seen[:, :1]).all():
-        return None
-    queries, keys = seen.shape[-2:]
-    keep = seen.any(-2)[:, 0]
-    causal = queries == keys and not bool(seen[..., 0, 1:].any())
-    wanted = keep[:, None, None].expand(seen.shape[0], 1, queries, keys)
-    if causal:
-        wanted = wanted.tril()
-    return MaskRule(causal=causal, keep=keep) if torch.equal(wanted, seen[:, :1]) else None
+    arguments = {key: more.get(key, default) for key, default in optional.items()}
+    sizes = {"batch_size": batch_size, "q_length": q_length, "kv_length": kv_length}
+    return Mask(sizes | arguments, dtype)

@@ -43,6 +43,18 @@ class Patches:
     up: bool = True
     parts: int = 1
 
+    @classmethod
+    def of(cls, config: Any) -> Patches:
+        """Those of a configuration in transformers."""
+        encoder, decoder = config.encoder_config, config.decoder_config
+        patcher = config.patcher_config.num_hidden_layers
+        return cls(
+            patcher if config.patch_in_forward and config.patching_mode == "entropy" else None,
+            encoder.num_hidden_layers, config.global_config.num_hidden_layers,
+            decoder.num_hidden_layers, bool(encoder.cross_attn_all_layers),
+            bool(decoder.cross_attn_all_layers), config.cross_attn_k,
+        )  # fmt: skip
+
     @property
     def levels(self) -> tuple[Level, ...]:
         """Bytes, the parts of patches where there are several, and patches."""

@@ -1,9 +1,9 @@
-"""Folders that save_pretrained of the package transformers wrote: from a config.json and tensors to
-a model with its layers as they attend.
+"""Folders that save_pretrained of the package transformers writes: from config.json and tensors to
+a model with its attention layers, and back.
 
-Files are read by hgviz's own bounded readers, and compared with what the class wants before any of
-it is made. Layers are found by a short pass: whatever asks for attention is one, in order of
-computation, and what heads go through after it is found by values and proved by zeros.
+Files are read by hgviz's own bounded readers and checked against the class before it is built.
+Layers are found by a pass over a few tokens: every call for attention is one. The linear layer that
+is given as many numbers as a context has, and zeros where a head is off, is its output projection.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import copy
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from inspect import signature
 from pathlib import Path
@@ -26,29 +26,30 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from hgviz.core import Goal, HeadId, HgvizError, Layer, Modality, Role
+from hgviz.errors import require
 from hgviz.files import first_line, printable, quoted, read_object, short_path
 from hgviz.language import counted
-from hgviz.models import differential, longformer
 from hgviz.models.config import parse_keys, require_activations
 from hgviz.models.devices import require_room, room
 from hgviz.models.huggingface import (
     CAPTURE_ADVICE,
+    DIFFERENTIAL,
+    LENGTH_DEPENDENT,
     MODALITIES,
     NAME,
-    OTHERWISE,
     SOURCE,
     TARGET,
-    Found,
-    Running,
+    ActivePass,
+    LayerShape,
     Transformers,
-    blocks,
     library,
+    modules_of,
     own_forwards,
-    parts,
     quiet,
-    table_of,
+    residual_blocks,
     unexchanged,
     unseen,
+    vocabulary_table,
 )
 from hgviz.models.layers import Network, Tokens
 from hgviz.models.patches import Patches
@@ -58,6 +59,7 @@ from hgviz.models.pretrained_config import (
     Pooling,
     RemainingHeads,
     TransformersConfig,
+    why_hgviz_only,
 )
 from hgviz.models.run import Run
 from hgviz.models.tensors import (
@@ -71,272 +73,474 @@ from hgviz.models.tensors import (
     weights_of,
 )
 
-SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
-TOWERS = ("text_model", "vision_model", "audio_model")  # ends of types, and what tensors begin by
-FUNNEL_TYPES = 3  # of tokens: those of two texts, and [CLS], which is of both
-PROVED, SAME = 33, 1e-3  # tokens that outputs are compared on, and how far they may be off
-MOST_PARTS = 2**14  # layers, heads or experts that a model may have besides one for each tensor
+BLOCK_SPARSE = "block_sparse"  # how BigBird attends to long texts, of which hgviz has no maps
+TOWERS = ("text_model", "vision_model", "audio_model")  # ends of types, and prefixes of tensors
+PROVED, TOLERANCE = 33, 1e-3  # tokens of the proof that outputs are those of eager code
+PART_LIMIT = 2**14  # layers, heads or experts that a model may have besides one for each tensor
+LABEL_LIMIT = 100_000
+OWN_CONFIG = "Use the config.json that came with these weights"
+LARGER = "Open it on a machine with more"
+SIZE_LIMIT = 2**24  # of positions, frames and windows; no known model has more than 10,485,760
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
-HEADS = ("num_heads", "n_heads", "num_attention_heads")  # how many a module or its config has
+HEADS = ("num_heads", "n_heads", "num_attention_heads")  # of a module or its configuration
 GROUPS = ("num_key_value_heads", "num_kv_heads")
-MOST_LABELS = 100_000
-MOST_SIZE = 2**24  # positions, frames, windows: the most of any model known are 10,485,760
-SHOWN = (  # names of what tensors show, or of no size
-    r"theta|base|seed|token|_id$|_index$|vocab|(hidden|intermediate)(_\w+)?_(size|dim)"
-)
+# keys of config.json whose sizes tensors show, or which are no sizes
+VISIBLE = r"theta|base|seed|token|_id$|_index$|vocab|(hidden|intermediate)(_\w+)?_(size|dim)"
 COUNTS = "^(?!.*vocab).*(layer|depth|block|head|expert)(?!.*(size|dim|width|rank|id|channels)s?$)"
-BUFFERS = (
+BUFFERS = (  # ends of names of tensors that are no weights
     "position_ids", "token_type_ids", ".masked_bias", ".attn.bias", "rotary_emb.inv_freq",
     "num_batches_tracked", "relative_position_index",
 )  # fmt: skip
-GOALS: tuple[tuple[str, Goal], ...] = (  # what the name of a class ends with, and what it gives
-    ("ForCausalLM", "next"), ("LMHeadModel", "next"), ("ForConditionalGeneration", "next"),
-    ("MTModel", "next"), ("ForMaskedLM", "masked"), ("ForPreTraining", "states"),
-    ("ForSequenceClassification", "classes"), ("ForImageClassification", "classes"),
-    ("ForAudioClassification", "classes"),
-    ("ForTokenClassification", "tags"), ("ForQuestionAnswering", "ends"),
-    ("ForQuestionAnsweringSimple", "ends"),
-)  # fmt: skip
-TASKS = {  # goals that a model may be given, and where transformers lists the classes for each
+GOALS: dict[str, Goal] = {  # by what the name of a class ends with
+    "ForCausalLM": "next", "LMHeadModel": "next", "ForConditionalGeneration": "next",
+    "MTModel": "next", "ForMaskedLM": "masked", "ForPreTraining": "states",
+    "ForSequenceClassification": "classes", "ForImageClassification": "classes",
+    "ForAudioClassification": "classes", "ForTokenClassification": "tags",
+    "ForQuestionAnswering": "ends", "ForQuestionAnsweringSimple": "ends",
+}  # fmt: skip
+TASKS = {  # goals of a training, and the tables of transformers with a class for each type
     "next": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "masked": "MODEL_FOR_MASKED_LM_MAPPING_NAMES",
     "classes": "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES",
 }  # fmt: skip
-NAMED = ("classes", "tags")  # goals whose answers have names
 
 
-class Pruned(msgspec.Struct, frozen=True):
+class PrunedHeads(msgspec.Struct, frozen=True):
     """The heads that a config.json of transformers before 5 lists as pruned, by layer."""
 
-    pruned_heads: dict[str, list[int]]
+    pruned_heads: dict[str, list[int]] | None = None
 
 
-def random_model(folder: Path) -> Path:
-    """Write a Gemma 2 of two layers and random weights, which reads bytes, into a folder; gives
-    that folder. It is there to see whether transformers works."""
-    made = library()
-    torch.manual_seed(0)
-    sizes = made.Gemma2Config(
-        vocab_size=256, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
-        layer_types=["sliding_attention", "full_attention"],
-    )  # fmt: skip
-    with quiet():
-        made.Gemma2ForCausalLM(sizes).save_pretrained(folder)
-    return folder
+# --- read -----------------------------------------------------------------------------------------
 
 
-def known_types() -> dict[str, str]:
-    """The model types that transformers knows, each with the name of its configuration."""
-    library()
-    from transformers.models.auto import configuration_auto
+@dataclass(slots=True)
+class _Folder:
+    """A folder that is read: its config.json and what transformers reads of it, the model type, and
+    the tensors of its weights file, with their names in it by those without wrappers' prefixes."""
 
-    found: Any = configuration_auto
-    return dict(found.CONFIG_MAPPING_NAMES)
+    config: Path
+    weights: Path
+    keys: dict[str, Any]
+    kind: str
+    tensors: dict[str, Tensor]
+    names: dict[str, str]
 
-
-def require_known(data: Mapping[str, Any], where: str) -> str:
-    """The model type of a config.json. Errors: HgvizError for code of its own, and unknown ones."""
-    if data.get("auto_map"):
-        raise HgvizError(
-            f"{where} asks for code of its own: "
-            "its auto_map names Python files, and hgviz runs nothing that comes with a model",
-            "Use a model of an architecture that transformers itself has",
+    def misfit(self, why: str) -> HgvizError:
+        """The error for tensors that are not those of config.json."""
+        return HgvizError(
+            f"{short_path(self.weights)} does not fit its config.json: {why}",
+            OWN_CONFIG,
         )
-    kind, known = data.get("model_type"), known_types()
+
+
+def read(path: Path, modality: Modality = "text") -> Checkpoint:
+    """The checkpoint of a folder that save_pretrained wrote.
+
+    modality: which model of a folder such as CLIP's is opened. Raises HgvizError for what is
+    missing, damaged, unknown or does not fit together.
+    """
+    folder, entry = _read_folder(path)
+    net_config = _checked_config(folder)
+    model_class = getattr(library(), _class_name(folder))
+    if (tower := _tower(model_class, modality)) is not None:
+        part, model_class = tower
+        folder.kind = model_class.config_class.model_type
+        folder.keys = {
+            **folder.keys.get(part, {}),
+            "architectures": [model_class.__name__], "model_type": folder.kind,
+        }  # fmt: skip
+        entry, net_config = Entry(), _checked_config(folder)
+    class_kind = getattr(model_class.config_class, "model_type", folder.kind)
+    require(
+        class_kind == folder.kind or model_class.__name__ in _classes(folder.kind),
+        f"{short_path(folder.config)} says two things: its model_type is {quoted(folder.kind)}, "
+        f"and {model_class.__name__} is of the type {class_kind}",
+        OWN_CONFIG,
+    )
+
+    def rebuild(keys: Mapping[str, Any]) -> nn.Module:
+        return outline(model_class, model_class.config_class.from_dict(_numbers_of_json(keys)))
+
+    with _explained(folder.config, folder.keys, rebuild):
+        net = outline(model_class, net_config)
+    _keep_tower(folder, net)
+    _require_once(folder, model_class)
+    size = sum(buffer.nbytes for buffer in net.buffers())
+    require_room(f"the model of {short_path(folder.config)}", size, LARGER)
+    remaining = entry.layers or _pruned_heads(net, folder)
+    config = _describe(net, folder.kind, folder.keys).replace(
+        uses_interface=_uses_interface(model_class), remaining=remaining,
+        hgviz_only=_require_shapes(folder, net, remaining), transposed=_transposed_weights(net),
+    )  # fmt: skip
+    tensors = to_file_layout(config, folder.tensors)  # which is the other layout of both
+    if remaining and not config.uses_interface:
+        raise folder.misfit(f"it lists heads that are left, and no {folder.kind} lacks any")
+    with _explained(folder.config, folder.keys):
+        network, unused = _open_network(folder, config, tensors)
+        config = _find_layers(network, tensors)
+        network.config = config
+        if not config.hgviz_only:
+            _require_same_outputs(network)
+    config = network.config = config.replace(**entry.exchanged())
+    require_activations(config, short_path(folder.config))
+    sources = {
+        name: Source(folder.names[name], 0, 1, bare_name(net, name) in config.transposed)
+        for name in tensors
+    }
+    parts = Counter(bare_name(net, name).split(".")[0] for name in unused)
+    rest = tuple(f"{printable(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
+    digest, weights = digest_of(config, tensors), folder.weights
+    return Checkpoint(config, tensors, digest, weights, sources, unused=rest, network=network)
+
+
+def _read_folder(path: Path) -> tuple[_Folder, Entry]:
+    where, weights = config_file(path), weights_of(path)
+    data = read_object(where)
+    kind = _model_type(data, short_path(where))
+    # RoBERTa as a bert has tensors of the same names, and positions that begin elsewhere
+    marks = {"max_position_embeddings": 514, "pad_token_id": 1, "type_vocab_size": 1}
+    found = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
+    require(
+        kind != "bert" or len(found) < 2,
+        f"{short_path(where)} says bert, and describes RoBERTa: {' and '.join(found)} are "
+        "RoBERTa's, whose positions begin behind the padding token",
+        OWN_CONFIG,
+    )
+    stored = read_weights(weights, lambda name: name.endswith(BUFFERS))
+    require_finite(weights, stored)
+    size = 4 * sum(tensor.numel() for tensor in stored.values() if tensor.dtype != torch.float32)
+    require_room(f"the model of {short_path(where)} in float32", size, LARGER)
+    names = dict(zip(strip_prefixes(stored), stored, strict=True))
+    keys = {key: value for key, value in data.items() if key != ENTRY}
+    tensors = {name: stored[name_in_file] for name, name_in_file in names.items()}
+    entry = parse_keys(data.get(ENTRY, {}), Entry, short_path(where))
+    return _Folder(where, weights, keys, kind, tensors, names), entry
+
+
+def _open_network(
+    folder: _Folder, config: TransformersConfig, tensors: Mapping[str, Tensor]
+) -> tuple[Transformers, list[str]]:
+    """A model with these tensors, and the names of those that it does not use.
+
+    Raises HgvizError for tensors that it lacks, and for others of its layers.
+    """
+    try:
+        net, missing, unused = _load(config, tensors, torch.float32)
+    except KeyError:  # a part looks attention up in a table of its own
+        config = config.replace(uses_interface=False)
+        net, missing, unused = _load(config, tensors, torch.float32)
+    if missing and len(unused) == len(tensors):
+        raise folder.misfit(f"none of its tensors is one of {config.class_name}")
+    # older files keep what modelling code makes: frequencies of rotary positions and masks
+    masks = {name for name, tensor in tensors.items() if tensor.dim() == 4 and tensor.numel()
+             and tensor.shape[:2] == (1, 1)}  # fmt: skip
+    ends = ("inv_freq", "causal_mask")
+    unused = [name for name in unused if name not in masks and not name.endswith(ends)]
+    # heads of other tasks may be left over; tensors of a stack of layers mean that it computes
+    # something else, as BERT with relative positions or with a layer less does
+    stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
+    places = tuple(f"{bare_name(net, name)}." for name in stacks)
+    if inside := [name for name in unused if bare_name(net, name).startswith(places)]:
+        raise folder.misfit(f"{config.class_name} has no use for {_listed(inside)}")
+    network = Transformers(net, config)
+    if missing and (needed := _needed(network, missing)):
+        raise folder.misfit(f"the file lacks {_listed(needed)}")
+    return network, unused
+
+
+def _needed(network: Transformers, missing: Sequence[str]) -> list[str]:
+    """Of parameters that a file lacks, those that the outputs depend on: the pooler of many
+    sentence encoders is none."""
+    parameters = dict(network.net.named_parameters())
+    lacking = {name: parameters[name].requires_grad_() for name in missing if name in parameters}
+    slopes: Sequence[Tensor | None] = [None] * len(lacking)
+    with torch.enable_grad():
+        output = network.compute(network.example(SOURCE, TARGET), ActivePass())
+        if output.requires_grad:
+            slopes = torch.autograd.grad(output.sum(), [*lacking.values()], allow_unused=True)
+    network.net.requires_grad_(False)
+    used = {name for name, slope in zip(lacking, slopes, strict=True) if slope is not None}
+    return [name for name in missing if name in used or name not in parameters]
+
+
+def _keep_tower(folder: _Folder, net: nn.Module) -> None:
+    """Keep the tensors of one tower, by their names in it, where a folder has several."""
+    stem = next((f"{name}." for name in TOWERS if folder.kind.endswith(name)), "")
+    if not stem or not any(name.startswith(stem) for name in folder.tensors):
+        return
+    cut = "" if any(name.startswith(stem) for name in net.state_dict()) else stem
+    of_tower = [name for name in folder.tensors if name.startswith(stem)]
+    folder.names = {name.removeprefix(cut): folder.names[name] for name in of_tower}
+    folder.tensors = {name.removeprefix(cut): folder.tensors[name] for name in of_tower}
+
+
+def _require_once(folder: _Folder, model_class: Any) -> None:
+    """Raise HgvizError for a tensor with and without the bare model's name before its own."""
+    for name in folder.names:
+        bare = bare_name(model_class, name)
+        require(
+            bare == name or bare not in folder.names,
+            f"{short_path(folder.weights)} holds one tensor twice: "
+            f"{printable(bare)} and {printable(name)} are the same to this model",
+            "Leave out the one that is not meant",
+        )
+
+
+# --- which class ----------------------------------------------------------------------------------
+
+
+def _model_type(data: Mapping[str, Any], where: str) -> str:
+    """The model type of a config.json. Raises HgvizError for unknown ones and code of its own."""
+    require(
+        not data.get("auto_map"),
+        f"{where} asks for code of its own: "
+        "its auto_map names Python files, and hgviz runs nothing that comes with a model",
+        "Use a model of an architecture that transformers itself has",
+    )
+    kind, known = data.get("model_type"), [*library().CONFIG_MAPPING.keys()]
     if kind is None:  # BERT's first files say it by their class alone
-        kind = _type_of(_architecture(data))
+        kind = _type_of_class(_architecture(data))
     if isinstance(kind, str) and kind in known:
         return kind
-    near = difflib.get_close_matches(str(kind), known, 3, 0.6)
-    stated, version = quoted(kind), library().__version__
-    why = f"its model_type is {stated}, which transformers {version} does not know"
-    if near:
-        names = ", ".join(near)
-        why = f"transformers {version} does not know {stated}; the nearest it knows are {names}"
-    raise HgvizError(f"{where} is of a model that hgviz cannot run: {why}", CAPTURE_ADVICE)
+    near = difflib.get_close_matches(str(kind), known, 1, 0.6)
+    raise HgvizError(
+        f"{where} is of a model that hgviz cannot run: its model_type is {quoted(kind)}, which "
+        f"transformers {library().__version__} does not know",
+        f"Did you mean {near[0]!r}?" if near else CAPTURE_ADVICE,
+    )
 
 
-def classes_of(kind: str | None = None) -> set[str]:
-    """The names of every class, or of those of a model type."""
-    from transformers.models.auto import modeling_auto
-
-    every: set[str] = set()
-    for name in dir(modeling_auto):
-        if name.endswith("_MAPPING_NAMES"):
-            for key, one in getattr(modeling_auto, name).items():
-                if kind in (None, key):
-                    every |= {one} if isinstance(one, str) else set(one)
-    return every
+def _classes(kind: str | None = None) -> set[str]:
+    """The names of the classes of a model type, or of all types."""
+    modeling_auto, names = library().models.auto.modeling_auto, set[str]()
+    for table in (name for name in dir(modeling_auto) if name.endswith("_MAPPING_NAMES")):
+        for key, value in getattr(modeling_auto, table).items():
+            if kind in (None, key):
+                names |= {value} if isinstance(value, str) else set(value)
+    return names
 
 
 def _architecture(data: Mapping[str, Any]) -> Any:
     """The first class that a config.json names, None where it names none."""
-    stated = data.get("architectures")
-    return stated[0] if isinstance(stated, list) and stated else None
+    classes = data.get("architectures")
+    return classes[0] if isinstance(classes, list) and classes else None
 
 
-def _type_of(name: Any) -> Any:
-    """The model type of a class, None where there is no such class."""
-    of = getattr(getattr(library(), str(name), None), "config_class", None)
-    return getattr(of, "model_type", None)
+def _type_of_class(name: Any) -> Any:
+    model_class = getattr(library(), str(name), None)
+    return getattr(getattr(model_class, "config_class", None), "model_type", None)
 
 
-def class_of(data: Mapping[str, Any], kind: str, held: Mapping[str, Tensor]) -> str:
-    """The name of the class that a config.json names, else of the one that its tensors are of."""
-    from transformers.models.auto import modeling_auto
-
-    first = _architecture(data)
-    if isinstance(first, str) and first in classes_of() and hasattr(library(), first):
-        return first
-    if _type_of(first) == kind:  # a part that no task names, as a tower of SigLIP
-        return str(first)
-    bare = modeling_auto.MODEL_MAPPING_NAMES.get(kind)
-    if isinstance(bare, str):
-        return bare if first is not None else _class_by(data, kind, bare, held)
-    raise HgvizError(
-        f"hgviz does not know which model {kind} is: its config.json names {quoted(first)}",
+def _class_name(folder: _Folder) -> str:
+    """The class that config.json names; where it names none, that of its type which has most of the
+    tensors and lacks fewest."""
+    name, kind = _architecture(folder.keys), folder.kind
+    if isinstance(name, str) and name in _classes() and hasattr(library(), name):
+        return name
+    if _type_of_class(name) == kind:  # a part that no task names, as a tower of SigLIP
+        return str(name)
+    bare = library().models.auto.modeling_auto.MODEL_MAPPING_NAMES.get(kind)
+    require(
+        isinstance(bare, str),
+        f"hgviz does not know which model {kind} is: its config.json names {quoted(name)}",
         "Save it again by transformers, as one of its own classes",
     )
+    if name is not None:
+        return str(bare)
+    net_config = _net_config(kind, folder.keys)
+
+    def fit(name: str) -> int:
+        model_class = getattr(library(), name)
+        needed = {*outline(model_class, net_config).state_dict()}
+        if getattr(net_config, "tie_word_embeddings", False):
+            needed -= {*(getattr(model_class, "_tied_weights_keys", None) or ())}
+        present = sum(bool(name_among(model_class, key, folder.tensors)) for key in needed)
+        return 2 * present - len(needed)
+
+    names = [name for end in GOALS for name in sorted(_classes(kind)) if name.endswith(end)]
+    return max((str(bare), *names), key=fit)
 
 
-def _tower(made: type, reads: Modality) -> tuple[str, Any] | None:
-    """The key in config.json and the class of the model that reads texts, images or sounds, of a
-    class with one for texts and another, as CLIP's; None for any other class."""
-    start, names = made.__name__.removesuffix("Model"), dir(library())
-    if not hasattr(made, "get_text_features") or start == made.__name__:
+def _tower(model_class: type, modality: Modality) -> tuple[str, Any] | None:
+    """The key in config.json and the class of the model that reads a modality, of a class with one
+    for texts and another, as CLIP's; None for any other class."""
+    start, names = model_class.__name__.removesuffix("Model"), dir(library())
+    if not hasattr(model_class, "get_text_features") or start == model_class.__name__:
         return None  # a language model that sees has no features of texts
-    parts = {
+    towers = {
         "image": ("vision_config", f"{start}VisionModel"),
         "audio": ("audio_config", f"{start}AudioModel"),
         "text": ("text_config", f"{start}TextModel"),
     }
-    there = {name: part for name, part in parts.items() if part[1] in names}
-    if len(there) < 2 or "text" not in there:
+    present = {name: tower for name, tower in towers.items() if tower[1] in names}
+    if len(present) < 2 or "text" not in present:
         return None
-    key, name = there.get(reads, there["text"])
+    key, name = present.get(modality, present["text"])
     return key, getattr(library(), name)
 
 
-def _class_by(data: Mapping[str, Any], kind: str, bare: str, held: Mapping[str, Tensor]) -> str:
-    """The class of a type that has most of these tensors, and lacks fewest."""
-    library()
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+def _uses_interface(model_class: Any) -> bool:
+    """Whether a class asks transformers for attention, or hgviz has attention of its own for it."""
+    kind = model_class.config_class.model_type
+    if kind == "longformer":
+        return True
+    if kind == "bigbird_pegasus":  # of which only the decoder asks
+        return bool(model_class.__name__.endswith("ForCausalLM"))
+    says = getattr(model_class, "_can_set_attn_implementation", None)
+    return says is None or bool(says())
 
-    def fit(name: str) -> int:
-        made = getattr(library(), name)
-        wanted = {*_outline(made, stated).state_dict()}
-        if getattr(stated, "tie_word_embeddings", False):
-            wanted -= {*(getattr(made, "_tied_weights_keys", None) or ())}
-        found = sum(bool(same(made, one, held)) for one in wanted)
-        return 2 * found - len(wanted)
 
+# --- what config.json says ------------------------------------------------------------------------
+
+
+def _net_config(kind: str, keys: Mapping[str, Any]) -> Any:
+    """The configuration in transformers of a model type with these keys."""
     with quiet():
-        stated = CONFIG_MAPPING[kind].from_dict(_numbered(data))
-    ends = [end for end, _ in GOALS]
-    named = [name for end in ends for name in sorted(classes_of(kind)) if name.endswith(end)]
-    return max((bare, *named), key=fit)
+        return library().CONFIG_MAPPING[kind].from_dict(_numbers_of_json(keys))
 
 
-def read(path: Path, reads: Modality = "text") -> Checkpoint:
-    """A folder that save_pretrained wrote: its tensors as in its files, and its layers as they
-    attend.
+def _numbers_of_json(data: Any) -> Any:
+    """A config.json with the numbers that JSON lacks, as transformers writes them."""
+    if isinstance(data, Mapping):
+        if data.keys() == {"__float__"}:
+            return float(data["__float__"])
+        return {key: _numbers_of_json(value) for key, value in data.items()}
+    return [*map(_numbers_of_json, data)] if isinstance(data, list) else data
 
-    reads: which of the two models of a folder such as CLIP's is opened. Its files are read by
-    hgviz's own bounded readers. Errors: HgvizError for whatever is missing, damaged, not known or
-    does not fit together.
+
+def _checked_config(folder: _Folder) -> Any:
+    """The configuration in transformers of a folder.
+
+    Raises HgvizError for more layers than tensors, and for sizes that no model has: to make them
+    takes time and memory.
     """
-    where, weights = config_file(path), weights_of(path)
-    said_by = short_path(where)
-    data = read_object(where)
-    kind = require_known(data, said_by)
-    whole = {key: value for key, value in data.items() if key != ENTRY}
-    _require_own_positions(whole, kind, said_by)
-    held = read_weights(weights, lambda name: name.endswith(BUFFERS))
-    require_finite(weights, held)
-    size = 4 * sum(one.numel() for one in held.values() if one.dtype != torch.float32)
-    require_room(f"the model of {said_by} in float32", size, "Open it on a machine with more")
-    stated = _stated(whole, kind, where, weights, held)
-    names = dict(zip(strip_prefixes(held), held, strict=True))
-    held = {name: held[file] for name, file in names.items()}
-    made = getattr(library(), class_of(whole, kind, held))
-    if (tower := _tower(made, reads)) is not None:
-        part, made = tower
-        kind = made.config_class.model_type
-        whole = {**whole.get(part, {}), "architectures": [made.__name__], "model_type": kind}
-        data, stated = whole, _stated(whole, kind, where, weights, held)
-    own = getattr(made.config_class, "model_type", kind)
-    if own != kind and made.__name__ not in classes_of(kind):
-        raise HgvizError(
-            f"{said_by} says two things: "
-            f"its model_type is {quoted(kind)}, and {made.__name__} is of the type {own}",
-            "Put the config.json beside the weights that came with them",
-        )
-    _require_once(made, weights, held)
-    try:
-        outline = _outline(made, stated)
-    except Exception as error:
+    count = len(folder.tensors)
+    for key, value in _fields(folder.keys):
+        name = key.rpartition(".")[2]
+        if type(value) is int and "label2id." not in key and re.search(COUNTS, name):
+            limit = count if name in DEPTHS else max(PART_LIMIT, count)
+            if value > limit:
+                raise folder.misfit(f"it holds {count:,} tensors, and {name} is {value:,}")
+    labels = folder.keys.get("num_labels")
+    if type(labels) is int and labels > LABEL_LIMIT:
+        raise folder.misfit(f"num_labels is {labels:,}, and up to {LABEL_LIMIT:,} are read")
+    known: set[str] = set()
+    with suppress(Exception):  # some types have no configuration without arguments
+        fields = _fields(_net_config(folder.kind, {}).to_dict())
+        known = {key.rpartition(".")[2] for key, _ in fields}
+    require_sizes(folder.keys, known, folder.config)
+    build = partial(_net_config, folder.kind)
+    with _explained(folder.config, folder.keys, build):
+        return build(folder.keys)
 
-        def build(some: Any) -> Any:
-            return _outline(made, made.config_class.from_dict(_numbered(some)))
 
-        raise _unbuilt(where, error, whole, build) from None
-    stem = next((f"{one}." for one in TOWERS if kind.endswith(one)), "")
-    if stem and any(name.startswith(stem) for name in held):
-        cut = "" if any(name.startswith(stem) for name in outline.state_dict()) else stem
-        names = {name.removeprefix(cut): names[name] for name in held if name.startswith(stem)}
-        held = {name.removeprefix(cut): one for name, one in held.items() if name.startswith(stem)}
-    tables = sum(one.nbytes for one in outline.buffers())
-    require_room(f"the model of {said_by}", tables, "Open it on a machine with more")
-    entry = parse_keys(data.get(ENTRY, {}), Entry, said_by)
-    kept = entry.layers or _pruned(outline, whole, said_by)
-    alone = _fitting(outline, where, weights, held, kept)
-    turned = _turned(outline)
-    held = {name: one.T if unprefixed(made, name) in turned else one for name, one in held.items()}
-    try:
-        asks = _asks(made)
-        if kept and not asks:
-            raise HgvizError(
-                f"{said_by} says two things: "
-                f"it lists heads that are left, and no {kind} is written without some",
-                "Put the config.json beside the weights that came with them",
-            )
-        try:
-            net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
-        except KeyError:  # a part looks attention up in a table of its own
-            asks = False
-            net, missing, unused = _loaded(made, stated, held, torch.float32, asks, kept, turned)
-        if missing and len(unused) == len(held):
-            raise HgvizError(
-                f"{short_path(weights)} holds the weights of another model: "
-                f"none of its tensors is one of {made.__name__}",
-                "Put the config.json beside them that came with these weights",
-            )
-        if within := _within(net, [name for name in unused if not _made(name, held)]):
-            raise _unfit(where, weights, f"{made.__name__} has no use for {_listed(within)}")
-        told = _config(net, kind, made.__name__, data)
-        told = told.replace(
-            uses_interface=asks, remaining=kept, hgviz_only=alone, transposed=turned
+def _fields(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a config.json and of its parts, as (part.field, value)."""
+    for key, value in data.items():
+        yield f"{prefix}{key}", value
+        if isinstance(value, Mapping):
+            yield from _fields(value, f"{prefix}{key}.")
+
+
+def require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) -> None:
+    """Raise HgvizError for a size of config.json that no tensor shows and no model has, such as
+    max_position_embeddings, before tables, masks or loops of that size are made.
+
+    known: the keys that the model type reads; others count where they name positions.
+    """
+    for field_path, value in _fields(data):
+        key = field_path.rpartition(".")[2]
+        values = value if isinstance(value, list) else [value]
+        largest = max((size for size in values if type(size) is int), default=0)
+        is_size = not re.search(VISIBLE, key) and (
+            key in known or re.search("position|n_ctx", key) is not None
         )
-        network = Transformers(net, told)
-        if missing and (needed := _needed(network, missing)):
-            raise _unfit(where, weights, f"the file lacks {_listed(needed)}")
-        config = network.config = _layers(network, held)
-        if not alone:
-            _require_same(network)
-        config = network.config = config.replace(**entry.exchanged())
-    except HgvizError:
-        raise
-    except Exception as error:  # transformers raises whatever its parts do
-        raise _not_run(where, error, whole) from None
-    require_activations(config, said_by)
-    sources = {name: Source(names[name], 0, 1, unprefixed(made, name) in turned) for name in held}
-    parts = Counter(
-        unprefixed(made, name).split(".")[0] for name in unused if not _made(name, held)
+        require(
+            not is_size or largest <= SIZE_LIMIT,
+            f"{short_path(where)} describes a model that is too large: "
+            f"{printable(key)} is {largest:,}, and up to {SIZE_LIMIT:,} are read",
+            f"Correct {printable(key)} in {short_path(where)}",
+        )
+
+
+def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]:
+    """What pruned_heads leaves of each layer, as transformers before 5 wrote it; () for none.
+
+    It counts layers of self-attention; cross-attention between them keeps every head. Raises
+    HgvizError for heads that the model does not have.
+    """
+    pruned = parse_keys(folder.keys, PrunedHeads, short_path(folder.config)).pruned_heads
+    if not pruned:
+        return ()
+    remaining, layer = list[RemainingHeads](), 0
+    for name, module in net.named_modules():
+        counts = (getattr(module, key, None) for key in HEADS)
+        count = next((count for count in counts if type(count) is int), 0)
+        if not count:
+            continue
+        gone = set[int]()
+        if "cross" not in name:
+            gone, layer = {*pruned.get(str(layer), ())} & {*range(count)}, layer + 1
+            if gone == {*pruned.get(str(layer - 1), ())}:
+                pruned.pop(str(layer - 1), None)
+        heads = tuple(head for head in range(count) if head not in gone)
+        remaining.append(RemainingHeads(name, heads, count, count))
+    unknown, heads_of_it = next(iter(pruned.items()), ("", []))
+    require(
+        not pruned,
+        f"the pruned_heads in {short_path(folder.config)} cannot be used: "
+        f"the model has no such heads as {printable(unknown)}: {quoted(heads_of_it)}",
+        OWN_CONFIG,
     )
-    rest = tuple(f"{printable(part)} ({counted(count, 'tensor')})" for part, count in parts.items())
-    return Checkpoint(
-        config, held, digest_of(config, held), weights, sources, unused=rest, network=network
+    return tuple(remaining)
+
+
+def _describe(net: Any, kind: str, data: Mapping[str, Any]) -> TransformersConfig:
+    """What a class and its configuration in transformers say of a model."""
+    net_config, name = net.config, type(net).__name__
+    text = _text_config(net)
+    goal: Goal = next((goal for end, goal in GOALS.items() if name.endswith(end)), "states")
+    named = net_config.id2label or {}
+    labels = tuple(printable(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
+    takes = signature(net.forward).parameters
+    is_pair = (
+        bool(getattr(net_config, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
     )
+    cross = bool(getattr(net_config, "add_cross_attention", False))
+    cross = cross and "encoder_hidden_states" in takes
+    modality = MODALITIES.get(net.main_input_name, "text")
+    table = vocabulary_table(net) if is_pair or modality == "text" else None
+    widths = (getattr(text, key, None) for key in ("hidden_size", "d_model"))
+    width = next((width for width in widths if isinstance(width, int)), 0)
+    types, pooling, patches = int(getattr(net_config, "type_vocab_size", 0) or 0), None, None
+    form = "encoder-decoder" if is_pair else "decoder" if cross else ""
+    if kind == "funnel":
+        pooling = Pooling.of(net)
+        form, types = "base" if pooling.after is None else "funnel", 3  # [CLS] has one of its own
+    if kind == "blt":
+        patches, form = Patches.of(net_config), "patches"
+    return TransformersConfig(
+        family=kind, class_name=name, data=data,
+        d_model=width or (0 if table is None else table.weight.shape[1]),
+        vocab_size=0 if table is None else int(table.weight.shape[0]), goal=goal,
+        labels=labels if goal in ("classes", "tags") else (), form=form, pooling=pooling,
+        patches=patches, segments=types if types > 1 and "token_type_ids" in takes else 0,
+        modality=modality, cross=cross and not is_pair,
+    )  # fmt: skip
+
+
+def _text_config(net: Any) -> Any:
+    config = net.config
+    return config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+
+
+# --- tensors --------------------------------------------------------------------------------------
+
+
+def outline(model_class: Any, net_config: Any) -> nn.Module:
+    """A model of a class, its tensors without memory (on "meta")."""
+    with quiet(), torch.device("meta"):
+        return cast(nn.Module, model_class(net_config))
 
 
 def build(
@@ -346,346 +550,108 @@ def build(
     dtype: torch.dtype,
     network: Network | None = None,
 ) -> Transformers:
-    """The model of a configuration with these tensors, by the names of its files.
+    """The model of a configuration with these tensors.
 
-    network: one that has them already, in float32.
-
-    Errors: HgvizError for another activation where its softmaxes are its own.
+    network: one that has them already, in float32. Raises HgvizError for another activation where
+    the model has attention code of its own.
     """
     if not config.uses_interface and config.exchanged:
         raise unexchanged("its model has attention code of its own")
     if network is None or dtype != torch.float32:
-        made = getattr(library(), config.class_name)
-        with quiet():
-            stated = made.config_class.from_dict(_numbered(config.stated))
-        net, *_ = _loaded(
-            made, stated, tensors, dtype, config.uses_interface, config.remaining, config.transposed
-        )  # fmt: skip
-        network = Transformers(net, config)
+        network = Transformers(_load(config, tensors, dtype)[0], config)
     network.config = config
     with room(device, f"the model has {sum(map(Tensor.numel, tensors.values())):,} parameters"):
         return cast(Transformers, network).to(device)
 
 
-def retargeted(
-    found: Checkpoint, goal: str, labels: Sequence[str], pad: int | None
-) -> tuple[Checkpoint, tuple[str, ...]]:
-    """A checkpoint as the class of its type for a goal, with these labels of its classes, and the
-    names of the parameters that it lacks: they are new ones, drawn as transformers draws them.
-
-    pad: the token that pads texts, of a classifier that names none. Errors: HgvizError where
-    transformers has no such class.
-    """
-    config, held = cast(TransformersConfig, found.config), dict(found.tensors)
-    made = _class_for(config, goal)
-    data = {**config.stated, "architectures": [made.__name__]}
-    others = goal == "classes" and tuple(labels) != config.labels
-    if others:
-        names = {str(at): one for at, one in enumerate(labels)}
-        data |= {"id2label": names, "label2id": {one: int(at) for at, one in names.items()}}
-        data.pop("num_labels", None)
-    try:
-        with quiet():
-            stated = made.config_class.from_dict(_numbered(data))
-        unpadded = getattr(stated, "pad_token_id", None) is None and goal == "classes"
-        if unpadded and pad is not None:
-            data["pad_token_id"] = stated.pad_token_id = pad
-        if data == {**config.stated, "architectures": [config.class_name]}:
-            return found, ()
-        if others:  # what classes have is what would be larger with one more
-            bare = {key: one for key, one in data.items() if key not in ("id2label", "label2id")}
-            sizes = [
-                _shapes(
-                    _outline(
-                        made, made.config_class.from_dict(_numbered({**bare, "num_labels": count}))
-                    )
-                )
-                for count in (len(labels), len(labels) + 1)
-            ]
-            known = {name for name, one in sizes[0].items() if sizes[1][name] == one}
-            held = {name: one for name, one in held.items()
-                    if (own := same(made, name, sizes[0])) in known or not own}  # fmt: skip
-        kept = config.remaining
-        if kept:
-            modules = dict(_outline(made, stated).named_modules())
-            kept = tuple(structs.replace(one, name=same(made, one.name, modules)) for one in kept)
-        net, fresh, _ = _loaded(
-            made, stated, held, torch.float32, config.uses_interface, kept, config.transposed
+def _from_pretrained(
+    config: TransformersConfig, tensors: Mapping[str, Tensor], dtype: torch.dtype, attention: str
+) -> tuple[Any, Any]:
+    """A model in transformers with these tensors, and what it reports of them."""
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    with quiet(), room("cpu", f"its tensors take {size:,} bytes"):
+        return getattr(library(), config.class_name).from_pretrained(
+            None, config=_net_config(config.family, config.data), dtype=dtype,
+            state_dict=to_file_layout(config, tensors), attn_implementation=attention,
+            output_loading_info=True, ignore_mismatched_sizes=bool(config.remaining),
         )  # fmt: skip
-        values = net.state_dict()
-        held |= {name: values[name] for name in fresh}
-        told = _config(net, config.family, made.__name__, data)
-        told = told.replace(
-            uses_interface=config.uses_interface,
-            remaining=kept,
-            hgviz_only=config.hgviz_only,
-            transposed=config.transposed,
-        )
-        network = Transformers(net, told)
-        new = network.config = _layers(network, held)
-        if not config.hgviz_only:
-            _require_same(network)
-    except HgvizError:
-        raise
-    except Exception as error:  # transformers raises whatever its parts do
-        raise _not_for(config, goal, f"transformers says: {first_line(error)}") from None
-    if new.goal != goal:
-        raise _not_for(config, goal, "each of its tokens sees those after it")
-    new = new.replace(**config.entry.exchanged())
-    return replace(found, config=new, tensors=held, network=None), tuple(fresh)
 
 
-def _class_for(config: TransformersConfig, goal: str) -> Any:
-    """The class for a goal, of the same type."""
-    made = getattr(library(), config.class_name)
-    if goal == config.goal:
-        return made
-    from transformers.models.auto import modeling_auto
+def _load(
+    config: TransformersConfig, tensors: Mapping[str, Tensor], dtype: torch.dtype
+) -> tuple[Any, list[str], list[str]]:
+    """A model in transformers with these tensors, and the names of those that it lacks and of those
+    that it does not use."""
+    remaining = config.remaining
+    net, report = _from_pretrained(
+        config, tensors, dtype, NAME if config.uses_interface else "eager"
+    )
+    with quiet():
+        if dtype == torch.float64:  # grouped products of experts know no float64
+            net.set_experts_implementation("eager")
+        _replace_conv1d(net)
+        for module in [*net.modules()]:  # BigBird does so itself for the texts that hgviz reads
+            is_sparse = getattr(module, "attention_type", "") == BLOCK_SPARSE
+            if is_sparse and not getattr(module, "is_decoder", False):
+                module.set_attention_type("original_full")
+        smaller = [name for name, *_ in report["mismatched_keys"]]
+        for name in smaller:
+            shape = net.get_parameter(name).shape
+            tensor = tensors[name_among(net, name, tensors)].to(dtype)
+            if not tensor.numel():  # of a layer without heads: zeros of one
+                sizes = zip(tensor.shape, shape, strict=True)
+                tensor = tensor.new_zeros([n or whole // remaining[0].of for n, whole in sizes])
+            _put(net, name, tensor)
+        for layer in remaining if smaller else ():
+            _set_head_counts(net.get_submodule(layer.name), layer)
+    missing = sorted(name for name in report["missing_keys"] if not name.endswith(BUFFERS))
+    return net.eval().requires_grad_(False), missing, sorted({*report["unexpected_keys"]})
 
-    table = getattr(modeling_auto, TASKS[goal]) if goal in TASKS else {}
-    for kind in (config.family, made.config_class.model_type):
-        name = table.get(kind)
-        if isinstance(name, str) and hasattr(library(), name):
-            return getattr(library(), name)
-    raise _not_for(config, goal, "transformers has no such class of this type")
+
+def _replace_conv1d(net: nn.Module) -> None:
+    """Put linear layers in place of those that keep their weights transposed, as GPT-2's, so that
+    the columns of all output projections go by heads."""
+    for part in [*net.modules()]:
+        for name, child in [*part.named_children()]:
+            if type(child).__name__ == "Conv1D":
+                linear: Any = nn.Linear(cast(Any, child).nx, cast(Any, child).nf, device="meta")
+                linear.weight, linear.bias = nn.Parameter(cast(Any, child).weight.T), child.bias
+                setattr(part, name, linear)
 
 
-def _not_for(config: TransformersConfig, goal: str, why: str) -> HgvizError:
-    return HgvizError(
-        f"a {config.family} cannot be trained for the goal {printable(goal)}: {why}",
-        "Choose another goal, or a model of another type",
+def _transposed_weights(net: nn.Module) -> frozenset[str]:
+    """The weights that a class keeps transposed, by their names in the bare model."""
+    return frozenset(
+        bare_name(net, f"{name}.weight")
+        for name, part in net.named_modules()
+        if type(part).__name__ == "Conv1D"
     )
 
 
-def renamed(found: Checkpoint) -> Checkpoint:
-    """The same checkpoint as transformers writes such a model today: tensors by the names of its
-    class, those that are tied once, each in the precision that it has in its file.
-
-    Errors: HgvizError for a model without some heads that no class of transformers has.
-    """
-    library()
-    from transformers.core_model_loading import revert_weight_conversion
-    from transformers.modeling_utils import remove_tied_weights_from_state_dict
-
-    config, held = cast(TransformersConfig, found.config), found.tensors
-    if config.hgviz_only:
-        raise HgvizError(
-            f"{short_path(found.folder)} opens in hgviz alone, since some of its heads are gone: "
-            f"{config.hgviz_only}",
-            "Open it as it is, or convert the whole model",
-        )
-    widest = reduce(torch.promote_types, {one.dtype for one in held.values()})
-    made = getattr(library(), config.class_name)
-    with quiet(), room("cpu", f"its tensors take {sum(t.nbytes for t in held.values()):,} bytes"):
-        net, told = made.from_pretrained(
-            None, config=made.config_class.from_dict(_numbered(config.stated)), dtype=widest,
-            state_dict=filed(config, held), attn_implementation="eager", output_loading_info=True,
-        )  # fmt: skip
-        net._weight_conversions = None  # else its files' old names would come back
-        whole = remove_tied_weights_from_state_dict(net.state_dict(), net)
-        made_up = {*told["missing_keys"], *(net._keys_to_ignore_on_save or ())}  # such as sinusoids
-        wide = revert_weight_conversion(
-            net,
-            {
-                name: one
-                for name, one in whole.items()
-                if name not in made_up or same(net, name, held)
-            },
-        )
-    files = {name: held.get(same(net, name, held)) for name in wide}
-    tensors = {
-        name: one if (file := files[name]) is None else one.to(file.dtype)
-        for name, one in wide.items()
-    }
-    tensors = filed(config, tensors)  # as they are computed with
-    return replace(found, tensors=tensors, digest=digest_of(config, tensors), network=None)
-
-
-def _asks(made: Any) -> bool:
-    """Whether a class asks transformers for attention, by what it says of itself, or hgviz has
-    attention of its own for it."""
-    if made.config_class.model_type == longformer.FAMILY:
-        return True
-    if made.config_class.model_type == "bigbird_pegasus":  # of which only the decoder asks
-        return bool(made.__name__.endswith("ForCausalLM"))
-    told = getattr(made, "_can_set_attn_implementation", None)
-    return bool(told()) if told is not None else True
-
-
-def _loaded(
-    made: Any,
-    stated: Any,
-    tensors: Mapping[str, Tensor],
-    dtype: torch.dtype,
-    asks: bool,
-    kept: Sequence[RemainingHeads] = (),
-    turned: Collection[str] = (),
-) -> tuple[Any, list[str], list[str]]:
-    """A model with these tensors, and the names of those it lacks and of those it has no use for.
-
-    kept: what is left of its layers where tensors are smaller than its class has them; turned: as
-    TransformersConfig has it.
-    """
-    state = {
-        name: one.T if unprefixed(made, name) in turned else one for name, one in tensors.items()
-    }
-    with (
-        quiet(),
-        room("cpu", f"its tensors take {sum(t.nbytes for t in tensors.values()):,} bytes"),
-    ):
-        net, told = made.from_pretrained(
-            None, config=stated, state_dict=state, dtype=dtype,
-            attn_implementation=NAME if asks else "eager", output_loading_info=True,
-            ignore_mismatched_sizes=bool(kept),
-        )  # fmt: skip
-        if dtype == torch.float64:  # grouped products of experts know no float64
-            net.set_experts_implementation("eager")
-        _straighten(net)
-        for part in [*net.modules()]:  # as BigBird does by itself, of all that it reads by these
-            if getattr(part, "attention_type", "") == SPARSE and not getattr(part, "is_decoder", 0):
-                part.set_attention_type("original_full")
-        if smaller := [name for name, *_ in told["mismatched_keys"]]:
-            for name in smaller:
-                whole = net.get_parameter(name).shape
-                tensor = tensors[same(net, name, tensors)].to(dtype)
-                if not tensor.numel():  # of a layer without heads: zeros of one
-                    sizes = zip(tensor.shape, whole, strict=True)
-                    tensor = tensor.new_zeros([n or w // kept[0].of for n, w in sizes])
-                _put(net, name, tensor)
-            for one in kept:
-                _count(net.get_submodule(one.name), one)
-    missing = [one for one in told["missing_keys"] if not one.endswith(BUFFERS)]
-    unused = sorted({*told["unexpected_keys"]})
-    return net.eval().requires_grad_(False), sorted(missing), unused
-
-
-def _straighten(net: nn.Module) -> None:
-    """Put linear layers in the place of those that keep their weights transposed, as GPT-2 does, so
-    that all products behind heads are alike."""
-    from transformers.pytorch_utils import Conv1D
-
-    for part in [*net.modules()]:
-        for name, child in [*part.named_children()]:
-            if isinstance(child, Conv1D):
-                made = nn.Linear(child.nx, child.nf, device="meta")
-                made.weight, made.bias = nn.Parameter(child.weight.T), child.bias
-                setattr(part, name, made)
-
-
-def _turned(net: nn.Module) -> frozenset[str]:
-    """The weights that a class keeps transposed, without the bare model's name before them."""
-    from transformers.pytorch_utils import Conv1D
-
-    names = (name for name, part in net.named_modules() if isinstance(part, Conv1D))
-    return frozenset(unprefixed(net, f"{name}.weight") for name in names)
-
-
-def filed(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as files keep them: transposed again where the class has them so."""
-    made = getattr(library(), config.class_name)
+def to_file_layout(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as files keep them, transposed where the class has them so, or back again."""
+    model_class = getattr(library(), config.class_name)
     return {
-        name: one.T.contiguous() if unprefixed(made, name) in config.transposed else one
-        for name, one in tensors.items()
+        name: tensor.T if bare_name(model_class, name) in config.transposed else tensor
+        for name, tensor in tensors.items()
     }
 
 
-def unprefixed(net: Any, name: str) -> str:
-    """What a tensor is called in the bare model."""
+def bare_name(net: Any, name: str) -> str:
+    """The name of a tensor in the bare model."""
     return name.removeprefix(f"{getattr(net, 'base_model_prefix', '')}.")
 
 
-def _require_once(made: Any, weights: Path, names: Mapping[str, Any]) -> None:
-    """Errors: HgvizError for a tensor with and without the bare model's name before its own."""
-    for name in names:
-        if (bare := unprefixed(made, name)) != name and bare in names:
-            raise HgvizError(
-                f"{short_path(weights)} holds one tensor twice: "
-                f"{printable(bare)} and {printable(name)} are the same to this model",
-                "Leave out the one that is not meant",
-            )
-
-
-def _made(name: str, held: Mapping[str, Tensor]) -> bool:
-    """Whether a tensor holds what modelling code makes itself, as older files keep it: frequencies
-    of rotary positions, and masks (1, 1, n, n)."""
-    found = held.get(name)
-    mask = found is not None and found.dim() == 4 and found.shape[:2] == (1, 1)
-    return mask or name.endswith(("inv_freq", "causal_mask"))
-
-
-def _within(net: nn.Module, unused: Sequence[str]) -> list[str]:
-    """Of tensors that a model has no use for, those of its stacks of layers: without them it
-    computes something else than what was saved, as BERT with relative positions or with a layer
-    less. Heads of other tasks are often saved along."""
-    stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
-    places = tuple(f"{unprefixed(net, name)}." for name in stacks)
-    return [name for name in unused if unprefixed(net, name).startswith(places)]
-
-
-def _needed(network: Transformers, missing: Sequence[str]) -> list[str]:
-    """Of parameters that a file lacks, those that the outputs depend on: a pooler that nothing
-    reads, as of many sentence encoders, is none."""
-    named = dict(network.net.named_parameters())
-    some = {name: named[name].requires_grad_(True) for name in missing if name in named}
-    with torch.enable_grad():
-        out = network._logits(network.example(SOURCE, TARGET), Running())
-        slopes: Sequence[Tensor | None] = [None] * len(some)
-        if out.requires_grad:
-            slopes = torch.autograd.grad(out.sum(), [*some.values()], allow_unused=True)
-    network.net.requires_grad_(False)
-    used = {name for name, slope in zip(some, slopes, strict=True) if slope is not None}
-    return [name for name in missing if name in used or name not in named]
-
-
-def _require_own_positions(data: Mapping[str, Any], kind: str, where: str) -> None:
-    """Errors: HgvizError for RoBERTa and its kin under the name bert: their tensors have BERT's
-    names, but positions count from behind the padding token, so that every output would be wrong.
-    """
-    marks = {"max_position_embeddings": 514, "pad_token_id": 1, "type_vocab_size": 1}
-    found = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
-    if kind == "bert" and len(found) > 1:
-        raise HgvizError(
-            f"{where} says bert, and describes RoBERTa: "
-            f"{' and '.join(found)} are RoBERTa's, whose positions begin behind the padding token",
-            "Use the config.json that came with these weights",
-        )
-
-
-def _pruned(net: nn.Module, data: dict[str, Any], where: str) -> tuple[RemainingHeads, ...]:
-    """What pruned_heads leaves of each layer, as transformers before 5 wrote it: it counts layers
-    of self-attention; cross-attention between them keeps every head. () where none is pruned.
-
-    Errors: HgvizError for heads that there are not.
-    """
-    if not data.get("pruned_heads"):
-        return ()
-    pruned = parse_keys(data, Pruned, where).pruned_heads
-    found, own = list[RemainingHeads](), 0
-    for name, part in net.named_modules():
-        counts = (getattr(part, one, None) for one in HEADS)
-        count = next((one for one in counts if type(one) is int), 0)
-        if not count:
-            continue
-        gone = set[int]()
-        if "cross" not in name:
-            gone, own = {*pruned.pop(str(own), ())}, own + 1
-        if not gone <= {*range(count)}:
-            pruned[str(own - 1)] = sorted(gone)
-            break
-        left = tuple(head for head in range(count) if head not in gone)
-        found.append(RemainingHeads(name, left, count, count))
-    if pruned:
-        layer, heads = next(iter(pruned.items()))
-        raise HgvizError(
-            f"the pruned_heads in {where} cannot be used: "
-            f"the model has no such heads as {printable(layer)}: {quoted(heads)}",
-            "Use the config.json that came with these weights",
-        )
-    return tuple(found)
+def name_among(net: Any, name: str, known: Collection[str]) -> str:
+    """The name of a tensor among others, with or without that of the bare model before it; "" where
+    it is not there."""
+    prefix = f"{getattr(net, 'base_model_prefix', '')}."
+    variants = (name, prefix + name, name.removeprefix(prefix))
+    return next((variant for variant in variants if name and variant in known), "")
 
 
 def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
-    """Another parameter in place of one of another size."""
+    """Put a parameter in place of one of another size."""
     parent, _, own = name.rpartition(".")
     module = net.get_submodule(parent)
     setattr(module, own, nn.Parameter(tensor, requires_grad=False))
@@ -693,517 +659,541 @@ def _put(net: nn.Module, name: str, tensor: Tensor) -> None:
         module.out_features, module.in_features = module.weight.shape
 
 
-def _count(module: Any, kept: RemainingHeads) -> None:
-    """Tell a module how many heads it has, where it computes with that."""
+def _set_head_counts(module: Any, layer: RemainingHeads) -> None:
+    """Set the numbers of heads that a module computes with."""
     if hasattr(module, "config"):
         module.config = copy.copy(module.config)
     if hasattr(module, "split_size"):  # of GPT-2: where its fused product parts
-        module.split_size = kept.sizes[0] * module.head_dim
-    for names, count in zip((HEADS, GROUPS), kept.sizes, strict=True):
-        for holder in (module, getattr(module, "config", None)):
+        module.split_size = layer.sizes[0] * module.head_dim
+    for names, count in zip((HEADS, GROUPS), layer.sizes, strict=True):
+        for owner in (module, getattr(module, "config", None)):
             for name in names:
-                if isinstance(getattr(holder, name, None), int):
-                    setattr(holder, name, count)
+                if isinstance(getattr(owner, name, None), int):
+                    setattr(owner, name, count)
 
 
-def _stated(
-    data: dict[str, Any], kind: str, where: Path, weights: Path, held: Mapping[str, Tensor]
-) -> Any:
-    """What a config.json says, as transformers reads it; never more layers than there are tensors,
-    since to make each takes its time."""
-    library()
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    for key, value in _counts(data):
-        if value > (len(held) if key in DEPTHS else max(MOST_PARTS, len(held))):
-            raise _unfit(where, weights, f"it holds {len(held):,} tensors, and {key} is {value:,}")
-    if type(labels := data.get("num_labels")) is int and labels > MOST_LABELS:
-        raise _unfit(
-            where, weights, f"num_labels is {labels:,}, and up to {MOST_LABELS:,} are read"
-        )
-    known: Collection[str] = ()
-    with quiet(), suppress(Exception):  # some types have no configuration without arguments
-        known = {*_keys(CONFIG_MAPPING[kind]().to_dict())}
-    _require_sizes(data, known, where)
-    try:
-        with quiet():
-            return CONFIG_MAPPING[kind].from_dict(_numbered(data))
-    except Exception as error:
-        raise _unbuilt(
-            where, error, data, lambda some: CONFIG_MAPPING[kind].from_dict(_numbered(some))
-        ) from None
+def _shapes(net: nn.Module) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
 
 
-def _keys(data: Any) -> Iterator[str]:
-    """The keys of a config.json and of its parts."""
-    for key, value in data.items() if isinstance(data, Mapping) else ():
-        yield str(key)
-        yield from _keys(value)
+def _require_shapes(folder: _Folder, net: nn.Module, remaining: Sequence[RemainingHeads]) -> str:
+    """Why no class of transformers has these tensors, "" where its own class does.
 
-
-def _require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) -> None:
-    """Check sizes that no tensor shows, such as max_position_embeddings, before tables, masks or
-    loops of that size are made. Raises HgvizError naming the first that no model has.
-
-    known: the keys that the type of model reads, and some that it may read by other names.
+    Raises HgvizError for a tensor of another size than the model's; those of a pruned model may
+    have fewer places along one axis.
     """
-    for key, value in data.items():
-        if isinstance(value, dict):
-            _require_sizes(value, known, where)
-        sizes = [one for one in (value if isinstance(value, list) else [value]) if type(one) is int]
-        if max(sizes, default=0) <= MOST_SIZE or re.search(SHOWN, key):
+    expected, is_smaller = _shapes(net), False
+    for name, tensor in folder.tensors.items():
+        shape, stored = expected.get(name_among(net, name, expected)), tuple(tensor.shape)
+        if shape is None or shape == stored:
             continue
-        if key in known or re.search("position|n_ctx", key):
-            raise HgvizError(
-                f"{short_path(where)} describes a model that is too large: "
-                f"{printable(key)} is {max(sizes):,}, and up to {MOST_SIZE:,} are read",
-                f"Correct {printable(key)} in {short_path(where)}",
+        fewer = [a < b for a, b in zip(stored, shape, strict=False) if a != b]
+        if not remaining or fewer != [True] or len(stored) != len(shape):
+            sizes = " x ".join(map(str, stored)), " x ".join(map(str, shape))
+            raise folder.misfit(
+                f"{printable(name)} is {sizes[0]} in it, and {sizes[1]} by config.json"
             )
+        is_smaller = True
+    return why_hgviz_only(remaining, folder.tensors) if is_smaller else ""
 
 
-def _numbered(data: Any) -> Any:
-    """What a config.json says, with the numbers that JSON lacks, as transformers writes them."""
-    if isinstance(data, Mapping):
-        if data.keys() == {"__float__"}:
-            return float(data["__float__"])
-        return {key: _numbered(one) for key, one in data.items()}
-    return [*map(_numbered, data)] if isinstance(data, list) else data
-
-
-def _counts(data: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """How many layers, heads and experts a config.json wants, its parts' too."""
-    for key, value in data.items():
-        if isinstance(value, dict) and key != "label2id":
-            yield from _counts(value)
-        elif type(value) is int and re.search(COUNTS, key):
-            yield key, value
-
-
-def _fitting(
-    outline: nn.Module,
-    where: Path,
-    weights: Path,
-    held: Mapping[str, Tensor],
-    kept: Sequence[RemainingHeads],
-) -> str:
-    """Why the class does not fit a model without some heads, "" where it does.
-
-    Errors: HgvizError for tensors of another size than the model's, of which none is made.
-    """
-    wanted, narrow = _shapes(outline), False
-    for name, tensor in held.items():
-        shape = wanted.get(same(outline, name, wanted))
-        if shape is not None and shape != tuple(tensor.shape):
-            if kept and _narrower(tensor.shape, shape):
-                narrow = True
-                continue
-            sizes = " x ".join(map(str, shape)), " x ".join(map(str, tensor.shape))
-            why = f"{printable(name)} is {sizes[1]} in it, and {sizes[0]} by config.json"
-            raise _unfit(where, weights, why)
-    return why_alone(kept, held) if narrow else ""
-
-
-def _outline(made: Any, stated: Any) -> nn.Module:
-    """A model of a class, its tensors without room for a number."""
-    with quiet(), torch.device("meta"):
-        return cast(nn.Module, made(stated))
-
-
-def _shapes(outline: nn.Module) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(one.shape) for name, one in outline.state_dict().items()}
-
-
-def _narrower(found: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether one shape is another that has fewer along one axis."""
-    if len(found) != len(whole):
-        return False
-    return [a < b for a, b in zip(found, whole, strict=True) if a != b] == [True]
-
-
-def why_alone(kept: Sequence[RemainingHeads], names: Collection[str]) -> str:
-    """Why no class of transformers has what is left of these layers; names: of all tensors."""
-    if len({one.sizes for one in kept}) > 1:
-        return "layers keep different numbers of heads"
-    if not all(one.is_even for one in kept):
-        return "groups of keys keep different numbers of heads"
-    if any(name.endswith("relative_attention_bias.weight") for name in names):
-        return "its table of relative positions keeps all heads, which several layers read"
-    return "its class has no such number of heads of this width"
-
-
-def restated(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any] | None:
-    """The config.json by which its class itself has these tensors, of layers that keep equally many
-    heads; None where there is none."""
-    if len(sizes := {one.sizes for one in config.remaining}) > 1 or not all(
-        one.is_even for one in config.remaining
-    ):
+def standard_keys(
+    config: TransformersConfig, tensors: Mapping[str, Tensor]
+) -> dict[str, Any] | None:
+    """The config.json by which the class itself has these tensors of a pruned model; None where
+    there is none, as where layers keep different numbers of heads."""
+    remaining, keys = config.remaining, dict(config.data)
+    if len({layer.sizes for layer in remaining}) > 1 or not all(x.is_even for x in remaining):
         return None
-    (heads, groups), data = next(iter(sizes)), config.stated
-    made = getattr(library(), config.class_name)
-    try:
-        with quiet():
-            before = made.config_class.from_dict(data)
+    heads, groups = remaining[0].sizes
+    model_class = getattr(library(), config.class_name)
+    with suppress(Exception):  # transformers raises whatever its parts do
+        before = _net_config(config.family, keys)
         width = getattr(before, "head_dim", None) or config.d_head
-        each = 2 if differential.parts(_outline(made, before)) else 1  # softmaxes of a head
-        wanted = {
-            "num_attention_heads": each * heads, "num_key_value_heads": each * groups,
+        softmaxes = 2 if modules_of(outline(model_class, before), DIFFERENTIAL) else 1  # of a head
+        sizes = {
+            "num_attention_heads": softmaxes * heads, "num_key_value_heads": softmaxes * groups,
             "head_dim": width,
         }  # fmt: skip
-        for name, value in wanted.items():
-            own = made.config_class.attribute_map.get(name, name)
+        for name, value in sizes.items():
+            own = model_class.config_class.attribute_map.get(name, name)
             if own == name == "head_dim" or hasattr(before, own):
-                data[own] = value
-        with quiet():
-            shapes = _shapes(_outline(made, made.config_class.from_dict(data)))
-    except Exception:  # transformers raises whatever its parts do
-        return None
-    named = ((shapes.get(same(made, name, shapes)), one) for name, one in tensors.items())
-    return data if all(shape in (None, tuple(one.shape)) for shape, one in named) else None
+                keys[own] = value
+        shapes = _shapes(outline(model_class, _net_config(config.family, keys)))
+        if all(
+            shapes.get(name_among(model_class, name, shapes)) in (None, tuple(tensor.shape))
+            for name, tensor in tensors.items()
+        ):
+            return keys
+    return None
 
 
-def _unfit(where: Path, weights: Path, why: str) -> HgvizError:
-    do = "Put the config.json beside them that came with these weights"
-    return HgvizError(f"{short_path(weights)} does not fit its config.json: {why}", do)
+def rename_tensors(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint as transformers writes it today: tensors by the names of its class, tied ones
+    once, each in the precision that it has in its file.
 
-
-def _reason(error: Exception) -> str:
-    """What transformers says, in a line: the last one, since what it is about stands above it."""
-    if isinstance(error, ImportError):  # which ends with how a notebook is started again
-        return f"transformers says: {first_line(ValueError(str(error).strip()))}"
-    last = str(error).strip().rpartition("\n")[2].lstrip(" )")
-    return f"transformers says: {first_line(ValueError(last) if last else error)}"
-
-
-def _unbuilt(
-    where: Path, error: Exception, data: Mapping[str, Any], build: Callable[[Any], Any]
-) -> HgvizError:
-    """What is said where transformers makes no model of a config.json, with the field it is about.
-
-    build: makes the model of the content of a config.json, or raises.
+    Raises HgvizError for a pruned model that no class of transformers has.
     """
-    if isinstance(error, ImportError):
-        return _not_run(where, error, data)
-    field, value = _field_in_message(data, error), None
-    if not field:
-        field, value = _field_at_fault(data, error, build)
-    named = f"{field} is {quoted(value)}; " if field and field not in str(error) else ""
-    return HgvizError(
-        f"{short_path(where)} does not describe a model that can be built: "
-        f"{named + _reason(error)}",
-        f"Correct {field or 'what it names'} in {short_path(where)}",
+    library()
+    from transformers.core_model_loading import revert_weight_conversion
+    from transformers.modeling_utils import remove_tied_weights_from_state_dict
+
+    config, tensors = cast(TransformersConfig, checkpoint.config), checkpoint.tensors
+    require(
+        not config.hgviz_only,
+        f"{short_path(checkpoint.folder)} opens in hgviz alone, since some of its heads are gone: "
+        f"{config.hgviz_only}",
+        "Open it as it is, or convert the whole model",
     )
+    widest = reduce(torch.promote_types, {tensor.dtype for tensor in tensors.values()})
+    net, report = _from_pretrained(config, tensors, widest, "eager")
+    with quiet():
+        net._weight_conversions = None  # else its files' old names would come back
+        untied = remove_tied_weights_from_state_dict(net.state_dict(), net)
+        computed = {*report["missing_keys"], *(net._keys_to_ignore_on_save or ())}  # sinusoids
+        state = revert_weight_conversion(net, {
+            name: tensor for name, tensor in untied.items()
+            if name not in computed or name_among(net, name, tensors)
+        })  # fmt: skip
+    stored = {name: tensors.get(name_among(net, name, tensors)) for name in state}
+    renamed = {
+        name: tensor if (file := stored[name]) is None else tensor.to(file.dtype)
+        for name, tensor in state.items()
+    }
+    renamed = to_file_layout(config, renamed)
+    digest = digest_of(config, renamed)
+    return replace(checkpoint, tensors=renamed, digest=digest, network=None)
 
 
-def _field_at_fault(
-    data: Mapping[str, Any], error: Exception, build: Callable[[Any], Any]
-) -> tuple[str, Any]:
-    """The first field without which a model could be built, else the one whose number the error
-    says, and its value; ("", None) for none."""
-    for key, value in data.items():
-        for inner in [*value] if isinstance(value, dict) else []:
-            rest = {name: one for name, one in value.items() if name != inner}
-            with quiet(), suppress(Exception):
-                build({**data, key: rest})
-                return printable(f"{key}.{inner}"), value[inner]
-        with quiet(), suppress(Exception):
-            build({name: one for name, one in data.items() if name != key})
-            return printable(key), value
-    # where two fields do not fit each other, and neither fits the usual value of the other
-    numbers = {*re.findall(r"\d+", str(error))}
-    alike = {key: one for key, one in data.items() if type(one) is int and str(one) in numbers}
-    counts = Counter(alike.values())
-    return min(alike.items(), key=lambda one: counts[one[1]], default=("", None))
+def random_model(folder: Path) -> Path:
+    """Write a small random Gemma 2, which reads bytes, into a folder; returns the folder."""
+    transformers = library()
+    torch.manual_seed(0)
+    net_config = transformers.Gemma2Config(
+        vocab_size=256, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, intermediate_size=48, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention"],
+    )  # fmt: skip
+    with quiet():
+        transformers.Gemma2ForCausalLM(net_config).save_pretrained(folder)
+    return folder
 
 
-def _field_in_message(data: Mapping[str, Any], error: Exception) -> str:
-    """The longest field of a config.json that an error names; "" for none."""
-    fields = sorted((one for one in {*_keys(data)} if len(one) > 2), key=len, reverse=True)
-    return next((one for one in fields if re.search(rf"\b{re.escape(one)}\b", str(error))), "")
+# --- layers ---------------------------------------------------------------------------------------
 
 
-def _not_run(where: Path, error: Exception, data: Mapping[str, Any]) -> HgvizError:
-    """What is said where a model is built, and transformers fails to run it."""
-    field = _field_in_message(data, error)
-    do = f"Correct {field} in {short_path(where)}" if field else (
-        "Run it by transformers alone to see whether the model or hgviz is at fault")  # fmt: skip
-    if isinstance(error, ImportError):
-        do = "Install the package that it names"
-    return HgvizError(
-        f"transformers cannot run the model of {short_path(where)}: {_reason(error)}", do
+@dataclass(slots=True)
+class _Probe:
+    """What a pass over a few tokens shows of a model.
+
+    tokens: its input. shapes, paths, outputs: by call for attention, its sizes, the module that
+    called, and the module that the context was given to. used: the modules that computed, with
+    their names. unattending: (name, parts) of blocks that do not attend. output: of the model.
+    """
+
+    tokens: Tokens
+    shapes: list[LayerShape] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    outputs: dict[int, str] = field(default_factory=dict)
+    used: dict[nn.Module, str] = field(default_factory=dict)
+    unattending: list[tuple[str, str]] = field(default_factory=list)
+    output: Tensor | None = None
+
+
+def _probe(network: Transformers) -> _Probe:
+    net, running = network.net, list[str]()
+    probe = _Probe(network.example(PROVED if network.config.pooling else SOURCE, TARGET))
+    names = {module: name for name, module in net.named_modules()}
+    blocks, active = dict.fromkeys(residual_blocks(net), 0), ActivePass(shapes=probe.shapes)
+    active.on_layer = lambda index: probe.paths.append(running[-1] if running else "")
+
+    def before(module: nn.Module, args: tuple[Any, ...]) -> None:
+        running.append(names[module])
+        probe.used[module] = names[module]
+        if module in blocks:
+            blocks[module] = active.layers
+        if not isinstance(module, nn.Linear) or not active.context_size:
+            return
+        size, active.context_size = active.context_size, 0
+        first = args[0] if args else None
+        # of an observed softmax the number of heads alone is known, as a negative size
+        if isinstance(first, Tensor) and (
+            first.numel() == size or (size < 0 and module.in_features % -size == 0)
+        ):
+            probe.outputs[active.layers - 1] = names[module]
+
+    def after(module: nn.Module, args: Any, output: Any) -> None:
+        running.pop()
+        stream = output[0] if isinstance(output, tuple) and output else output
+        parts = [type(part).__name__ for part in _unlisted_children(module)]
+        is_block = module in blocks and isinstance(stream, Tensor) and stream.dim() == 3 and parts
+        if is_block and blocks[module] == active.layers:
+            mixers = [part for part in parts if not re.search("Norm|Dropout", part)]
+            probe.unattending.append((names[module], ", ".join(dict.fromkeys(mixers))))
+
+    hooks = [module.register_forward_pre_hook(before) for module in names]
+    hooks += [module.register_forward_hook(after, always_call=True) for module in names]
+    try:
+        with torch.inference_mode():
+            probe.output = network.compute(probe.tokens, active)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if {*net.modules()} != {*names}:  # as BigBird does
+        raise unseen(network.config.family, LENGTH_DEPENDENT)
+    return probe
+
+
+def _unlisted_children(module: nn.Module) -> Iterator[nn.Module]:
+    """The children of a module, and those of its lists of modules."""
+    for part in module.children():
+        yield from _unlisted_children(part) if isinstance(part, nn.ModuleList) else (part,)
+
+
+def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> TransformersConfig:
+    """The configuration with its attention layers and their output projections.
+
+    Raises HgvizError for a model none of whose layers attends to its text.
+    """
+    config, probe = network.config, _probe(network)
+    shapes, paths, remaining = probe.shapes, probe.paths, config.remaining
+    outputs = _proved_outputs(network, probe)
+    unattending, layers, calls = dict(probe.unattending), list[Layer](), list[int]()
+    for call, (shape, place) in enumerate(zip(shapes, _places(config, shapes), strict=True)):
+        if place is None:
+            unattending[paths[call]] = "attention to something else than the tokens of a text"
+            continue
+        if shape.batch > 1:
+            raise unseen(config.family, f"{paths[call]} attends within parts of what it reads")
+        left = remaining[len(layers)] if len(layers) < len(remaining) else None
+        heads = tuple(range(shape.heads)) if left is None else left.heads
+        patches = config.patches
+        layers.append(
+            Layer(
+                len(layers), paths[call] or f"layer.{call}", *place, heads,
+                ("softmax",) * len(heads),
+                shape.causal or (patches is not None and place[0] != "self"),
+                shared=shape.heads // max(1, shape.groups) if left is None else left.shared,
+                cuts=patches is not None and call < (patches.patcher or 0),
+            )
+        )  # fmt: skip
+        calls.append(call)
+    if not layers:
+        why = "it neither asks transformers for it nor weighs by a softmax"
+        if shapes:
+            why = f"{paths[0]} weighs other keys than those of its text"
+        raise unseen(config.family, why)
+    names = [layer.name for layer in layers]
+    require(
+        not remaining or [layer.name for layer in remaining] == names,
+        f"what config.json says under {ENTRY} is of another model: "
+        f"the layers of this one are {_listed(names)}",
+        OWN_CONFIG,
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return printable(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-
-
-def _config(net: Any, kind: str, name: str, data: Mapping[str, Any]) -> TransformersConfig:
-    told, text = net.config, _text_config(net)
-    goal: Goal = next((goal for end, goal in GOALS if name.endswith(end)), "states")
-    named = told.id2label or {}
-    labels = tuple(printable(str(named.get(at, f"LABEL_{at}"))) for at in range(len(named)))
-    takes = signature(net.forward).parameters
-    both = bool(getattr(told, "is_encoder_decoder", False)) and "decoder_input_ids" in takes
-    cross = bool(getattr(told, "add_cross_attention", False)) and "encoder_hidden_states" in takes
-    modality = MODALITIES.get(net.main_input_name, "text")
-    table = table_of(net) if both or modality == "text" else None
-    stated = (getattr(text, one, None) for one in ("hidden_size", "d_model"))
-    width = next((one for one in stated if isinstance(one, int)), 0)
-    if not width and table is not None:
-        width = table.weight.shape[1]
-    types, pooling = int(getattr(told, "type_vocab_size", 0) or 0), _pooling(net)
-    form = "encoder-decoder" if both else "decoder" if cross else ""
-    if pooling is not None:
-        form, types = "base" if pooling.after is None else "funnel", FUNNEL_TYPES
-    form = "patches" if (patches := _patches(net)) is not None else form
-    return TransformersConfig(
-        family=kind, class_name=name, data=data, d_model=width,
-        vocab_size=0 if table is None else int(table.weight.shape[0]),
-        max_positions=None, goal=goal,
-        labels=labels if goal in NAMED else (), form=form, pooling=pooling, patches=patches,
-        segments=types if types > 1 and "token_type_ids" in takes else 0, modality=modality,
-        cross=cross and not both,
+    form = config.form or ("decoder" if any(layer.causal for layer in layers) else "encoder")
+    output_modules = tuple(outputs.get(call, "") for call in calls)
+    return config.replace(
+        own_layers=tuple(layers), form=form, goal=_goal(config, form, cast(Tensor, probe.output)),
+        output_modules=output_modules,
+        output_weights=tuple(_name_in_file(network.net, name, tensors) for name in output_modules),
+        max_positions=_max_positions(probe.used, _text_config(network.net))
+        if config.vocab_size else None,
+        unattending=tuple(unattending.items()),
+        skipped_calls=frozenset({*range(len(shapes))} - {*calls}),
     )  # fmt: skip
 
 
-def _pooling(net: Any) -> Pooling | None:
-    """How a Funnel-Transformer pools its text; None of any other model."""
-    told = net.config
-    if told.model_type != "funnel":
-        return None
-    every = zip(told.block_sizes, told.block_repeats, strict=True)
-    decodes = any(name.split(".")[-1] == "decoder" for name, _ in net.named_modules())
-    return Pooling(
-        tuple(size * times for size, times in every),
-        told.num_decoder_layers if decodes else None,
-        queries=told.pool_q_only, separate_cls=told.separate_cls, truncated=told.truncate_seq,
-    )  # fmt: skip
+def _places(
+    config: TransformersConfig, shapes: Sequence[LayerShape]
+) -> list[tuple[Role, int, int] | None]:
+    """By call for attention: its role, its level and that of its keys; None where it attends to
+    something else than the text or the decoder's."""
+    if config.pooling is not None:
+        places = config.pooling.places
+        return [("self" if level == keys else "down", level, keys) for level, keys in places]
+    if config.patches is not None:
+        return [*config.patches.places]
+    source = SOURCE
+    if config.modality != "text":  # the positions that a first layer makes of an image or sound
+        is_pair = config.form == "encoder-decoder"
+        lengths = (shape.queries for shape in shapes if shape.queries != TARGET or not is_pair)
+        source = next(lengths, SOURCE)
+    places_of: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
+    if config.two_texts:
+        places_of |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
+    if config.cross:
+        del places_of[source, source]
+    return [places_of.get((shape.queries, shape.keys)) for shape in shapes]
 
 
-def _patches(net: Any) -> Patches | None:
-    """How a Byte Latent Transformer reads patches; None of any other model."""
-    told = net.config
-    if told.model_type != "blt":
-        return None
-    parts = (told.patcher_config, told.encoder_config, told.global_config, told.decoder_config)
-    patcher, encoder, between, decoder = (one.num_hidden_layers for one in parts)
-    return Patches(
-        patcher if told.patch_in_forward and told.patching_mode == "entropy" else None,
-        encoder, between, decoder, down=bool(told.encoder_config.cross_attn_all_layers),
-        up=bool(told.decoder_config.cross_attn_all_layers), parts=told.cross_attn_k,
-    )  # fmt: skip
+def _proved_outputs(network: Transformers, probe: _Probe) -> dict[int, str]:
+    """Those outputs of a probe that are given zeros where the first head of their layer is off."""
+    are_zero: dict[int, bool] = {}
+    remaining = network.config.remaining
+    outputs = {call: name for call, name in probe.outputs.items() if probe.shapes[call].heads}
+
+    def check(call: int, module: nn.Module, args: tuple[Any, ...]) -> None:
+        width = args[0].shape[-1] // probe.shapes[call].heads
+        are_zero[call] = are_zero.get(call, True) and not bool(args[0][..., :width].any())
+
+    hooks = [
+        network.net.get_submodule(name).register_forward_pre_hook(partial(check, call))
+        for call, name in outputs.items()
+    ]
+    off = frozenset(HeadId(at, remaining[at].heads[0] if remaining else 0) for at in outputs)
+    try:
+        with torch.inference_mode():
+            network.compute(probe.tokens, ActivePass(run=Run(off)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return {call: name for call, name in outputs.items() if are_zero.get(call)}
 
 
-def _text_config(net: Any) -> Any:
-    told = net.config
-    return told.get_text_config(decoder=True) if hasattr(told, "get_text_config") else told
+def _goal(config: TransformersConfig, form: str, output: Tensor) -> Goal:
+    """The goal that the name of the class says, but for language models that see all tokens, and
+    for pre-training, of which it may be any."""
+    if config.goal == "next" and form == "encoder":  # XLNet sees the token that it predicts
+        is_masked = any(name.endswith("ForMaskedLM") for name in _classes(config.family))
+        return "masked" if is_masked else "states"
+    if config.class_name.endswith("ForPreTraining") and output.shape[-1] == config.vocab_size:
+        return "masked" if form == "encoder" else "states"
+    return config.goal
 
 
-def _positions(used: Mapping[nn.Module, str], config: Any) -> int | None:
-    """How many positions the tables of them have, of all modules that were used with their names;
-    None where they are turned or biased."""
-    stated = getattr(config, "max_position_embeddings", None)
-    if getattr(config, "attention_type", "") == SPARSE:  # longer texts are read by blocks
-        full = (5 + 2 * config.num_random_blocks) * config.block_size
+def _max_positions(used: Mapping[nn.Module, str], net_config: Any) -> int | None:
+    """The size of the smallest table of positions among the modules that computed; None where
+    positions are not learned."""
+    stated = getattr(net_config, "max_position_embeddings", None)
+    if getattr(net_config, "attention_type", "") == BLOCK_SPARSE:  # longer texts are read by blocks
+        full = (5 + 2 * net_config.num_random_blocks) * net_config.block_size
         stated = min(full, stated or full)
     tables = [
-        one.num_embeddings - (0 if one.padding_idx is None else one.padding_idx + 1)
-        for one, name in used.items()
-        if isinstance(one, nn.Embedding) and ("pos" in name.rpartition(".")[2] or "wpe" in name)
+        table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        for table, name in used.items()
+        if isinstance(table, nn.Embedding) and re.search("pos[^.]*$|wpe", name)
     ]
     if not tables:
         return None
     return min(*tables, stated) if isinstance(stated, int) and stated > 0 else min(tables)
 
 
-def _layers(network: Transformers, held: Mapping[str, Tensor]) -> TransformersConfig:
-    """The configuration with what attends, in order, and with the tensors that heads are put
-    together by: told by a pass over a few tokens."""
-    config, running, outputs = network.config, Running(met=[]), dict[int, str]()
-    names = {module: name for name, module in network.net.named_modules()}
-    path, stack, used = dict[int, str](), list[str](), dict[nn.Module, str]()
-    stacked, silent = dict.fromkeys(blocks(network.net), 0), list[tuple[str, str]]()
-    given = network.example(PROVED if config.pooling else SOURCE, TARGET)
-
-    def before(module: nn.Module, given: tuple[Any, ...]) -> None:
-        stack.append(names[module])
-        used[module] = names[module]
-        if module in stacked:
-            stacked[module] = running.count
-        if not isinstance(module, nn.Linear) or not running.given:
-            return
-        wanted, running.given = running.given, 0
-        first = given[0] if given else None
-        # of a softmax only the number of heads is known, as a negative one
-        fits = isinstance(first, Tensor) and (
-            first.numel() == wanted or (wanted < 0 and not module.in_features % -wanted)
-        )
-        if fits:
-            outputs[running.count - 1] = names[module]
-
-    def after(module: nn.Module, given: Any, found: Any) -> None:
-        stack.pop()
-        first = found[0] if isinstance(found, tuple) and found else found
-        kinds = [type(one).__name__ for one in parts(module)]
-        whole = module in stacked and isinstance(first, Tensor) and first.dim() == 3 and kinds
-        if whole and stacked[module] == running.count:
-            mixers = [one for one in kinds if not re.search("Norm|Dropout", one)]
-            silent.append((names[module], ", ".join(dict.fromkeys(mixers))))
-
-    running.on_layer = lambda index: path.__setitem__(index, stack[-1] if stack else "")
-    hooks = [one.register_forward_pre_hook(before) for one in names]
-    hooks += [one.register_forward_hook(after, always_call=True) for one in names]
-    try:
-        with torch.inference_mode():
-            logits = network._logits(given, running)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if {*network.net.modules()} != {*names}:  # as BigBird does
-        raise unseen(config.family, OTHERWISE)
-    met, kept, patches = running.met or [], config.remaining, config.patches
-    outputs = _proved(network, given, met, outputs)
-    others = (
-        one.queries for one in met if one.queries != TARGET or config.form != "encoder-decoder"
-    )
-    source = next(others, SOURCE) if config.modality != "text" else SOURCE
-    found, places = list[Layer](), list[int]()
-    for call, (one, place) in enumerate(zip(met, _places(config, met, source), strict=True)):
-        if place is None:
-            silent.append((path[call], "attention to something else than the tokens of a text"))
-            continue
-        if one.batch > 1:
-            raise unseen(config.family, f"{path[call]} attends within parts of what it reads")
-        left = [*kept][len(found) : len(found) + 1]
-        heads = left[0].heads if left else tuple(range(one.heads))
-        shared = left[0].shared if left else one.heads // max(1, one.groups)
-        places.append(call)
-        found.append(
-            Layer(
-                len(found), path[call] or f"layer.{call}", *place, heads,
-                ("softmax",) * len(heads), one.causal or (bool(patches) and place[0] != "self"),
-                shared=shared, cuts=patches is not None and call < (patches.patcher or 0),
-            )
-        )  # fmt: skip
-    if not found and running.met:
-        raise unseen(config.family, f"{path[0]} weighs other keys than those of its text")
-    if not found:
-        raise unseen(config.family, "it neither asks transformers for it nor weighs by a softmax")
-    form = config.form or ("decoder" if any(one.causal for one in found) else "encoder")
-    config = config.replace(goal=_goal(config, form, logits))
-    if kept and [one.name for one in kept] != [one.name for one in found]:
-        raise HgvizError(
-            f"what config.json says under {ENTRY} is of another model: "
-            f"it names {_listed([one.name for one in kept])}, and its layers are "
-            f"{_listed([one.name for one in found])}",
-            "Put the config.json beside the weights that came with them",
-        )
-    products = tuple(outputs.get(at, "") for at in places)
-    files = tuple(_filed(network.net, one, held) for one in products)
-    positions = _positions(used, _text_config(network.net)) if config.vocab_size else None
-    return config.replace(
-        own_layers=tuple(found), form=form, output_modules=products, output_weights=files,
-        max_positions=positions, unattending=tuple(dict(silent).items()),
-        skipped_calls=frozenset({*range(len(met))} - {*places}),
-    )  # fmt: skip
-
-
-def _goal(config: TransformersConfig, form: str, logits: Tensor) -> Goal:
-    """What a model of a form is for that gives such logits: the name of its class says it, but for
-    language models that see all tokens, and for pre-training, of which it may be any."""
-    stated = config.goal
-    if stated == "next" and form == "encoder":  # but not XLNet, which sees the token that it says
-        masks = any(name.endswith("ForMaskedLM") for name in classes_of(config.family))
-        return "masked" if masks else "states"
-    if config.class_name.endswith("ForPreTraining") and logits.shape[-1] == config.vocab_size:
-        return "masked" if form == "encoder" else "states"
-    return stated
-
-
-def _places(
-    config: TransformersConfig, met: Sequence[Found], source: int
-) -> list[tuple[Role, int, int] | None]:
-    """By call for attention: its role, its level and that of its keys; None where it attends to
-    something else than a text of so many tokens and the decoder's."""
-    if config.pooling is not None:
-        every = config.pooling.places
-        return [("self" if level == keys else "down", level, keys) for level, keys in every]
-    if config.patches is not None:
-        return [*config.patches.places]
-    known: dict[tuple[int, int], tuple[Role, int, int]] = {(source, source): ("self", 0, 0)}
-    if config.cross:
-        known = {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
-    if config.form == "encoder-decoder":
-        known |= {(TARGET, TARGET): ("self", 1, 1), (TARGET, source): ("cross", 1, 0)}
-    return [known.get((one.queries, one.keys)) for one in met]
-
-
-def _proved(
-    network: Transformers, given: Tokens, met: Sequence[Found], outputs: Mapping[int, str]
-) -> dict[int, str]:
-    """Of the products that seemed to come after heads, those that are given zeros where the first
-    head of their layer is off."""
-    zeros: dict[int, bool] = {}
-    kept = network.config.remaining
-    outputs = {index: name for index, name in outputs.items() if met[index].heads}
-
-    def looked(index: int, module: nn.Module, given: tuple[Any, ...]) -> None:
-        width = given[0].shape[-1] // met[index].heads
-        zeros[index] = zeros.get(index, True) and not bool(given[0][..., :width].any())
-
-    hooks = [
-        network.net.get_submodule(name).register_forward_pre_hook(partial(looked, index))
-        for index, name in outputs.items()
-    ]
-    off = frozenset(HeadId(at, kept[at].heads[0] if kept else 0) for at in outputs)
-    try:
-        with torch.inference_mode():
-            network._logits(given, Running(run=Run(off)))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {index: name for index, name in outputs.items() if zeros.get(index)}
-
-
-def _require_same(network: Transformers) -> None:
-    """Errors: HgvizError where a model gives something else by our attention than by its own, so
-    that its maps would not be what it does."""
-    config = network.config
+def _require_same_outputs(network: Transformers) -> None:
+    """Raise HgvizError for a model that computes something else by our attention than by its own,
+    so that its maps would not be what it does."""
+    config, net = network.config, cast(Any, network.net)
     if not config.uses_interface:
         return
     length = min(PROVED, config.max_positions or PROVED)
-    given = network.example(length, max(1, length // 2))
-    net: Any = network.net
+    tokens = network.example(length, max(1, length // 2))
     with torch.inference_mode(), quiet():
-        ours = network._logits(given, Running())
+        ours = network.compute(tokens, ActivePass())
         net.set_attn_implementation("eager")
         with own_forwards(net):
-            theirs = network._logits(given, Running())
+            eager = network.compute(tokens, ActivePass())
         net.set_attn_implementation(NAME)
-    apart, largest = float((ours - theirs).abs().max()), float(theirs.abs().max())
-    if not apart <= SAME * max(1.0, largest):
+    difference, largest = float((ours - eager).abs().max()), float(eager.abs().max())
+    if not difference <= TOLERANCE * max(1.0, largest):
         raise unseen(
-            config.family, f"by hgviz's attention its outputs are {apart:.1e} off, so it has more "
-            "to it than hgviz knows",
+            config.family, f"by hgviz's attention its outputs are {difference:.1e} off, so it has "
+            "more to it than hgviz knows",
         )  # fmt: skip
 
 
-def _filed(net: nn.Module, product: str, held: Mapping[str, Tensor]) -> str:
-    """What the file calls the weights of a product; "" where they are not in it as they are."""
-    if not product:
+def _name_in_file(net: nn.Module, module: str, tensors: Mapping[str, Tensor]) -> str:
+    """The name in the file of the weights of a module; "" where they are not there as they are."""
+    if not module:
         return ""
-    name, weight = f"{product}.weight", cast(Tensor, net.get_submodule(product).weight)
-    if found := same(net, name, held):
-        return found
+    weight = cast(Tensor, net.get_submodule(module).weight)
+    if name := name_among(net, f"{module}.weight", tensors):
+        return name
     # transformers gives tensors of older files other names
-    alike = [key for key, one in held.items() if one.shape == weight.shape
-             and torch.equal(one.to(weight), weight)]  # fmt: skip
-    return alike[0] if len(alike) == 1 else ""
+    equal = [name for name, tensor in tensors.items() if tensor.shape == weight.shape
+             and torch.equal(tensor.to(weight), weight)]  # fmt: skip
+    return equal[0] if len(equal) == 1 else ""
 
 
-def same(net: Any, tensor: str, known: Collection[str]) -> str:
-    """What a tensor is called among others: with or without the name of the bare model before it;
-    "" where it is not there. So files and modules name one and the same."""
-    prefix = f"{getattr(net, 'base_model_prefix', '')}."
-    every = (tensor, prefix + tensor, tensor.removeprefix(prefix))
-    return next((one for one in every if tensor and one in known), "")
+# --- training -------------------------------------------------------------------------------------
+
+
+def open_for_training(
+    checkpoint: Checkpoint, keys: Mapping[str, Any], pad: int | None, store: str
+) -> tuple[Transformers, tuple[str, ...], int | None]:
+    """A model with what the [model] of a training file changes; the names of its new parameters;
+    and the token that pads texts, by its config.json.
+
+    pad: that of the tokenizer. store: the dtype in which it will be written. Raises HgvizError for
+    a goal that its type has no class for, and for activations that it cannot have.
+    """
+    goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
+    checkpoint, new = set_goal(checkpoint, goal, keys.get("labels", ()), pad)
+    config = cast(TransformersConfig, checkpoint.config)
+    changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
+    entry = parse_keys({**config.entry.to_dict(), **changes}, Entry, "[model]")
+    data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
+    config = config.replace(data={**data, "dtype": store}, **entry.exchanged())
+    require_activations(config, "[model]")
+    # training changes tensors in place, and those of the checkpoint are not its own
+    tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
+    model = build(config, tensors, "cpu", torch.float32)
+    own_pad = cast(Any, model.net.config).get_text_config(decoder=True).pad_token_id
+    return model, new, own_pad if isinstance(own_pad, int) and own_pad >= 0 else None
+
+
+def require_own_projections(config: TransformersConfig, layers: Iterable[int]) -> None:
+    """Raise HgvizError for a layer whose gates cannot be folded into an output projection that is
+    its alone."""
+    for layer in sorted({*layers}):
+        module = config.output_modules[layer]
+        why = f"no product behind the heads of layer {layer} was seen"
+        if module:
+            why = f"layer {layer} shares its weights with other layers"
+        require(
+            module and config.output_modules.count(module) == 1,
+            f"this model cannot be stored with heads off or weaker: {why}",
+            "Take [gates] and model.off out of the training file",
+        )
+
+
+def set_goal(
+    checkpoint: Checkpoint, goal: str, labels: Sequence[str], pad: int | None
+) -> tuple[Checkpoint, tuple[str, ...]]:
+    """A checkpoint as the class of its type for a goal, with these labels, and the names of the
+    parameters that it lacked: they are drawn as transformers draws them.
+
+    pad: the token that pads texts, for a classifier that names none. Raises HgvizError where
+    transformers has no such class.
+    """
+    config, tensors = cast(TransformersConfig, checkpoint.config), dict(checkpoint.tensors)
+    advice = "Choose another goal, or a model of another type"
+    refusal = f"a {config.family} cannot be trained for the goal {printable(goal)}: "
+    model_class = _class_for(config, goal)
+    require(model_class, f"{refusal}transformers has no such class of this type", advice)
+    data = {**config.data, "architectures": [model_class.__name__]}
+    has_new_labels = goal == "classes" and tuple(labels) != config.labels
+    if has_new_labels:
+        names = {str(at): label for at, label in enumerate(labels)}
+        data |= {"id2label": names, "label2id": {label: int(at) for at, label in names.items()}}
+        data.pop("num_labels", None)
+    try:
+        net_config = _net_config(config.family, data)
+        if (
+            goal == "classes"
+            and getattr(net_config, "pad_token_id", None) is None
+            and pad is not None
+        ):
+            data["pad_token_id"] = pad
+        if data == {**config.data, "architectures": [config.class_name]}:
+            return checkpoint, ()
+        if has_new_labels:
+            # weights of labels are those that would be larger with a label more
+            bare = {
+                key: value for key, value in data.items() if key not in ("id2label", "label2id")
+            }
+            fewer, more = (
+                _shapes(outline(model_class, _net_config(config.family, {**bare, "num_labels": n})))
+                for n in (len(labels), len(labels) + 1)
+            )
+            new = {name for name, shape in fewer.items() if more[name] != shape}
+            tensors = {
+                name: tensor for name, tensor in tensors.items()
+                if not name_among(model_class, name, new)
+            }  # fmt: skip
+        net = outline(model_class, _net_config(config.family, data))
+        modules = dict(net.named_modules())
+        described = _describe(net, config.family, data).replace(
+            uses_interface=config.uses_interface, hgviz_only=config.hgviz_only,
+            transposed=config.transposed, remaining=tuple(
+                structs.replace(layer, name=name_among(model_class, layer.name, modules))
+                for layer in config.remaining
+            ),
+        )  # fmt: skip
+        net, missing, _ = _load(described, tensors, torch.float32)
+        values, network = net.state_dict(), Transformers(net, described)
+        tensors |= {name: values[name] for name in missing}
+        changed = network.config = _find_layers(network, tensors)
+        if not config.hgviz_only:
+            _require_same_outputs(network)
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise HgvizError(f"{refusal}transformers says: {first_line(error)}", advice) from None
+    require(changed.goal == goal, f"{refusal}each of its tokens sees those after it", advice)
+    changed = changed.replace(**config.entry.exchanged())
+    return replace(checkpoint, config=changed, tensors=tensors, network=None), tuple(missing)
+
+
+def _class_for(config: TransformersConfig, goal: str) -> Any:
+    """The class for a goal, of the same type; None where there is none."""
+    model_class = getattr(library(), config.class_name)
+    if goal == config.goal:
+        return model_class
+    table = getattr(library().models.auto.modeling_auto, TASKS.get(goal, ""), {})
+    for kind in (config.family, model_class.config_class.model_type):
+        if isinstance(table.get(kind), str) and hasattr(library(), table[kind]):
+            return getattr(library(), table[kind])
+    return None
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _explained(
+    where: Path, keys: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any] | None = None
+) -> Iterator[None]:
+    """Within, what transformers raises becomes an HgvizError that names the field at fault of a
+    config.json with these keys.
+
+    build: makes a model of the keys, where that is what is done; None where a model is run.
+    """
+    try:
+        yield
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        name, fault, value = short_path(where), "", None
+        what = f"transformers cannot run the model of {name}: "
+        says, do = str(error).strip(), "Install the package that it names"
+        if not isinstance(error, ImportError):  # whose last line is of how to start again
+            says = says.rpartition("\n")[2].lstrip(" )")  # what it is about stands above it
+            fault = _field_named_by(error, keys)
+            do = f"Correct {fault} in {name}"
+            if build is not None:
+                what = f"{name} does not describe a model that can be built: "
+                if not fault:
+                    fault, value = _field_at_fault(keys, build)
+                do = f"Correct {fault or 'what it names'} in {name}"
+            elif not fault:
+                do = "Run it by transformers alone to see whether the model or hgviz is at fault"
+        what += f"{fault} is {quoted(value)}; " if value is not None else ""
+        reason = first_line(ValueError(says) if says else error)
+        raise HgvizError(f"{what}transformers says: {reason}", do) from None
+
+
+def _field_named_by(error: Exception, keys: Mapping[str, Any]) -> str:
+    """The longest field of a config.json that an error names; "" for none."""
+    names = {path.rpartition(".")[2] for path, _ in _fields(keys)}
+    words = {*re.findall(r"\w+", str(error))}
+    return max((name for name in names & words if len(name) > 2), key=len, default="")
+
+
+def _field_at_fault(
+    keys: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any]
+) -> tuple[str, Any]:
+    """The first field of a config.json, or of one of its parts, without which a model can be built,
+    and its value; ("", None) for none."""
+    for key, value in keys.items():
+        for inner in [*value] if isinstance(value, dict) else []:
+            rest = {name: field for name, field in value.items() if name != inner}
+            with quiet(), suppress(Exception):
+                build({**keys, key: rest})
+                return printable(f"{key}.{inner}"), value[inner]
+        with quiet(), suppress(Exception):
+            build({name: field for name, field in keys.items() if name != key})
+            return printable(key), value
+    return "", None
+
+
+def _listed(names: Sequence[str]) -> str:
+    return printable(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")

@@ -3,7 +3,7 @@ few tokens shows of its layers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -68,6 +68,17 @@ class RemainingHeads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return heads % groups == 0 and self.keys == even
 
 
+def why_hgviz_only(remaining: Sequence[RemainingHeads], names: Collection[str]) -> str:
+    """Why no class of transformers has what remains of these layers; names: of all tensors."""
+    if len({layer.sizes for layer in remaining}) > 1:
+        return "layers keep different numbers of heads"
+    if not all(layer.is_even for layer in remaining):
+        return "groups of keys keep different numbers of heads"
+    if any(name.endswith("relative_attention_bias.weight") for name in names):
+        return "its table of relative positions keeps all heads, which several layers read"
+    return "its class has no such number of heads of this width"
+
+
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What config.json says under ENTRY: the remaining heads of every layer of a pruned model, and
     activations, norms and top_k as in hgviz's own config.json."""
@@ -105,6 +116,18 @@ class Pooling:
     queries: bool = True
     separate_cls: bool = True
     truncated: bool = True
+
+    @classmethod
+    def of(cls, net: Any) -> Pooling:
+        """That of a Funnel in transformers."""
+        config = net.config
+        sizes = zip(config.block_sizes, config.block_repeats, strict=True)
+        has_decoder = any(name.split(".")[-1] == "decoder" for name, _ in net.named_modules())
+        return cls(
+            tuple(size * times for size, times in sizes),
+            config.num_decoder_layers if has_decoder else None,
+            config.pool_q_only, config.separate_cls, config.truncate_seq,
+        )  # fmt: skip
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -145,7 +168,8 @@ class Pooling:
 
 
 class TransformersConfig(Configuration, frozen=True, kw_only=True):
-    """A model of transformers: the class `class_name`, which reads `data`, a config.json.
+    """A model of transformers: the class `class_name`, which reads `data`, the
+    config.json without ENTRY.
 
     uses_interface: whether it asks transformers for attention; else its softmaxes are observed.
     own_layers: its layers with the softmax of transformers. output_modules: by layer, the module of
@@ -205,11 +229,6 @@ class TransformersConfig(Configuration, frozen=True, kw_only=True):
         return stated if isinstance(stated, int) and stated > 0 else self.d_model // self.n_heads
 
     @property
-    def stated(self) -> dict[str, Any]:
-        """The part of config.json that transformers reads."""
-        return {key: value for key, value in self.data.items() if key != ENTRY}
-
-    @property
     def levels(self) -> tuple[Level, ...]:
         """The resolutions, full resolution first; the decoder's text comes second."""
         if self.pooling is not None:
@@ -248,7 +267,7 @@ class TransformersConfig(Configuration, frozen=True, kw_only=True):
     def keys(self) -> dict[str, Any]:
         """The content of its config.json."""
         entry = self.entry.to_dict()
-        return {**self.stated, **({ENTRY: entry} if entry else {})}
+        return {**self.data, **({ENTRY: entry} if entry else {})}
 
     def spans(
         self, tokens: int, target: int = 0, boundaries: NDArray[np.bool_] | None = None

@@ -41,7 +41,7 @@ from hgviz.files import (
 from hgviz.models import pretrained
 from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save
-from hgviz.models.config import config_json, parse_config, parse_keys, require_activations
+from hgviz.models.config import config_json, parse_config
 from hgviz.models.data import LabelledTexts, label_indices
 from hgviz.models.devices import device_of
 from hgviz.models.huggingface import Transformers, quiet
@@ -65,7 +65,7 @@ from hgviz.models.objectives import (
     make_objective,
     read_data,
 )
-from hgviz.models.pretrained_config import Entry, TransformersConfig
+from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
 from hgviz.models.text import Pieces, tokenizer_file
@@ -396,9 +396,13 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
         own, classes = getattr(checkpoint.config, "labels", ()), data[0].classes
         own = own if label_indices(own).keys() >= {*classes} else classes
         keys |= {"goal": goal, "labels": [*map(str, keys.get("labels", own))]}
-    coder, model, fresh, pad = (_open_transformers if is_transformers else _open_own)(
-        checkpoint, keys, recipe
-    )
+    model: Network
+    if is_transformers:
+        coder = _checkpoint_coder(checkpoint, checkpoint.config)
+        model, fresh, pad = pretrained.open_for_training(checkpoint, keys, coder.pad, recipe.store)
+    else:
+        coder, model, fresh = _open_own(checkpoint, keys)
+        pad = coder.pad
     config, off = model.config, parse_heads(plan.model.get("off", ""), model.config.layers)
     objective = make_objective(recipe, plan.data, goal, data, config, coder, pad)
     heads = TrainedHeads(config.layers, off)
@@ -406,7 +410,7 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
         require(heads.on, "no gates can be learned for no heads: 0 are on", "Take model.off out")
         heads = replace(heads, gates=HardConcrete(len(heads.on), plan.gates.cost))
     if isinstance(config, TransformersConfig):
-        _require_columns(config, heads)
+        pretrained.require_own_projections(config, [head.layer for head in heads.factors()])
     _prepare(model, recipe).eval()
     if is_transformers:
         _require_runs(model, objective)
@@ -422,12 +426,11 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
     return Start(model, objective, coder, heads, figures, fresh, checkpoint.digest)
 
 
-ModelParts = tuple[Coder, Network, tuple[str, ...], int | None]
-
-
-def _open_own(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> ModelParts:
-    """A checkpoint's tokenizer, a model with its weights and what [model] changes, the names of the
-    parameters that the checkpoint lacks, and the token that pads texts."""
+def _open_own(
+    checkpoint: Checkpoint, keys: dict[str, Any]
+) -> tuple[Coder, Network, tuple[str, ...]]:
+    """A checkpoint's tokenizer, a model with its weights and what [model] changes, and the names of
+    the parameters that the checkpoint lacks."""
     config = parse_config({**config_json(checkpoint.config), **keys}, "[model]")
     coder, model = _checkpoint_coder(checkpoint, config), config.build()
     initialise(model)
@@ -437,25 +440,7 @@ def _open_own(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> M
     weights = {name: tensor.float() for name, tensor in checkpoint.tensors.items()
             if tensor.shape == shapes.get(name)}  # fmt: skip
     model.load_state_dict(weights, strict=False)
-    return coder, model, tuple(name for name in shapes if name not in weights), coder.pad
-
-
-def _open_transformers(checkpoint: Checkpoint, keys: dict[str, Any], recipe: Recipe) -> ModelParts:
-    """The same of a model of transformers; its config.json names the token that pads texts."""
-    coder = _checkpoint_coder(checkpoint, checkpoint.config)
-    goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
-    checkpoint, fresh = pretrained.retargeted(checkpoint, goal, keys.get("labels", ()), coder.pad)
-    config = cast(TransformersConfig, checkpoint.config)
-    changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
-    exchanged = parse_keys({**config.entry.to_dict(), **changes}, Entry, "[model]").exchanged()
-    data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
-    config = config.replace(data={**data, "dtype": recipe.store}, **exchanged)
-    require_activations(config, "[model]")
-    # training changes tensors in place, and those of the checkpoint are not its own
-    tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
-    model = pretrained.build(config, tensors, "cpu", torch.float32)
-    pad = cast(Any, model.net.config).get_text_config(decoder=True).pad_token_id
-    return coder, model, fresh, pad if isinstance(pad, int) and pad >= 0 else None
+    return coder, model, tuple(name for name in shapes if name not in weights)
 
 
 def _checkpoint_coder(checkpoint: Checkpoint, config: Configuration) -> Coder:
@@ -492,20 +477,6 @@ def _require_trainable(config: TransformersConfig, goal: str) -> None:
         f"this {config.family} cannot be trained: {why}",
         "Choose a model of texts, and a goal of next, masked or classes",
     )
-
-
-def _require_columns(config: TransformersConfig, heads: TrainedHeads) -> None:
-    """Raise HgvizError where heads cannot be folded into weights, as a layer has no W_O alone."""
-    products = config.output_modules
-    for layer in sorted({head.layer for head in heads.factors()}):
-        why = f"no product behind the heads of layer {layer} was seen"
-        if products[layer]:
-            why = f"layer {layer} shares its weights with other layers"
-        require(
-            products[layer] and products.count(products[layer]) == 1,
-            f"this model cannot be stored with heads off or weaker: {why}",
-            "Take [gates] and model.off out of the training file",
-        )
 
 
 def _require_runs(model: Network, objective: Objective) -> None:

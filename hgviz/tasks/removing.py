@@ -140,7 +140,7 @@ def proof_texts(
         from hgviz.models.huggingface import Transformers
         from hgviz.models.inputs import READS
 
-        signals = cast(Transformers, model.module).drawn(pruning.RANDOM_TEXTS)
+        signals = cast(Transformers, model.module).random_signals(pruning.RANDOM_TEXTS)
         return random_texts(signals, READS[spec.modality])
     if not spec.two_texts:
         rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]

@@ -113,3 +113,18 @@ def byte_level(merges=(("Ġ", "t"), ("h", "e"), ("Ġt", "he"))):
     found.decoder = decoders.ByteLevel()
     found.post_processor = processors.ByteLevel(trim_offsets=False)
     return found
+
+
+def split(folder, name="model", ending=".safetensors", count=3):
+    """Keep the weights of a folder in several files; the index of them."""
+    path = folder / "model.safetensors"
+    tensors, places = load_file(path), {}
+    path.unlink()
+    for i in range(count):
+        shard = f"{name}-{i + 1:05}-of-{count:05}{ending}"
+        part = dict(list(tensors.items())[i::count])
+        places |= dict.fromkeys(part, shard)
+        (save_file if ending == ".safetensors" else torch.save)(part, folder / shard)
+    index = folder / f"{name}{ending}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return index

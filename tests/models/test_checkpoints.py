@@ -185,7 +185,7 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
     monkeypatch.setattr("hgviz.models.tensors.shapes_of", None)
     configured(folder, hierarchy="400@1 1@2 400@1")
     assert "tensors, and config.json says 803 layers" in str(refusal(folder))
-    monkeypatch.setattr("hgviz.models.pretrained._outline", None)
+    monkeypatch.setattr("hgviz.models.pretrained.outline", None)
     assert "16 tensors, and n_layer is 1,000" in str(refusal(configured(theirs, n_layer=1000)))
 
 
@@ -209,7 +209,7 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
     ({"a\x1b[2J\u202e": 1}, "hgviz knows no a\ufffd[2J\ufffd"),
     ({"d_model": None}, "it lacks d_model"),
     ({"family": "b" * 100}, "family: it is 'bbb"),
-    ({"model_type": "bert"}, "holds the weights of another model"),
+    ({"model_type": "bert"}, "none of its tensors is one of BertModel"),
     ({"model_type": None}, "its model_type is not there, and hgviz runs hgviz, hourglass"),
     ({"model_type": ["hgviz"]}, "is of a model that hgviz cannot run"),
 ])  # fmt: skip

@@ -40,13 +40,13 @@ class Watch(TorchDispatchMode):
 @pytest.fixture
 def watch(monkeypatch):
     """A Watch that is on in every pass of a model of transformers, in whatever thread it runs."""
-    seen, logits = Watch(), Transformers._logits
+    seen, logits = Watch(), Transformers.compute
 
     def watched(self, tokens, running):
         with seen:
             return logits(self, tokens, running)
 
-    monkeypatch.setattr(Transformers, "_logits", watched)
+    monkeypatch.setattr(Transformers, "compute", watched)
     return seen
 
 
