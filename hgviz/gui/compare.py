@@ -32,7 +32,7 @@ from hgviz.gui.ink import Cross, MapScene, faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedPair, PairOpener
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
-from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, link_sides
+from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
 from hgviz.gui.tables import Table, span
 from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, PairedRow, SideRow, TextRow, TextRows
 from hgviz.gui.tiles import Source, Tiles
@@ -589,7 +589,7 @@ class CompareView(CellsView):
         levels = (sentences.ends(one.spec, head.layer) for one, head in met.sides)
         self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
-        told = link_sides(self.session)
+        told = sides_of(self.session)
         legend = tr("red: more with {a}, blue: more with {b}", a=told.a, b=told.b)
         self.legend.say("  ·  ".join(filter(None, (legend, self._compared.laid))))
 
@@ -1106,7 +1106,7 @@ class TextsView(View):
         chosen = session.selection
         looked = session.looked_at
         chosen = replace(chosen, query=looked.query, key=looked.key)
-        return partial(self._reader.read, a, b, chosen, link_sides(session), session.display)
+        return partial(self._reader.read, a, b, chosen, sides_of(session), session.display)
 
     def draw(self, result: TextRead) -> None:
         """Show both rows, and their difference."""

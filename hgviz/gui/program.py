@@ -33,7 +33,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted, with_sign
 from hgviz.gui.sessions import RecentMenu, Recovery, last
-from hgviz.gui.sides import SideNames, link_sides
+from hgviz.gui.sides import SideNames, sides_of
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
@@ -146,7 +146,7 @@ class Status(QObject):
         a, b, looked = session.capture, session.beside, session.looked_at
         assert a is not None and b is not None
         chosen = replace(session.selection, query=looked.query, key=looked.key)
-        return _both(self._reader, a, b, chosen, link_sides(session), session.display)
+        return _both(self._reader, a, b, chosen, sides_of(session), session.display)
 
 
 def _both(

@@ -76,7 +76,7 @@ class SideNames:
         return first, second
 
 
-def link_sides(session: Session) -> SideNames:
+def sides_of(session: Session) -> SideNames:
     """What is said of A and B; names differ, or are A and B."""
     a, b, other = session.capture, session.beside, session.other
     if a is None or b is None:
@@ -625,7 +625,7 @@ class SideBar(View):
 
     def draw(self, session: Session) -> None:
         """Say what both sides are."""
-        told = link_sides(session)
+        told = sides_of(session)
         self.explained.emit(told.note)
         self.paired.emit(session.capture is not None and session.beside is not None)
         a, b = session.capture, session.beside

@@ -38,7 +38,7 @@ from hgviz.files import first_line, printable
 from hgviz.maps.rule import Diagonals, Rule
 from hgviz.models.attention import expand_key_groups, head_groups, to_numpy, weigh
 from hgviz.models.devices import out_of_memory
-from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, value_norms_of
+from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, score_norms
 from hgviz.models.masks import Mask, MaskRule, mask, rule_of_mask
 from hgviz.models.patches import PatchBoundaries, boundaries_of, install_boundaries
 from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
@@ -813,7 +813,7 @@ class Transformers(Network):
         if not self.config.exchanged:
             return rule
         names = self.config.layers[index].activations
-        norms = value_norms_of(names, self.config.norms)
+        norms = score_norms(names, self.config.norms)
         return replace(
             rule, activations=names, norms=norms, top_k=self.config.top_k, empty_rows="zeros"
         )

@@ -182,7 +182,7 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
         return Rule(
             **{"scale": self.d_head**-0.5, **changes},
             activations=layer.activations,
-            norms=value_norms_of(layer.activations, self.norms),
+            norms=score_norms(layer.activations, self.norms),
             top_k=self.top_k,
             causal=layer.causal,
         )
@@ -216,7 +216,7 @@ def own_spans(levels: Iterable[Level], **sizes: int) -> tuple[Integers, ...]:
     return tuple(readonly(np.stack([start, start + 1], axis=1)) for start in starts)
 
 
-def value_norms_of(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:
+def score_norms(names: tuple[str, ...], norms: Mapping[str, str]) -> tuple[Norm, ...]:
     """The norm of each head's scores: that of norms for its activation, else the activation's."""
     # unknown activations are refused later, with an error message
     defaults = {name: row.norm or "none" for name, row in ACTIVATIONS.items()}

@@ -23,7 +23,7 @@ from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
 from hgviz.gui.export import drawn_of
 from hgviz.gui.prune import line_of, mask_cells, picture_words
-from hgviz.gui.sides import link_sides
+from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
 from hgviz.models import open_model
 from hgviz.session import undo
@@ -406,7 +406,7 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     commands.comparing.choose(Other("model", path=str(other)), None)
     until(lambda: session.beside is not None and session.beside.complete)
     pruning.settle()
-    assert link_sides(session).a == f"{short_checkpoint.name} without 1 head"
+    assert sides_of(session).a == f"{short_checkpoint.name} without 1 head"
     pruned = tasks.capture(tiny, tiny.tokenize(text), off={head})
     for one, off in ((HeadId(2, 1), False), (head, True)):
         session.put(selection=Selection(*one))

@@ -16,7 +16,7 @@ from hgviz.gui import sides as comparing
 from hgviz.gui.actions import by_name
 from hgviz.gui.commands import report_command
 from hgviz.gui.jobs import Jobs, Lanes
-from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides, link_sides, listed, spoken
+from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides, listed, sides_of, spoken
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.other import Other
@@ -119,7 +119,7 @@ def test_heads_are_switched_off_in_b_alone(bench, until):
     off = frozenset({HeadId(0, 1)})
     choose(bench, until, Other("off", off=off))
     assert bench.session.beside.off == off and not bench.session.off
-    assert link_sides(bench.session).within == ("with all heads", "without head 0.1")
+    assert sides_of(bench.session).within == ("with all heads", "without head 0.1")
 
 
 def test_another_text_stands_beside_the_first_and_stays_when_that_changes(bench, model, until):
@@ -154,7 +154,7 @@ def test_two_levels_of_one_capture_stand_beside_each_other(bench, until):
     choose(bench, until, Other("head"), HeadId(2, 1))
     session = bench.session
     assert session.beside is session.capture and session.selection.beside == HeadId(2, 1)
-    told = link_sides(session)
+    told = sides_of(session)
     assert told.b == "head 2.1" and "1:1 and 1:2" in told.note
 
 
