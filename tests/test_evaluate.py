@@ -11,7 +11,7 @@ from hgviz import examples, tasks
 from hgviz.analysis import evaluation, scores
 from hgviz.core import HeadId, MetricEstimate, Prompt
 from hgviz.models import open_model
-from hgviz.models.training import Vocabulary, train_coder
+from hgviz.models.text import TokenizerPlan, train_tokenizer
 from tests.models.building import write_checkpoint, write_transformer
 from tests.progress import cancelled, steps_of
 
@@ -21,7 +21,7 @@ WORDS = ["the", "cat", "sat", "on", "mat", "and", "dog", "log"]
 
 def classifier(folder, labels=("no", "yes"), **keys):
     """A random classifier over words, with its tokenizer."""
-    coder = train_coder(Vocabulary("words", least=1), [TEXT, "dog"], 1)
+    coder = train_tokenizer(TokenizerPlan("words", least=1), [TEXT, "dog"], 1)
     write_transformer(
         folder, vocab_size=coder.size, family="bert", goal="classes", labels=list(labels),
         **{"n_layers": 1, "max_positions": 12, "dtype": torch.float32, **keys},
@@ -149,7 +149,7 @@ def test_a_language_model_is_scored_in_bits_per_byte(run, tmp_path):
 
 
 def test_pieces_are_scored_by_the_bytes_they_stand_for(tmp_path):
-    coder = train_coder(Vocabulary("words", least=1), [TEXT], 0)
+    coder = train_tokenizer(TokenizerPlan("words", least=1), [TEXT], 0)
     write_transformer(
         tmp_path / "model", vocab_size=coder.size, family="gpt2", n_layers=1, max_positions=8,
         dtype=torch.float32,
@@ -195,7 +195,7 @@ def speaker(folder, goal):
     """A model of bytes that says what follows, or one of words that guesses masks."""
     if goal == "next":
         return write_checkpoint(folder, vocab_size=256)
-    coder = train_coder(Vocabulary("words", least=1), [TEXT], 1)
+    coder = train_tokenizer(TokenizerPlan("words", least=1), [TEXT], 1)
     write_transformer(
         folder, vocab_size=coder.size, family="bert", n_layers=1, max_positions=12,
         dtype=torch.float32,

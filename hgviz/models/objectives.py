@@ -19,20 +19,19 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+import numpy as np
 import torch
 import torch.nn.functional as F
 from msgspec import Meta, structs
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
 from hgviz.errors import file_error, require
-from hgviz.files import path_errors
 from hgviz.models.data import LabelledTexts, is_table, read_rows, read_texts
 from hgviz.models.layers import Configuration, Network, Tokens
 from hgviz.models.run import Run
-from hgviz.models.text import decode_utf8, prompt_of
+from hgviz.models.text import MASK, UNKNOWN, Bytes, Pieces
 
 Figures = dict[str, float]
 Texts = tuple[Tensor, ...]  # ids (n,) of each text
@@ -559,82 +558,6 @@ class TrainedHeads:
         return {"open": frozenset(self.on) - closed, "closed": closed}
 
 
-# --- texts to ids ---------------------------------------------------------------------------------
-
-TOKENIZER = "tokenizer.json"
-PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
-ALSO = {PAD: "<pad>", UNKNOWN: "<unk>", MASK: "<mask>"}  # what RoBERTa, T5 and others call them
-
-
-@dataclass(frozen=True, slots=True)
-class Coder:
-    """Texts to ids, by a tokenizer, or by bytes where there is none.
-
-    specials: the ids that stand for no text, which are neither masked nor dropped.
-    """
-
-    tokenizer: Tokenizer | None = None
-    specials: tuple[int, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """How many ids there are."""
-        return 256 if self.tokenizer is None else self.tokenizer.get_vocab_size()
-
-    @property
-    def pad(self) -> int | None:
-        """The id that pads texts: 0 of bytes, None where a tokenizer names none."""
-        return 0 if self.tokenizer is None else self.id_of(PAD)
-
-    def id_of(self, name: str) -> int | None:
-        """The id of a special token, by either of its names; None where there is none."""
-        if self.tokenizer is None:
-            return None
-        ids = map(self.tokenizer.token_to_id, (name, ALSO.get(name, name)))
-        return next((number for number in ids if number is not None), None)
-
-    def rows(self, texts: Sequence[str], longest: int | None) -> Texts:
-        """The ids of each text with its special tokens, cut to the longest."""
-        if self.tokenizer is None:
-            ids = [list(text.encode()[:longest]) for text in texts]
-        else:
-            if longest is not None:
-                self.tokenizer.enable_truncation(longest)
-            ids = [row.ids for row in self.tokenizer.encode_batch_fast(list(texts))]
-            self.tokenizer.no_truncation()
-        return tuple(torch.tensor(row, dtype=torch.int32) for row in ids)
-
-    def stream(self, data: bytes, name: str) -> tuple[Tensor, int]:
-        """A whole text as ids (n,) without special tokens, and the bytes that follow the first.
-
-        Raises HgvizError for what is not UTF-8.
-        """
-        if self.tokenizer is None:
-            return torch.frombuffer(bytearray(data), dtype=torch.uint8), len(data) - 1
-        text = decode_utf8(Path(name), data)
-        lines = text.splitlines(keepends=True)  # one long text would be slow
-        encodings = self.tokenizer.encode_batch(lines, add_special_tokens=False)
-        ids = torch.tensor([n for encoding in encodings for n in encoding.ids], dtype=torch.int32)
-        for at, encoding in enumerate(encodings):
-            if encoding.ids:
-                first = prompt_of(self.tokenizer, encoding, lines[at]).byte_counts()[0]
-                return ids, len("".join(lines[at:]).encode()) - int(first)
-        return ids, 0
-
-    def save(self, folder: Path) -> None:
-        """Write tokenizer.json into a folder, where there is a tokenizer."""
-        if self.tokenizer is not None:
-            with path_errors(folder, "could not be written"):
-                folder.mkdir(parents=True, exist_ok=True)
-                text = self.tokenizer.to_str(pretty=True)
-                (folder / TOKENIZER).write_text(text, "utf-8")
-
-    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The special tokens before and after every text."""
-        ids = [] if self.tokenizer is None else self.tokenizer.encode("").ids
-        return tuple(ids[:-1]), tuple(ids[-1:])
-
-
 # --- data -----------------------------------------------------------------------------------------
 
 
@@ -674,8 +597,8 @@ def _read_bytes(path: str, text_column: str) -> bytes:
 
 
 def make_objective(
-    recipe: Recipe, data: Data, goal: str, contents: list[Any], config: Configuration, coder: Coder,
-    pad: int | None,
+    recipe: Recipe, data: Data, goal: str, contents: list[Any], config: Configuration,
+    tokenizer: Bytes | Pieces, pad: int | None,
 ) -> Objective:  # fmt: skip
     """What a model of this configuration learns from what read_data gave. Raises HgvizError."""
     weights = data.weights
@@ -683,56 +606,56 @@ def make_objective(
         limits = [limit for limit in (recipe.length, config.max_positions) if limit]
         longest = min(limits, default=None)
         if goal == "pairs":
-            pairs = [_pair_ids(rows, config, coder, longest) for rows in contents]
+            pairs = [_pair_ids(rows, config, tokenizer, longest) for rows in contents]
             return Pairs(recipe, pairs[0], pairs[1], pad or 0)
-        labels, unknown = getattr(config, "labels", ()), coder.id_of(UNKNOWN)
-        texts = [coder.rows(rows.texts, longest) for rows in contents]
+        labels, unknown = getattr(config, "labels", ()), tokenizer.id_of(UNKNOWN)
+        texts = [_encode_rows(tokenizer, rows.texts, longest) for rows in contents]
         classes = [torch.tensor(rows.class_indices(labels)) for rows in contents]
         train, valid = zip(texts, classes, strict=True)
-        return Classes(recipe, train, valid, pad or 0, unknown, coder.specials)
+        return Classes(recipe, train, valid, pad or 0, unknown, tokenizer.specials)
     require(
         goal != "states" and not getattr(config, "two_texts", False),
         "this model cannot be trained by itself: "
         "it needs the states of an encoder, or answers nothing that could be right or wrong",
         'Choose form = "encoder-decoder", or the goal next, masked or classes',
     )
-    frame = coder.frame() if goal == "masked" else ((), ())
+    frame = tokenizer.frame() if goal == "masked" else ((), ())
     if config.max_positions is not None:
         most = max(1, config.max_positions - len(frame[0]) - len(frame[1]))
         stages = [structs.replace(x, length=min(x.length, most)) for x in recipe.stages]
         length = min(recipe.evaluate_length, most)
         recipe = structs.replace(recipe, stages=tuple(stages), evaluate_length=length)
     window = max(stage.length for stage in recipe.stages)
-    unit = "bytes" if coder.tokenizer is None else "tokens"
+    unit = f"{tokenizer.unit}s"
     streams = []
     for text, path in zip(contents, (*data.train, data.valid), strict=True):
-        ids, size = coder.stream(text, path) if text else (torch.zeros(0), 0)
+        ids, size = tokenizer.encode_stream(text, Path(path)) if text else (np.empty(0), 0)
         require(
             len(ids) > window + 1,
             f"{path} is too short to train on: "
             f"it has {len(ids):,} {unit} and the longest window is {window:,}",
             "Give a longer text or a shorter window",
         )
-        streams.append(ids)
+        streams.append(torch.from_numpy(ids))
     if goal != "masked":
         return NextToken(recipe, streams[:-1], weights, streams[-1], size)
-    mask = coder.id_of(MASK)
+    mask = tokenizer.id_of(MASK)
     if mask is None:
         raise HgvizError(
             f"a masked language model needs a tokenizer with {MASK}: bytes have no such token",
             "Add the table [tokenizer]",
         )
     return MaskedTokens(
-        recipe, streams[:-1], weights, streams[-1], mask, coder.size, coder.specials, frame
+        recipe, streams[:-1], weights, streams[-1], mask, tokenizer.size, tokenizer.specials, frame
     )
 
 
 def _pair_ids(
-    rows: LabelledTexts, config: Configuration, coder: Coder, longest: int | None
+    rows: LabelledTexts, config: Configuration, tokenizer: Bytes | Pieces, longest: int | None
 ) -> tuple[Texts, Texts]:
     """Both texts of every row as ids; the second of a model of transformers after the token that
     its decoder begins with. Raises HgvizError for a second text of one token."""
-    first, second = coder.rows(rows.texts, longest), coder.rows(rows.labels, longest)
+    first, second = (_encode_rows(tokenizer, x, longest) for x in (rows.texts, rows.labels))
     token = getattr(config, "data", {}).get("decoder_start_token_id")
     if isinstance(token, int):
         start = torch.tensor([token], dtype=torch.int32)
@@ -745,3 +668,8 @@ def _pair_ids(
         "Use a tokenizer, whose texts begin and end with special tokens",
     )
     return first, second
+
+
+def _encode_rows(tokenizer: Bytes | Pieces, texts: Sequence[str], longest: int | None) -> Texts:
+    rows = tokenizer.encode_rows(texts, longest)
+    return tuple(torch.tensor(row, dtype=torch.int32) for row in rows)

@@ -1,4 +1,4 @@
-"""The one or two prompts that a model reads, from what a person gives: texts, ids or a signal.
+"""The one or two prompts that a model reads, from texts, corpora, files of ids, images and sounds.
 
 A boundary is a token that closes a segment of a model that reads segments of unequal length.
 """
@@ -6,6 +6,7 @@ A boundary is a token that closes a segment of a model that reads segments of un
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -17,131 +18,143 @@ from hgviz.files import first_line
 from hgviz.models.data import Corpus, read_corpus
 from hgviz.models.inputs import READS, TAKEN, require_none
 from hgviz.models.model import Model
-from hgviz.models.text import MOST_IDS, Ids, read_bytes, read_ids, read_text
+from hgviz.models.text import decode_utf8, read_bytes
 
-Given = tuple[Prompt, Prompt | None]
+Prompts = tuple[Prompt, Prompt | None]  # the second is what a decoder reads
+
+MOST_TEXT, MOST_IDS = 64 * 2**20, 256 * 2**20  # bytes
+NO_ENCODER = "it is a decoder that looks at the states of an encoder which is not part of it"
 STATES = (
     'Give --ids F.json with "input_ids", its own tokens, and "encoder_hidden_states", what it '
     "looks at"
 )
-BOTH = 'Give --ids F.json with "input_ids" and "decoder_input_ids"'
 
 
-def from_text(model: Model, text: str, pair: str | None = None, target: str | None = None) -> Given:
+def read_prompts(
+    model: Model,
+    text: str | None = None,
+    text_file: str | Path | None = None,
+    ids_file: str | Path | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    boundaries: str = "",
+    signal_file: str | Path | None = None,
+    writes: bool = False,
+) -> Prompts:
+    """The prompts of a text, a file of one or of ids, or an image or a sound.
+
+    pair and target belong to a text; a target, or the input_ids of ids_file, also to an image or a
+    sound. writes: the model continues its target, which may be missing: it then begins with the
+    token that its decoder begins with. boundaries: as with_boundaries reads them, "" for the
+    model's own; of a text alone. Raises HgvizError for what the model does not take or lacks.
+    """
+    if signal_file is not None:
+        require_none({"a second text": pair, "boundaries": boundaries or None}, model.spec.family)
+        return _from_signal(model, signal_file, target, ids_file, writes)
+    if ids_file is not None:
+        own, second = from_file(model, ids_file)
+    else:
+        content = read_text(text_file) if text_file is not None else text or ""
+        begins = writes and target is None and model.spec.form == "encoder-decoder"
+        if begins and model.spec.modality == "text":
+            own, second = model.tokenize(content, pair), model.beginning()
+        else:
+            own, second = from_text(model, content, pair, target)
+    return (with_boundaries(model, own, boundaries) if boundaries else own), second
+
+
+def from_text(
+    model: Model, text: str, pair: str | None = None, target: str | None = None
+) -> Prompts:
     """The prompts of a text, of a pair, or of a text and the decoder's.
 
-    Errors: HgvizError where the model takes others, naming the option that it needs.
+    Raises HgvizError where the model takes others, naming the option that it needs.
     """
-    if model.spec.modality != "text":
-        raise HgvizError(
-            f"this model reads {READS[model.spec.modality]} and no text: "
-            f"its family is {model.spec.family}",
-            TAKEN.format(model.spec.modality),
-        )
-    if model.takes_states:
-        raise HgvizError(
-            "this model cannot start from a text alone: "
-            "it is a decoder that looks at the states of an encoder which is not part of it",
-            STATES,
-        )
-    if model.spec.needs_target and target is None:
-        raise HgvizError(
-            "this model needs a second text: its encoder reads one and its decoder writes another",
-            "Give the decoder's text with --target",
-        )
+    spec = model.spec
+    require(
+        spec.modality == "text",
+        f"this model reads {READS[spec.modality]} and no text: its family is {spec.family}",
+        TAKEN.format(spec.modality),
+    )
+    what = f"this model cannot start from a text alone: {NO_ENCODER}"
+    require(not model.takes_states, what, STATES)
+    require(
+        target is not None or not spec.needs_target,
+        "this model needs a second text: its encoder reads one and its decoder writes another",
+        "Give the decoder's text with --target",
+    )
     if target is None:
         own = model.tokenize(text, pair)
-        return own, model.twice(own) if model.spec.reads_twice else None
-    again = model.spec.two_texts and model.spec.goal == "classes"
-    if again or not model.spec.two_texts:
-        raise HgvizError(
-            "this model has no use for a target: "
-            + (
-                "its decoder reads the same text"
-                if again
-                else "it reads one text, as only an encoder-decoder has two"
-            ),
-            "Leave --target out",
-        )
-    return model.tokenize(text, pair), _named("the target: ", model, target)
+        return own, model.twice(own) if spec.reads_twice else None
+    if not spec.two_texts or spec.goal == "classes":
+        why = "its decoder reads the same text"
+        if not spec.two_texts:
+            why = "it reads one text, as only an encoder-decoder has two"
+        raise HgvizError(f"this model has no use for a target: {why}", "Leave --target out")
+    return model.tokenize(text, pair), _tokenize_target(model, target)
 
 
-def _of_signal(
-    model: Model,
-    signal: str | Path,
-    target: str | None,
-    ids: str | Path | None,
-    writes: bool,
-) -> Given:
+def _from_signal(
+    model: Model, signal: str | Path, target: str | None, ids: str | Path | None, writes: bool
+) -> Prompts:
     """The prompts of a picture or a sound, and of what a decoder writes about it."""
     own = model.from_signal(signal)
     if not model.spec.two_texts:
         require_none({"target": target, "input_ids": ids}, model.spec.family)
         return own, None
     if ids is not None:
-        given = read_ids(ids)
-        return own, model.from_ids(given.input_ids, given.attention_mask)
-    if target is not None:
-        return own, _named("the target: ", model, target)
-    if writes:
-        return own, model.beginning()
-    raise HgvizError(
+        content = read_ids(ids)
+        return own, model.from_ids(content.input_ids, content.attention_mask)
+    require(
+        target is not None or writes,
         "this model needs a text for its decoder: "
         f"its encoder reads {READS[model.spec.modality]}, and its decoder writes",
         "Give it with --target or --ids, or let the model write it: --generate N",
     )
+    return own, model.beginning() if target is None else _tokenize_target(model, target)
 
 
-def _named(name: str, model: Model, text: str) -> Prompt:
+def _tokenize_target(model: Model, text: str) -> Prompt:
     try:
         return model.tokenize_target(text)
     except HgvizError as error:
-        raise HgvizError(name + error.what, error.do) from None
+        raise HgvizError(f"the target: {error.what}", error.do) from None
 
 
-def from_file(model: Model, path: str | Path) -> Given:
+def from_file(model: Model, path: str | Path) -> Prompts:
     """The prompts of a file of ids; see Ids for its keys.
 
-    Errors: HgvizError for a key that this model has no use for, or needs and lacks.
+    Raises HgvizError for a key that this model has no use for, or needs and lacks.
     """
-    given = read_ids(path)
-    both = model.spec.form == "encoder-decoder"
+    content, has_encoder = read_ids(path), model.spec.form == "encoder-decoder"
     foreign = {
-        "decoder_input_ids": None if both else given.decoder_input_ids,
-        "encoder_hidden_states": None if model.takes_states else given.encoder_hidden_states,
+        "decoder_input_ids": None if has_encoder else content.decoder_input_ids,
+        "encoder_hidden_states": None if model.takes_states else content.encoder_hidden_states,
     }
     require_none(foreign, model.spec.family)
     own = model.from_ids(
-        given.input_ids,
-        given.attention_mask,
-        given.token_type_ids,
-        given.boundaries,
-        given.position_ids,
-    )
+        content.input_ids, content.attention_mask, content.token_type_ids, content.boundaries,
+        content.position_ids,
+    )  # fmt: skip
     if model.takes_states:
-        return _states(model, given), own
-    if not both:
+        what = f"this model needs encoder_hidden_states: {NO_ENCODER}"
+        require(content.encoder_hidden_states is not None, what, STATES)
+        states = np.array(content.encoder_hidden_states, np.float64)
+        return model.from_states(states, content.encoder_attention_mask), own
+    if not has_encoder:
         return own, None
-    if given.decoder_input_ids is None and model.spec.reads_twice:
+    if content.decoder_input_ids is None and model.spec.reads_twice:
         return own, model.twice(own)
-    if given.decoder_input_ids is None:
-        raise HgvizError(
-            "this model needs decoder_input_ids: "
-            "its encoder reads the input_ids and its decoder writes a second text",
-            BOTH,
-        )
-    return own, model.from_ids(given.decoder_input_ids, given.decoder_attention_mask)
+    require(
+        content.decoder_input_ids is not None,
+        "this model needs decoder_input_ids: "
+        "its encoder reads the input_ids and its decoder writes a second text",
+        'Give --ids F.json with "input_ids" and "decoder_input_ids"',
+    )
+    return own, model.from_ids(content.decoder_input_ids, content.decoder_attention_mask)
 
 
-def _states(model: Model, given: Ids) -> Prompt:
-    if given.encoder_hidden_states is None:
-        raise HgvizError(
-            "this model needs encoder_hidden_states: "
-            "it is a decoder that looks at the states of an encoder which is not part of it",
-            STATES,
-        )
-    states = np.array(given.encoder_hidden_states, np.float64)
-    return model.from_states(states, given.encoder_attention_mask)
+# --- corpora --------------------------------------------------------------------------------------
 
 
 def read_corpus_for(model: Model, path: str | Path) -> Corpus:
@@ -159,7 +172,7 @@ def read_corpus_for(model: Model, path: str | Path) -> Corpus:
     return read_corpus(path, model.spec.needs_target, model.reads_pairs)
 
 
-def corpus_prompts(model: Model, corpus: Corpus, number: int) -> Given:
+def corpus_prompts(model: Model, corpus: Corpus, number: int) -> Prompts:
     """The prompts of a text of a corpus. Raises HgvizError naming its line."""
     text = corpus.texts[number]
     try:
@@ -168,112 +181,122 @@ def corpus_prompts(model: Model, corpus: Corpus, number: int) -> Given:
         raise HgvizError(f"{corpus.name}, line {text.line:,}: {error.what}", error.do) from None
 
 
-def given(
-    model: Model,
-    text: str | None = None,
-    text_file: str | Path | None = None,
-    ids_file: str | Path | None = None,
-    pair: str | None = None,
-    target: str | None = None,
-    boundaries: str = "",
-    signal_file: str | Path | None = None,
-    writes: bool = False,
-) -> Given:
-    """The prompts of whichever of the four is given; pair and target belong to a text.
+# --- files ----------------------------------------------------------------------------------------
 
-    signal_file: a picture or a sound, for a model that reads these; a target, or the input_ids of
-    ids_file, are then its decoder's. writes: the model goes on with its target, which may be left
-    out: it begins with the token that its decoder begins with.
 
-    boundaries: as with_boundaries reads them, "" for the model's own; of a text alone.
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file. Raises HgvizError for anything else, and for an empty one."""
+    data = read_bytes(Path(path), MOST_TEXT)
+    require(data, f"{Path(path).name} is empty: there is nothing to attend to", "Give some text")
+    return decode_utf8(Path(path), data)
+
+
+_Id = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+_Bit = Literal[0, 1]
+
+
+class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One sequence as --ids gives it, and what else a model may take with it.
+
+    Token ids, 1 for each real token, token types, positions; the decoder's ids where input_ids are
+    an encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
+    boundaries, 1 for each token that closes a segment.
     """
-    if signal_file is not None:
-        require_none({"a second text": pair, "boundaries": boundaries or None}, model.spec.family)
-        return _of_signal(model, signal_file, target, ids_file, writes)
-    if ids_file is not None:
-        own, other = from_file(model, ids_file)
-    else:
-        found = read_text(text_file) if text_file is not None else text or ""
-        begins = writes and target is None and model.spec.form == "encoder-decoder"
-        if begins and model.spec.modality == "text":
-            own, other = model.tokenize(found, pair), model.beginning()
-        else:
-            own, other = from_text(model, found, pair, target)
-    return (with_boundaries(model, own, boundaries) if boundaries else own), other
+
+    input_ids: list[_Id]
+    attention_mask: list[_Bit] | None = None
+    token_type_ids: list[_Id] | None = None
+    position_ids: list[_Id] | None = None
+    decoder_input_ids: list[_Id] | None = None
+    decoder_attention_mask: list[_Bit] | None = None
+    encoder_hidden_states: list[list[float]] | None = None
+    encoder_attention_mask: list[_Bit] | None = None
+    boundaries: list[_Bit] | None = None
+
+
+_ALIGNED = {  # each has one entry for each entry of another
+    "attention_mask": "input_ids", "token_type_ids": "input_ids", "position_ids": "input_ids",
+    "decoder_attention_mask": "decoder_input_ids", "boundaries": "input_ids",
+    "encoder_attention_mask": "encoder_hidden_states",
+}  # fmt: skip
+
+
+def read_ids(path: str | Path) -> Ids:
+    """The ids of a JSON file. Raises HgvizError for another shape, type or unequal lengths."""
+    path = Path(path)
+    try:
+        ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise HgvizError(
+            f"{path.name} does not hold token ids: {first_line(error)}",
+            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
+        ) from None
+    for name, other in _ALIGNED.items():
+        values, others = getattr(ids, name), getattr(ids, other)
+        need = f"one for each of the {len(others):,} {other}" if others else other
+        is_aligned = values is None or (others is not None and len(values) == len(others))
+        require(is_aligned, f"the {name} in {path.name} does not fit: it needs {need}")
+    require(
+        len({len(row) for row in ids.encoder_hidden_states or ()}) < 2,
+        f"the encoder_hidden_states in {path.name} are no matrix: their rows differ in length",
+    )
+    return ids
 
 
 # --- boundaries -----------------------------------------------------------------------------------
 
 
-def with_boundaries(model: Model, prompt: Prompt, how: str) -> Prompt:
-    """A prompt with the boundaries that a text says: "fixed:3" for every third token from the first
-    on, "whitespace" for every token that ends with white space, or the path of a file of a 0 or 1
-    for each token, as JSON or one after the other.
+def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
+    """A prompt with boundaries: "fixed:3" for every third token from the first on, "whitespace" for
+    every token that ends with white space, or a file of a 0 or 1 for each token, as JSON or one
+    after the other.
 
-    Errors: HgvizError for models that read no segments, and for what cannot be read or done.
+    Raises HgvizError for models that read no segments, and for what cannot be read or done.
     """
+    name, colon, count = boundaries.partition(":")
     if not model.shortens:
-        return model.cut(prompt, how)  # which says that it takes none
-    name, colon, count = how.partition(":")
+        return model.cut(prompt, boundaries)  # which says that it takes none
     if name == "fixed" and colon:
-        return model.cut(prompt, fixed(len(prompt), _count(how, count)))
-    if how == "whitespace":
-        return model.cut(prompt, whitespace(prompt))
-    return model.cut(prompt, read_boundaries(how))
-
-
-def fixed(tokens: int, factor: int) -> NDArray[np.bool_]:
-    """Every factor-th token from the first on, which aligns segments as a shift of factor - 1."""
-    return np.arange(tokens) % factor == 0
-
-
-def whitespace(prompt: Prompt) -> NDArray[np.bool_]:
-    """Tokens whose last character is white space. Errors: HgvizError where there is no text."""
-    _require_text(prompt)
-    return np.array([prompt.label(at)[-1:].isspace() for at in range(len(prompt))], bool)
+        require(
+            count.isascii() and count.isdecimal() and len(count) < 9 and int(count),
+            f"the boundaries {boundaries[:80]!r} cannot be used: fixed needs a number of tokens, "
+            "at least 1",
+            "Write it as fixed:3",
+        )
+        # from the first on, which aligns segments as a shift of count - 1
+        return model.cut(prompt, np.arange(len(prompt)) % int(count) == 0)
+    if boundaries == "whitespace":
+        require(
+            (prompt.spans[:, 0] >= 0).any(),
+            "these ids have no text: such boundaries are found by characters",
+            "Give a text, or the boundaries themselves",
+        )
+        labels = map(prompt.label, range(len(prompt)))
+        return model.cut(prompt, np.array([label[-1:].isspace() for label in labels], bool))
+    return model.cut(prompt, read_boundaries(boundaries))
 
 
 def read_boundaries(path: str | Path) -> NDArray[np.int64]:
     """(tokens,) The 0s and 1s of a file: a JSON list, or one after the other.
 
-    Errors: HgvizError for anything else.
+    Raises HgvizError for anything else.
     """
     path = Path(path)
-    if not path.exists():
-        raise HgvizError(
-            f"there are no boundaries {str(path)[:80]!r}: no file has that name",
-            "Name a file of 0 and 1 for each token, or fixed:K, whitespace",
-        )
+    require(
+        path.exists(),
+        f"there are no boundaries {str(path)[:80]!r}: no file has that name",
+        "Name a file of 0 and 1 for each token, or fixed:K, whitespace",
+    )
     data = read_bytes(path, MOST_IDS)
     try:
-        bits = msgspec.json.decode(data, type=list[int]) if data[:1] == b"[" else _read_digits(data)
-        return np.array(bits, np.int64)
+        if data[:1] == b"[":
+            return np.array(msgspec.json.decode(data, type=list[int]), np.int64)
+        digits = b"".join(data.split())
+        if others := {*digits} - {*b"01"}:
+            raise ValueError(f"it holds {chr(min(others))!r}, which is neither 0 nor 1")
+        return np.frombuffer(digits, np.uint8).astype(np.int64) - ord("0")
     except (msgspec.DecodeError, ValueError, OverflowError) as error:
         raise HgvizError(
             f"{path.name} does not hold boundaries: {first_line(error)}",
             "Write [1, 0, 0, 1] or 1001",
         ) from None
-
-
-def _read_digits(data: bytes) -> list[int]:
-    marks = b"".join(data.split())
-    if other := set(marks) - {*b"01"}:
-        raise ValueError(f"it holds {chr(min(other))!r}, which is neither 0 nor 1")
-    return [mark - ord("0") for mark in marks]
-
-
-def _count(how: str, text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) < 9 and int(text):
-        return int(text)
-    raise HgvizError(
-        f"the boundaries {how[:80]!r} cannot be used: fixed needs a number of tokens, at least 1",
-        "Write it as fixed:3",
-    )
-
-
-def _require_text(prompt: Prompt) -> None:
-    require(
-        (prompt.spans[:, 0] >= 0).any(),
-        "these ids have no text: such boundaries are found by characters",
-        "Give a text, or the boundaries themselves",
-    )

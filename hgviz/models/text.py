@@ -1,8 +1,8 @@
-"""Texts as models read them: tokenizers, files of texts and ids, and how a text goes on.
+"""Tokenizers: opening and training them, and the prompts that they make of texts and ids.
 
-A tokenizer turns a text into a `Prompt`: ids, what each token is called, and the characters of the
+A tokenizer turns a text into a `Prompt`: ids, the name of each token, and the characters of the
 text that it stands for. Three kinds: UTF-8 bytes, a tokenizer.json or the vocabulary files that
-transformers makes one of, and none at all, for models that are given ids.
+transformers makes one of, and none at all, for models that read ids. Needs no torch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -23,20 +24,29 @@ from unicodedata import normalize
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from hgviz.core import HgvizError, Integers, Prompt, readonly
 from hgviz.errors import file_error, require
-from hgviz.files import CONFIG, first_line, printable, read_object
+from hgviz.files import (
+    CONFIG,
+    first_line,
+    path_errors,
+    printable,
+    read_object,
+    short_path,
+    write_atomic,
+)
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # tokenizers takes a moment to load
     import tokenizers
     from tokenizers import Encoding
 
 Result = TypeVar("Result")
 
-MOST_TEXT = 64 * 2**20
-MOST_IDS = 256 * 2**20
-MOST_TOKENIZER = 64 * 2**20
+MOST_TOKENIZER = 64 * 2**20  # bytes
+TIMEOUT = 5.0  # seconds that a tokenizer may take for any text, and
+SLOWEST = 50_000  # characters a second; most read some millions
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 VOCABULARIES = (  # what transformers makes tokenizers of: each a file, and what it needs beside it
     ("vocab.txt",), ("vocab.json", "merges.txt"), ("tokenizer.model",), ("spiece.model",),
@@ -45,50 +55,37 @@ VOCABULARIES = (  # what transformers makes tokenizers of: each a file, and what
 READ_BY = ("sentencepiece", "tiktoken")  # packages that read .model files
 TOKENS = ("added_tokens.json", "special_tokens_map.json")  # and what else it reads of them
 CLASSES = {"vocab.txt": "BertTokenizer", "vocab.json": "GPT2Tokenizer"}  # where nobody says which
+ADVICE = "Use the tokenizer.json the model came with"
 OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
-PATIENCE = 5.0  # seconds for any text, and
 LAST_LATIN = 0x2FF  # the last character before those that compose with the one before them
-SLOWEST = 50_000  # characters a second; a tokenizer reads some millions
-SAYING_ENDS = (CONFIG, "generation_config.json")  # files that name the tokens that end a text
 CONTEXT = 6  # how many tokens a decoder is shown before the first that it is asked about
+PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+ALIASES = {PAD: "<pad>", UNKNOWN: "<unk>", MASK: "<mask>"}  # of RoBERTa, T5 and others
 
 
 # --- tokens of bytes ------------------------------------------------------------------------------
 
 SIGNS = {" ": "␣", "\n": "↵", "\r": "␍", "\t": "⇥"}
-
-
-def _name(byte: int) -> str:
-    char = chr(byte)
-    return SIGNS.get(char) or (char if byte < 128 and char.isprintable() else f"<{byte:02X}>")
-
-
-NAMES = tuple(_name(byte) for byte in range(256))
+NAMES = tuple(
+    SIGNS.get(chr(byte)) or (chr(byte) if 0x20 < byte < 0x7F else f"<{byte:02X}>")
+    for byte in range(256)
+)
 # byte-level BPE writes a byte as itself where that can be seen, the others from U+0100 on
-_SEEN = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
-ALPHABET = {chr(byte): byte for byte in _SEEN} | {
-    chr(0x100 + i): byte for i, byte in enumerate(_UNSEEN)
+_VISIBLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = [byte for byte in range(256) if byte not in _VISIBLE]
+ALPHABET = {chr(byte): byte for byte in _VISIBLE} | {
+    chr(0x100 + i): byte for i, byte in enumerate(_OTHERS)
 }
 
 
 def token_bytes(token: str) -> bytes | None:
-    """The bytes that a token of byte-level BPE writes; None where it is no such token."""
-    if not all(char in ALPHABET for char in token):
-        return None
-    return bytes(ALPHABET[char] for char in token)
-
-
-def show_bytes(data: bytes) -> str:
-    """Bytes as people see them: by their characters, or one by one where they make none."""
-    try:
-        return "".join(SIGNS.get(char, char) for char in data.decode())
-    except UnicodeDecodeError:
-        return "".join(NAMES[byte] for byte in data)
+    """The bytes that a token of byte-level BPE stands for; None where it is no such token."""
+    is_bytes = all(char in ALPHABET for char in token)
+    return bytes(ALPHABET[char] for char in token) if is_bytes else None
 
 
 def split_characters(data: bytes) -> Iterator[bytes]:
-    """The bytes of each character; a byte that starts none stands alone."""
+    """The bytes of each character; a byte that is part of none stands alone."""
     start = 0
     while start < len(data):
         first = data[start]
@@ -103,16 +100,29 @@ def split_characters(data: bytes) -> Iterator[bytes]:
 
 
 def join_bytes(parts: Sequence[bytes]) -> tuple[str, Integers]:
-    """The text that the bytes of tokens make, and which characters each token has a byte of:
-    (tokens, 2), (-1, -1) for a token without bytes. What is not UTF-8 becomes U+FFFD."""
-    found = list(split_characters(b"".join(parts)))
-    char = np.repeat(np.arange(len(found)), [len(one) for one in found])
+    """The text of the bytes of tokens, and the characters that each has a byte of.
+
+    (tokens, 2), (-1, -1) for a token without bytes. What is not UTF-8 becomes U+FFFD.
+    """
+    characters = list(split_characters(b"".join(parts)))
+    char = np.repeat(np.arange(len(characters)), [len(part) for part in characters])
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     spans = np.full((len(parts), 2), -1, np.int64)
     for i, (part, end) in enumerate(zip(parts, ends, strict=True)):
         if part:
             spans[i] = char[end - len(part)], char[end - 1] + 1
-    return "".join(one.decode(errors="replace") for one in found), spans
+    return "".join(part.decode(errors="replace") for part in characters), spans
+
+
+def _token_name(token: str, is_byte_level: bool) -> str:
+    """A token as people see it: one of bytes by its characters, or else by its bytes."""
+    data = token_bytes(token) if is_byte_level else None
+    if data is None:
+        return token
+    try:
+        return "".join(SIGNS.get(char, char) for char in data.decode())
+    except UnicodeDecodeError:
+        return "".join(NAMES[byte] for byte in data)
 
 
 # --- tokenizers -----------------------------------------------------------------------------------
@@ -133,13 +143,294 @@ class Tokenizer(Protocol):
         ...
 
 
-def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
-    """The tokenizer of a checkpoint's folder: tokenizer.json, as transformers reads it where a
-    tokenizer_config.json lies beside it, else what transformers makes of its vocabulary files;
-    without them, bytes for 256 ids, else none. own: the tokenizer.json of its weights themselves.
+class Bytes:
+    """UTF-8: one token per byte; the bytes of one character share its span."""
 
-    Errors: HgvizError for a tokenizer.json that is damaged. Vocabulary files that make no
-    tokenizer leave the model its ids, and are an error where a text is read.
+    unit = "byte"
+    size, pad, specials = 256, 0, ()
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text. Raises HgvizError for an empty text, surrogates and pairs."""
+        what = "bytes have no pairs of texts: no byte stands between the two"
+        require(pair is None, what, "Give one text")
+        require(text, "the text is empty: there is nothing to attend to", "Give some text")
+        try:
+            return self._prompt(text, [char.encode() for char in text])
+        except UnicodeEncodeError:
+            raise HgvizError(
+                "the text is not Unicode: "
+                "it holds bytes that no character has, as a wrongly decoded file does",
+                "Give it as UTF-8",
+            ) from None
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
+        parts = list(split_characters(bytes(ids.astype(np.uint8))))
+        return self._prompt("".join(part.decode(errors="replace") for part in parts), parts)
+
+    @staticmethod
+    def _prompt(text: str, parts: Sequence[bytes]) -> Prompt:
+        starts = np.repeat(np.arange(len(parts), dtype=np.int64), [len(part) for part in parts])
+        ids = np.frombuffer(b"".join(parts), np.uint8)
+        spans = np.stack([starts, starts + 1], axis=1)
+        names = tuple(NAMES[byte] for byte in ids)
+        return Prompt(text, readonly(ids, np.int64), names, readonly(spans))
+
+    def encode_rows(self, texts: Sequence[str], longest: int | None) -> list[list[int]]:
+        """The bytes of each text, at most the longest."""
+        return [list(text.encode()[:longest]) for text in texts]
+
+    def encode_stream(self, data: bytes, path: Path) -> tuple[NDArray[Any], int]:
+        """The bytes of a file (n,), and the number of those after the first."""
+        return np.frombuffer(bytearray(data), np.uint8), len(data) - 1
+
+    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The special tokens before and after every text: none."""
+        return (), ()
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a special token: bytes have none."""
+
+
+class Pieces:
+    """A tokenizer.json, or vocabulary files.
+
+    vocabulary: how many tokens the model has. The tokenizer may have more, and only a text that
+    uses one of those is refused; None: as many as the tokenizer. data: what the file holds, where
+    that is known.
+    """
+
+    unit = "token"
+
+    def __init__(self, file: Path, vocabulary: int | None = None, data: bytes | None = None):
+        self._name = file.name
+        do = ADVICE if file.name == TOKENIZER or data is not None else OTHERWISE
+        with _tokenizer_errors(f"{file.name} could not be read", do):
+            self._tokenizer = _open_tokenizer(file, data)
+            self._tokenizer.no_truncation()  # a text is never cut in silence
+            self._tokenizer.no_padding()
+            self.is_byte_level = _is_byte_level(self._tokenizer)
+        self._vocabulary = self.size if vocabulary is None else vocabulary
+
+    @property
+    def size(self) -> int:
+        """How many ids there are, special tokens included."""
+        return self._tokenizer.get_vocab_size()
+
+    @property
+    def json(self) -> bytes:
+        """The tokenizer as a tokenizer.json."""
+        with _tokenizer_errors(f"{self._name} could not be written"):
+            return self._tokenizer.to_str(pretty=True).encode()
+
+    def save(self, folder: Path) -> None:
+        """Write tokenizer.json into a folder."""
+        with path_errors(folder, "could not be written"):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(folder / TOKENIZER, self.json)
+
+    def require_fit(self, ids: Sequence[int] | None = None) -> None:
+        """Check that the model has an embedding for these tokens (default: all of the tokenizer).
+
+        Raises HgvizError naming the token with the largest id where it has none.
+        """
+        if ids is None:
+            ids = [*self._tokenizer.get_vocab(with_added_tokens=True).values()]
+        last = max(ids, default=0)
+        if last >= self._vocabulary:
+            token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
+            raise HgvizError(
+                f"the model has no embedding for the token {printable(token)}: "
+                f"its id in {self._name} is {last:,}, the model's ids end at "
+                f"{self._vocabulary - 1:,}",
+                "Leave this token out, or use the tokenizer that the model was trained with",
+            )
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text or two; special tokens have the span (-1, -1)."""
+        texts = text if pair is None else (text, pair)
+        limit = TIMEOUT + (len(text) + len(pair or "")) / SLOWEST
+        what = f"{self._name} could not read this text"
+        with _tokenizer_errors(what):
+            # a batch of one, since encode lets no other thread run meanwhile
+            encode = self._tokenizer.encode_batch
+            encoding = run_with_timeout(limit, what, lambda: encode([texts])[0])
+            self.require_fit(encoding.ids)
+        return prompt_of(self._tokenizer, encoding, text, pair)
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids: their token strings, and the text that tokens of bytes make."""
+        tokens = [self._tokenizer.id_to_token(int(number)) for number in ids]
+        names = tuple(
+            str(number) if token is None else _token_name(token, self.is_byte_level)
+            for number, token in zip(ids, tokens, strict=True)
+        )
+        if not self.is_byte_level:
+            return _prompt_of_ids(ids, names)
+        added = self._tokenizer.get_added_tokens_decoder()
+        parts = [
+            b"" if token is None or int(number) in added else token_bytes(token) or b""
+            for number, token in zip(ids, tokens, strict=True)
+        ]
+        text, spans = join_bytes(parts)
+        return Prompt(text, readonly(ids, np.int64), names, readonly(spans))
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """The text that its own decoder makes of some ids; special tokens have none."""
+        with _tokenizer_errors(f"{self._name} could not say what tokens mean"):
+            return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token by its name, or a special one by its name in other models."""
+        ids = map(self._tokenizer.token_to_id, (token, ALIASES.get(token, token)))
+        return next((number for number in ids if number is not None), None)
+
+    # --- for training ---
+
+    @property
+    def pad(self) -> int | None:
+        """The id that pads texts, None where there is none."""
+        return self.id_of(PAD)
+
+    @property
+    def specials(self) -> tuple[int, ...]:
+        """The ids of special tokens, in ascending order."""
+        added = self._tokenizer.get_added_tokens_decoder()
+        return tuple(sorted(number for number, token in added.items() if token.special))
+
+    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The special tokens before and after every text."""
+        ids = self._tokenizer.encode("").ids
+        return tuple(ids[:-1]), tuple(ids[-1:])
+
+    def encode_rows(self, texts: Sequence[str], longest: int | None) -> list[list[int]]:
+        """The ids of each text with its special tokens, cut to the longest."""
+        if longest is not None:
+            self._tokenizer.enable_truncation(longest)
+        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        self._tokenizer.no_truncation()
+        return [encoding.ids for encoding in encodings]
+
+    def encode_stream(self, data: bytes, path: Path) -> tuple[NDArray[Any], int]:
+        """A file as ids (n,) without special tokens, and the bytes of UTF-8 after the first token.
+
+        Raises HgvizError for what is not UTF-8.
+        """
+        lines = decode_utf8(path, data).splitlines(keepends=True)  # one long text would be slow
+        encodings = self._tokenizer.encode_batch(lines, add_special_tokens=False)
+        ids = np.fromiter(chain.from_iterable(part.ids for part in encodings), np.int32)
+        for at, encoding in enumerate(encodings):
+            if encoding.ids:
+                first = prompt_of(self._tokenizer, encoding, lines[at]).byte_counts()[0]
+                return ids, len("".join(lines[at:]).encode()) - int(first)
+        return ids, 0
+
+
+class Bare:
+    """No tokenizer: such a model reads ids. error: why its vocabulary files make none."""
+
+    unit = "token"
+
+    def __init__(self, error: HgvizError | None = None) -> None:
+        self.error = error
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """Raises HgvizError always."""
+        raise self.error or HgvizError(
+            "this model cannot read text: "
+            "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
+            "Put its tokenizer.json into the folder, or give token ids with --ids",
+        )
+
+    def decode(self, ids: Integers) -> Prompt:
+        """The prompt of ids, named by their numbers."""
+        return _prompt_of_ids(ids, tuple(map(str, ids)))
+
+
+def _prompt_of_ids(ids: Integers, names: tuple[str, ...]) -> Prompt:
+    spans = np.full((len(ids), 2), -1, np.int64)
+    return Prompt("", readonly(ids, np.int64), names, readonly(spans))
+
+
+def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
+    """Raise HgvizError where there are no tokens, or more than the model has positions for."""
+    require(tokens != 0, "the text is empty: it has no tokens", "Give some text")
+    if limit is not None and tokens > limit:
+        what = f"the text is too long: {tokens:,} {unit}s: this model has positions for {limit:,}"
+        raise HgvizError(what, f"Shorten the text to {limit:,} {unit}s")
+
+
+# --- prompts of encodings -------------------------------------------------------------------------
+
+
+def prompt_of(
+    tokenizer: tokenizers.Tokenizer, encoding: Encoding, text: str, pair: str | None = None
+) -> Prompt:
+    """The prompt of a text or two that a tokenizer has encoded."""
+    spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
+    is_second = np.array([number == 1 for number in encoding.sequence_ids], bool)
+    spans[is_second] += len(text) + 1
+    spans[np.array(encoding.special_tokens_mask, bool)] = -1
+    joined, is_byte_level = text if pair is None else f"{text}\n{pair}", _is_byte_level(tokenizer)
+    _correct_spans(joined, spans, encoding.tokens, is_byte_level)
+    return Prompt(
+        text=joined,
+        ids=readonly(encoding.ids, np.int64),
+        pieces=tuple(_token_name(token, is_byte_level) for token in encoding.tokens),
+        spans=readonly(spans),
+        token_type_ids=None if pair is None else readonly(encoding.type_ids, np.int64),
+    )
+
+
+def _correct_spans(text: str, spans: Integers, tokens: Sequence[str], is_byte_level: bool) -> None:
+    """Correct the spans (tokens, 2) that tokenizers give, in place.
+
+    Of characters that a normalizer composes to one they name the first alone. A space of the
+    tokenizer's own, before a text or a word, has the span of the character after it: it gets that
+    of the space which it stands for, or an empty one.
+    """
+    space = "Ġ" if is_byte_level else "▁"
+    plain = np.flatnonzero(spans[:, 0] >= 0)
+    starts, ends = spans[plain].T
+    following = np.append(starts[1:], len(text))
+    codes = np.frombuffer(f"{text}\0".encode("utf-32-le", "surrogatepass"), np.uint32)
+    for at in np.flatnonzero((ends < following) & (codes[ends] > LAST_LATIN)):
+        start, end = (int(edge) for edge in (starts[at], ends[at]))
+        while end < following[at] and _composes(text[start:end], text[end]):
+            end += 1
+        spans[plain[at], 1] = end
+    before = np.maximum.accumulate(np.append(0, spans[plain, 1]))
+    for place, token in enumerate(plain.tolist()):
+        if tokens[token].strip(space):
+            continue
+        start, end = spans[token].tolist()
+        read = text[start:end]
+        if read and not any(char.isspace() or char == space for char in read):
+            is_free = start > before[place] and text[start - 1].isspace()
+            spans[token] = (start - is_free, start)
+
+
+def _composes(text: str, following: str) -> bool:
+    """Whether a character becomes one with those before it where they are normalized."""
+    alone, joined = (len(normalize("NFKC", part)) for part in (text, text + following))
+    return joined <= alone
+
+
+def _is_byte_level(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether the tokens of a tokenizer are written byte by byte."""
+    return type(tokenizer.decoder).__name__ == "ByteLevel"
+
+
+# --- opening a tokenizer --------------------------------------------------------------------------
+
+
+def tokenizer_of(folder: Path, vocabulary: int, own: bytes | None = None) -> Tokenizer:
+    """The tokenizer of a checkpoint's folder.
+
+    tokenizer.json, as transformers reads it where a tokenizer_config.json lies beside it, else what
+    transformers makes of its vocabulary files; without them, bytes for 256 ids, else none. own: the
+    tokenizer.json of its weights themselves. Raises HgvizError for a damaged tokenizer.json.
+    Vocabulary files that make no tokenizer leave the model its ids, and raise where a text is read.
     """
     if own is not None:
         return Pieces(folder / TOKENIZER, vocabulary, own)
@@ -162,344 +453,24 @@ def tokenizer_file(folder: Path) -> Path | None:
     return None
 
 
-class Bytes:
-    """UTF-8: one token per byte; the bytes of one character share its span."""
-
-    unit = "byte"
-
-    def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """The prompt of a text. Errors: HgvizError for an empty text, surrogates and pairs."""
-        if pair is not None:
-            raise HgvizError(
-                "bytes have no pairs of texts: no byte stands between the two", "Give one text"
-            )
-        try:
-            parts = [char.encode() for char in require_text(text)]
-        except UnicodeEncodeError:
-            raise HgvizError(
-                "the text is not Unicode: "
-                "it holds bytes that no character has, as a wrongly decoded file does",
-                "Give it as UTF-8",
-            ) from None
-        return _bytes_prompt(text, parts)
-
-    def decode(self, ids: Integers) -> Prompt:
-        """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
-        data = bytes(ids.astype(np.uint8))
-        parts = list(split_characters(data))
-        return _bytes_prompt("".join(part.decode(errors="replace") for part in parts), parts)
-
-
-class Pieces:
-    """A tokenizer.json, or vocabulary files. vocabulary: how many tokens the model has; the
-    tokenizer may have more, and only a text that uses one of those is refused. data: what the file
-    holds, where that is known."""
-
-    unit = "token"
-
-    def __init__(self, file: Path, vocabulary: int, data: bytes | None = None) -> None:
-        self._name = file.name
-        own = file.name == TOKENIZER or data is not None
-        with _tokenizer_errors(f"{file.name} could not be read", *(() if own else (OTHERWISE,))):
-            self._tokenizer = _open_tokenizer(file, data)
-            self._tokenizer.no_truncation()  # a text is never cut in silence
-            self._tokenizer.no_padding()
-            self.is_byte_level = _is_byte_level(self._tokenizer)
-        self._vocabulary = vocabulary
-
-    def require_fit(self, ids: Sequence[int] | None = None) -> None:
-        """Check that the model has an embedding for these tokens (default: all of the tokenizer).
-
-        Raises HgvizError naming the token with the largest id where it has none.
-        """
-        if ids is None:
-            ids = [*self._tokenizer.get_vocab(with_added_tokens=True).values()]
-        last = max(ids, default=0)
-        if last >= self._vocabulary:
-            token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
-            raise HgvizError(
-                f"the model has no embedding for the token {printable(token)}: "
-                f"its id in {self._name} is {last:,}, the model's ids end at "
-                f"{self._vocabulary - 1:,}",
-                "Leave this token out, or use the tokenizer that the model was trained with",
-            )
-
-    @property
-    def json(self) -> bytes:
-        """The tokenizer as a tokenizer.json."""
-        with _tokenizer_errors(f"{self._name} could not be written"):
-            return self._tokenizer.to_str(pretty=True).encode()
-
-    def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """The prompt of a text or two; special tokens have the span (-1, -1)."""
-        with _tokenizer_errors(f"{self._name} could not read this text"):
-            encoding = self._encode(text, pair)
-            self.require_fit(encoding.ids)
-        return prompt_of(self._tokenizer, encoding, text, pair)
-
-    def _encode(self, text: str, pair: str | None) -> Encoding:
-        """What the tokenizer makes of it. A pattern may take longer than anyone can wait."""
-        limit = PATIENCE + (len(text) + len(pair or "")) / SLOWEST
-        given = text if pair is None else (text, pair)
-        try:
-            # a batch of one, since encode lets no other thread run meanwhile
-            return run_with_timeout(limit, lambda: self._tokenizer.encode_batch([given])[0])
-        except TimeoutError:
-            raise HgvizError(
-                f"{self._name} could not read this text: "
-                f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
-                "Use the tokenizer.json the model came with, or a shorter text",
-            ) from None
-
-    def decode(self, ids: Integers) -> Prompt:
-        """The prompt of ids: their token strings, and the text that tokens of bytes make."""
-        tokens = [self._tokenizer.id_to_token(int(one)) for one in ids]
-        pieces = [
-            str(one) if token is None else _piece(token, self.is_byte_level)
-            for one, token in zip(ids, tokens, strict=True)
-        ]
-        if not self.is_byte_level:
-            return _prompt_of_ids(ids, pieces)
-        added = self._tokenizer.get_added_tokens_decoder()
-        parts = [
-            b"" if token is None or int(one) in added else token_bytes(token) or b""
-            for one, token in zip(ids, tokens, strict=True)
-        ]
-        text, spans = join_bytes(parts)
-        return Prompt(text, readonly(ids, np.int64), tuple(pieces), readonly(spans))
-
-    def text_of(self, ids: Sequence[int]) -> str:
-        """The text that its own decoder makes of some ids; special tokens have none."""
-        with _tokenizer_errors(f"{self._name} could not say what tokens mean"):
-            return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
-
-    def id_of(self, token: str) -> int | None:
-        """The id of a token by its name."""
-        return self._tokenizer.token_to_id(token)
-
-
-class Bare:
-    """No tokenizer: such a model is given ids. error: what is wrong with its vocabulary files,
-    where there are some."""
-
-    unit = "token"
-
-    def __init__(self, error: HgvizError | None = None) -> None:
-        self.error = error
-
-    def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """Errors: always HgvizError."""
-        raise self.error or HgvizError(
-            "this model cannot read text: "
-            "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
-            "Put its tokenizer.json into the folder, or give token ids with --ids",
-        )
-
-    def decode(self, ids: Integers) -> Prompt:
-        """The prompt of ids, named by their numbers."""
-        return _prompt_of_ids(ids, [str(one) for one in ids])
-
-
-def require_text(text: str) -> str:
-    """The text itself. Errors: HgvizError where it is empty."""
-    require(text, "the text is empty: there is nothing to attend to", "Give some text")
-    return text
-
-
-def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
-    """Errors: HgvizError where there are no tokens, or more than the model's positions."""
-    require(tokens != 0, "the text is empty: it has no tokens", "Give some text")
-    if limit is not None and tokens > limit:
-        raise HgvizError(
-            f"the text is too long: {tokens:,} {unit}s: this model has positions for {limit:,}",
-            f"Shorten the text to {limit:,} {unit}s",
-        )
-
-
-# --- files ----------------------------------------------------------------------------------------
-
-
-def read_text(path: str | Path) -> str:
-    """The text of a UTF-8 file. Errors: HgvizError for anything else, and for an empty one."""
-    path = Path(path)
-    data = read_bytes(path, MOST_TEXT)
-    if not data:
-        raise HgvizError(f"{path.name} is empty: there is nothing to attend to", "Give some text")
-    return decode_utf8(path, data)
-
-
-def decode_utf8(path: Path, data: bytes) -> str:
-    """The text of a UTF-8 file's bytes. Errors: HgvizError naming the first byte that is none."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise HgvizError(
-            f"{path.name} is not a UTF-8 text: "
-            f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
-            "Save it as UTF-8",
-        ) from None
-
-
-_Id = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-_Bit = Literal[0, 1]
-
-
-class Ids(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One sequence as --ids gives it, and what else a model may take with it.
-
-    Token ids, 1 for each real token, token types, positions; the decoder's ids where input_ids are
-    an encoder's; an encoder's states (positions, width) where input_ids are a decoder's own;
-    boundaries, 1 for each token that closes a segment.
-    """
-
-    input_ids: list[_Id]
-    attention_mask: list[_Bit] | None = None
-    token_type_ids: list[_Id] | None = None
-    position_ids: list[_Id] | None = None
-    decoder_input_ids: list[_Id] | None = None
-    decoder_attention_mask: list[_Bit] | None = None
-    encoder_hidden_states: list[list[float]] | None = None
-    encoder_attention_mask: list[_Bit] | None = None
-    boundaries: list[_Bit] | None = None
-
-
-_BESIDE = (  # each has one entry for each entry of another
-    ("attention_mask", "input_ids"),
-    ("token_type_ids", "input_ids"),
-    ("position_ids", "input_ids"),
-    ("decoder_attention_mask", "decoder_input_ids"),
-    ("encoder_attention_mask", "encoder_hidden_states"),
-    ("boundaries", "input_ids"),
-)
-
-
-def read_ids(path: str | Path) -> Ids:
-    """The ids of a JSON file. Errors: HgvizError for another shape, type or unequal lengths."""
-    path = Path(path)
-    try:
-        ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise HgvizError(
-            f"{path.name} does not hold token ids: {first_line(error)}",
-            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
-        ) from None
-    for name, beside in _BESIDE:
-        given, whole = getattr(ids, name), getattr(ids, beside)
-        if given is not None and (whole is None or len(given) != len(whole)):
-            need = f"one for each of the {len(whole):,} {beside}" if whole else beside
-            raise HgvizError(f"the {name} in {path.name} does not fit: it needs {need}")
-    if len({len(row) for row in ids.encoder_hidden_states or ()}) > 1:
-        raise HgvizError(
-            f"the encoder_hidden_states in {path.name} are no matrix: their rows differ in length"
-        )
-    return ids
-
-
-def read_bytes(path: Path, most: int) -> bytes:
-    """What a file holds, at most so many bytes. Errors: HgvizError for more, or no such file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(most + 1)
-    except OSError as error:
-        raise file_error(f"{path.name} could not be read", error) from None
-    if len(data) > most:
-        raise HgvizError(f"{path.name} is too large: the limit is {most // 2**20:,} MB")
-    return data
-
-
-def read_regular(path: Path, most: int) -> bytes:
-    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
-    if path.exists() and not path.is_file():
-        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
-    return read_bytes(path, most)
-
-
-# --- prompts of encodings -------------------------------------------------------------------------
-
-
-def prompt_of(
-    tokenizer: tokenizers.Tokenizer, encoding: Encoding, text: str, pair: str | None = None
-) -> Prompt:
-    """The prompt of a text or two that a tokenizer has encoded."""
-    spans = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-    second = np.array([one == 1 for one in encoding.sequence_ids], bool)
-    spans[second] += len(text) + 1
-    spans[np.array(encoding.special_tokens_mask, bool)] = -1
-    kinds = None if pair is None else readonly(encoding.type_ids, np.int64)
-    whole, is_byte_level = text if pair is None else f"{text}\n{pair}", _is_byte_level(tokenizer)
-    _read_fully(whole, spans, encoding.tokens, is_byte_level)
-    return Prompt(
-        text=whole,
-        ids=readonly(encoding.ids, np.int64),
-        pieces=tuple(_piece(token, is_byte_level) for token in encoding.tokens),
-        spans=readonly(spans),
-        token_type_ids=kinds,
-    )
-
-
-def _read_fully(text: str, spans: Integers, tokens: Sequence[str], is_byte_level: bool) -> None:
-    """Correct the spans (tokens, 2) that tokenizers give, in place.
-
-    Of characters that a normalizer composes to one they name the first alone. A space of the
-    tokenizer's own, before a text or a word, has the span of the character after it: it gets that
-    of the space which it stands for, or an empty one.
-    """
-    space = "Ġ" if is_byte_level else "▁"
-    plain = np.flatnonzero(spans[:, 0] >= 0)
-    starts, ends = spans[plain].T
-    following = np.append(starts[1:], len(text))
-    codes = np.frombuffer(f"{text}\0".encode("utf-32-le", "surrogatepass"), np.uint32)
-    for at in np.flatnonzero((ends < following) & (codes[ends] > LAST_LATIN)):
-        start, end = (int(one) for one in (starts[at], ends[at]))
-        while end < following[at] and _composes(text[start:end], text[end]):
-            end += 1
-        spans[plain[at], 1] = end
-    before = np.maximum.accumulate(np.append(0, spans[plain, 1]))
-    for place, token in enumerate(plain.tolist()):
-        if tokens[token].strip(space):
-            continue
-        start, end = spans[token].tolist()
-        read = text[start:end]
-        if read and not any(one.isspace() or one == space for one in read):
-            free = start > before[place] and text[start - 1].isspace()
-            spans[token] = (start - free, start)
-
-
-def _composes(read: str, following: str) -> bool:
-    """Whether a character becomes one with those before it where they are normalized."""
-    alone, whole = (len(normalize("NFKC", one)) for one in (read, read + following))
-    return whole <= alone
-
-
-def _is_byte_level(tokenizer: tokenizers.Tokenizer) -> bool:
-    """Whether the tokens of a tokenizer are written byte by byte."""
-    return type(tokenizer.decoder).__name__ == "ByteLevel"
-
-
-def _piece(token: str, is_byte_level: bool) -> str:
-    """A token as people see it: one of bytes by its characters, or by its bytes."""
-    data = token_bytes(token) if is_byte_level else None
-    return token if data is None else show_bytes(data)
-
-
-def _bytes_prompt(text: str, parts: Sequence[bytes]) -> Prompt:
-    lengths = [len(part) for part in parts]
-    starts = np.repeat(np.arange(len(parts), dtype=np.int64), lengths)
-    data = b"".join(parts)
-    return Prompt(
-        text=text,
-        ids=readonly(np.frombuffer(data, np.uint8), np.int64),
-        pieces=tuple(NAMES[byte] for byte in data),
-        spans=readonly(np.stack([starts, starts + 1], axis=1)),
-    )
-
-
-def _prompt_of_ids(ids: Integers, pieces: Sequence[str]) -> Prompt:
-    spans = np.full((len(ids), 2), -1, np.int64)
-    return Prompt("", readonly(ids, np.int64), tuple(pieces), readonly(spans))
-
-
-# --- opening a tokenizer --------------------------------------------------------------------------
+def end_tokens(folder: Path, tokenizer: Tokenizer) -> frozenset[int]:
+    """The tokens that end a text, by what lies beside a checkpoint: eos_token_id in its
+    configurations, eos_token of its tokenizer. What is damaged or not there says nothing."""
+
+    def settings(name: str) -> dict[str, Any]:
+        with suppress(HgvizError):
+            return read_object(folder / name, MOST_TOKENIZER)
+        return {}
+
+    ids: list[Any] = []
+    for name in (CONFIG, "generation_config.json"):
+        stated = settings(name).get("eos_token_id")
+        ids += stated if isinstance(stated, list) else [stated]
+    if isinstance(tokenizer, Pieces):
+        token = settings(SETTINGS).get("eos_token")
+        token = token.get("content") if isinstance(token, dict) else token
+        ids.append(tokenizer.id_of(token) if isinstance(token, str) else None)
+    return frozenset(number for number in ids if type(number) is int)
 
 
 def _open_tokenizer(file: Path, data: bytes | None) -> tokenizers.Tokenizer:
@@ -533,22 +504,23 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
     )
     code = settings.get("auto_map")
     check(not code, f"{SETTINGS} asks for code of its own, and nothing in a folder is run")
-    readable = file.suffix != ".model" or any(map(find_spec, READ_BY))
-    check(readable, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
+    is_readable = file.suffix != ".model" or any(map(find_spec, READ_BY))
+    check(is_readable, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
     kind = config.get("model_type")
     name = settings.get("tokenizer_class") or config.get("tokenizer_class")
     if not name and kind not in auto.TOKENIZER_MAPPING_NAMES:
         name = CLASSES.get(file.name)
-    known = any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast"))
-    check(known or not name, f"transformers knows no class {printable(str(name))[:60]} for it")
+    is_known = any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast"))
+    check(is_known or not name, f"transformers knows no class {printable(str(name))[:60]} for it")
     unsafe = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
     settings = {key: value for key, value in settings.items() if key not in unsafe}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
-    names = {one for one in (TOKENIZER, *TOKENS, *chain(*VOCABULARIES)) if (folder / one).exists()}
+    names = {part for part in (TOKENIZER, *TOKENS, *chain(*VOCABULARIES))
+             if (folder / part).exists()}  # fmt: skip
     with TemporaryDirectory() as copies, quiet(), _silence(1):
-        for copied in names:
-            data = read_regular(folder / copied, MOST_TOKENIZER)
-            (Path(copies) / copied).write_bytes(data)
+        for part in names:
+            data = read_regular(folder / part, MOST_TOKENIZER)
+            (Path(copies) / part).write_bytes(data)
         (Path(copies) / CONFIG).write_text(json.dumps(stated))
         (Path(copies) / SETTINGS).write_text(json.dumps({**settings, "tokenizer_class": name}))
         tokenizer = library().AutoTokenizer.from_pretrained(copies, local_files_only=True)
@@ -556,10 +528,9 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
     check(backend is not None, f"{class_name} of transformers has no tokenizer.json")
     files = tokenizer.vocab_files_names
     lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - names
-    whole = {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"} & names
-    check(
-        whole or not lacking, f"{class_name} reads {min(lacking, default='')}, which is not there"
-    )
+    is_complete = {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"} & names
+    reads = f"{class_name} reads {min(lacking, default='')}, which is not there"
+    check(is_complete or not lacking, reads)
     model = cast("tokenizers.Tokenizer", backend).model
     unknown = getattr(model, "unk_token", None)
     is_named = unknown is None or model.token_to_id(unknown) is not None
@@ -568,26 +539,22 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
 
 
 @contextmanager
-def _tokenizer_errors(
-    what: str, do: str = "Use the tokenizer.json the model came with"
-) -> Iterator[None]:
+def _tokenizer_errors(what: str, do: str = ADVICE) -> Iterator[None]:
     """Turn whatever `tokenizers` throws into one error; its panics are no `Exception`s."""
     try:
         with _silence(2):
             yield
+    except HgvizError:
+        raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        if isinstance(error, HgvizError):
-            raise
-        why = first_line(error)
-        raise HgvizError(f"{what}: {why}", do) from None
+        raise HgvizError(f"{what}: {first_line(error)}", do) from None
 
 
 @contextmanager
 def _silence(descriptor: int) -> Iterator[None]:
-    """Send what libraries write to standard output (1) or error (2), by calls of the system, to
-    nowhere."""
+    """Discard what libraries write to standard output (1) or error (2) by calls of the system."""
     if descriptor == 1 and sys.stdout is not None:  # None in a window without a terminal
         sys.stdout.flush()
     try:
@@ -605,8 +572,8 @@ def _silence(descriptor: int) -> Iterator[None]:
         os.close(nowhere)
 
 
-def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
-    """Call work and return or raise what it does; TimeoutError where it takes longer.
+def run_with_timeout(seconds: float, what: str, work: Callable[[], Result]) -> Result:
+    """Call work and return or raise what it does; HgvizError(what ...) where it takes longer.
 
     The work must let other threads run. It cannot be stopped: after the error it goes on in a
     thread that nobody waits for, not even the end of the program.
@@ -625,8 +592,8 @@ def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
     thread.join(seconds)
     if failures:
         raise failures[0]
-    if not results:
-        raise TimeoutError
+    why = f"it was not done after {seconds:.0f} seconds, as with a pattern that runs away"
+    require(results, f"{what}: {why}", f"{ADVICE}, or a shorter text")
     return results[0]
 
 
@@ -636,60 +603,44 @@ def run_with_timeout(seconds: float, work: Callable[[], Result]) -> Result:
 def continue_prompt(tokenizer: Tokenizer, prompt: Prompt, ids: Sequence[int]) -> Prompt:
     """The prompt with ids after it, and their text after its own.
 
-    The ids are what the model was given and gives, whatever a tokenizer would make of the text:
-    each new token has the characters that it is, or is part of. Special tokens have none, as
-    everywhere; bytes that make no character become U+FFFD.
+    The ids are what the model reads and writes, whatever a tokenizer would make of the text: each
+    new token has the characters that it is, or is part of. Special tokens have none; bytes that
+    make no character become U+FFFD.
     """
     if not len(ids):
         return prompt
     new = np.asarray(ids, np.int64)
     every = np.concatenate([prompt.ids, new])
-    whole = tokenizer.decode(every)
-    if not _same(tokenizer.decode(prompt.ids), prompt) or _needs_decoder(tokenizer):
-        # what the text was is kept, such as the spaces that its tokenizer takes away
-        text, spans = _continuation(tokenizer, prompt.ids, new)
-        moved = np.where(spans < 0, spans, spans + len(prompt.text))
-        whole = Prompt(
+    joined, before = tokenizer.decode(every), tokenizer.decode(prompt.ids)
+    has_decoder = isinstance(tokenizer, Pieces) and not tokenizer.is_byte_level
+    is_same = before.text == prompt.text and np.array_equal(before.spans, prompt.spans)
+    if has_decoder or not is_same:
+        # the text stays as it was, such as the spaces that its tokenizer takes away
+        if isinstance(tokenizer, Pieces) and has_decoder:
+            text, spans = _decode_after(tokenizer, prompt.ids.tolist(), new.tolist())
+        else:
+            decoded = tokenizer.decode(new)
+            text, spans = decoded.text, decoded.spans
+        spans = np.where(spans < 0, spans, spans + len(prompt.text))
+        joined = Prompt(
             text=prompt.text + text,
             ids=readonly(every),
-            pieces=(*prompt.pieces, *whole.pieces[len(prompt) :]),
-            spans=readonly(np.concatenate([prompt.spans, moved])),
+            pieces=(*prompt.pieces, *joined.pieces[len(prompt) :]),
+            spans=readonly(np.concatenate([prompt.spans, spans])),
         )
-    mask, kinds = prompt.attention_mask, prompt.token_type_ids
-    return replace(
-        whole,
-        attention_mask=None if mask is None else readonly(np.pad(mask, (0, len(new)), "edge")),
-        token_type_ids=None if kinds is None else readonly(np.pad(kinds, (0, len(new)), "edge")),
+    mask, kinds = (
+        None if values is None else readonly(np.pad(values, (0, len(new)), "edge"))
+        for values in (prompt.attention_mask, prompt.token_type_ids)
     )
+    return replace(joined, attention_mask=mask, token_type_ids=kinds)
 
 
-def _same(one: Prompt, other: Prompt) -> bool:
-    return one.text == other.text and np.array_equal(one.spans, other.spans)
-
-
-def _needs_decoder(tokenizer: Tokenizer) -> bool:
-    """Whether only the tokenizer's own decoder knows what its tokens say."""
-    return isinstance(tokenizer, Pieces) and not tokenizer.is_byte_level
-
-
-def _continuation(tokenizer: Tokenizer, before: Integers, new: Integers) -> tuple[str, Integers]:
-    """The text of new ids after others, and the characters of each: (ids, 2)."""
-    if not (isinstance(tokenizer, Pieces) and _needs_decoder(tokenizer)):
-        found = tokenizer.decode(new)
-        return found.text, found.spans
-    limit = PATIENCE + len(new) / 100
-    try:
-        parts = run_with_timeout(
-            limit, lambda: list(_text_runs(tokenizer, before.tolist(), new.tolist()))
-        )
-    except TimeoutError:
-        raise HgvizError(
-            "the tokenizer could not say what tokens mean: "
-            f"it was not done after {limit:.0f} seconds, as with a pattern that runs away",
-            "Use the tokenizer.json the model came with",
-        ) from None
+def _decode_after(tokenizer: Pieces, before: list[int], new: list[int]) -> tuple[str, Integers]:
+    """The text of new ids after others, by the tokenizer's own decoder, and spans (ids, 2)."""
+    what, limit = "the tokenizer could not say what tokens mean", TIMEOUT + len(new) / 100
+    runs = run_with_timeout(limit, what, lambda: [*_text_runs(tokenizer, before, new)])
     spans, text = np.full((len(new), 2), -1, np.int64), ""
-    for first, stop, more in parts:
+    for first, stop, more in runs:
         spans[first:stop] = len(text), len(text) + len(more)
         text += more
     return text, spans
@@ -704,36 +655,167 @@ def _text_runs(
     the rest of a character: it is shown a few tokens at a time.
     """
     ids, start, done = before + new, max(0, len(before) - CONTEXT), len(before)
-    known = tokenizer.text_of(ids[start:done])
+    decoded = tokenizer.text_of(ids[start:done])
     for stop in range(done + 1, len(ids) + 1):
-        more = tokenizer.text_of(ids[start:stop])[len(known) :]
+        more = tokenizer.text_of(ids[start:stop])[len(decoded) :]
         if not more and stop - done == 1:
             done = stop  # a special token is no part of what follows
         if not more or (more.endswith("\N{REPLACEMENT CHARACTER}") and stop < len(ids)):
             continue
         yield done - len(before), stop - len(before), more
         start, done = done, stop
-        known = tokenizer.text_of(ids[start:done])
+        decoded = tokenizer.text_of(ids[start:done])
 
 
-def end_tokens(folder: Path, tokenizer: Tokenizer) -> frozenset[int]:
-    """The tokens that end a text, by what lies beside a checkpoint: eos_token_id in its
-    configurations, eos_token of its tokenizer. What is damaged or not there says nothing."""
-    found: set[int] = set()
-    for name in SAYING_ENDS:
-        stated = _settings(folder / name).get("eos_token_id")
-        for one in stated if isinstance(stated, list) else [stated]:
-            if type(one) is int:
-                found.add(one)
-    if isinstance(tokenizer, Pieces):
-        token = _settings(folder / SETTINGS).get("eos_token")
-        token = token.get("content") if isinstance(token, dict) else token
-        number = tokenizer.id_of(token) if isinstance(token, str) else None
-        found |= set() if number is None else {number}
-    return frozenset(found)
+# --- training a tokenizer -------------------------------------------------------------------------
 
 
-def _settings(file: Path) -> dict[str, Any]:
-    with suppress(HgvizError):
-        return read_object(file, MOST_TOKENIZER)
-    return {}
+class TokenizerPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tokenizer trained on the training texts, or taken from a file or folder.
+
+    size: the most pieces, special ones included; least: how often a piece must occur.
+    """
+
+    kind: Literal["wordpiece", "bpe", "words"] = "wordpiece"
+    size: Annotated[int, msgspec.Meta(ge=8)] = 8000
+    least: int = 2
+    lowercase: bool = True
+    file: str = ""
+
+
+def train_tokenizer(plan: TokenizerPlan, texts: Iterable[str], cls: int) -> Pieces:
+    """Train a tokenizer on texts.
+
+    It lets them begin with cls special tokens and end with [SEP]; with neither where cls is 0.
+    """
+    from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+    from tokenizers.models import BPE, WordLevel
+
+    leading = [CLS, *(f"[CLS{number}]" for number in range(2, cls + 1))][:cls]
+    special = [PAD, UNKNOWN, *leading, *((SEP, MASK) if cls else ())]
+    options: dict[str, Any] = {
+        "vocab_size": plan.size, "min_frequency": plan.least, "special_tokens": special,
+        "show_progress": False,
+    }  # fmt: skip
+    tokenizer = Tokenizer(BPE() if plan.kind == "bpe" else WordLevel(unk_token=UNKNOWN))
+    lower = [normalizers.Lowercase()] if plan.lowercase else []
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    if plan.kind == "wordpiece":
+        tokenizer.decoder = decoders.WordPiece()
+        tokenizer.model = _train_wordpieces(tokenizer, options, texts)
+        tokenizer.add_special_tokens(special)
+    elif plan.kind == "bpe":
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        alphabet = pre_tokenizers.ByteLevel.alphabet()
+        trainer: Any = trainers.BpeTrainer(initial_alphabet=alphabet, **options)
+        tokenizer.train_from_iterator(texts, trainer)
+    else:
+        tokenizer.train_from_iterator(texts, trainers.WordLevelTrainer(**options))
+    return _framed(tokenizer, leading or None)
+
+
+def _train_wordpieces(
+    tokenizer: tokenizers.Tokenizer, options: dict[str, Any], texts: Iterable[str]
+) -> Any:
+    """The pieces of WordPiece, which are the same for the same texts.
+
+    The trainer numbers letters within words ("##a") by a hash table, otherwise in each process, and
+    numbers settle ties. So they are named to it, and letters that begin no word are left out after.
+    """
+    from tokenizers import Tokenizer, pre_tokenizers, trainers
+    from tokenizers.models import WordPiece
+
+    words: Counter[str] = Counter()
+    for text in texts:
+        normal = tokenizer.normalizer.normalize_str(text)
+        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal))
+    first = {word[0] for word in words}
+    within = {letter for word in words for letter in word[1:]}
+    letters = [*sorted(first), *(f"##{letter}" for letter in sorted(within))]
+    pieces = Tokenizer(WordPiece())
+    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special, size = [*options["special_tokens"], *letters], options["vocab_size"]
+    options = {**options, "special_tokens": special, "vocab_size": size + len(within - first)}
+    pieces.train_from_iterator(words.elements(), trainers.WordPieceTrainer(**options))
+    ids = pieces.get_vocab()
+    names = [piece for piece in sorted(ids, key=ids.__getitem__) if piece not in within - first]
+    return WordPiece({piece: number for number, piece in enumerate(names)}, unk_token=UNKNOWN)
+
+
+def read_tokenizer(path: Path, cls: int = 1, vocabulary: int | None = None) -> Pieces:
+    """The tokenizer of a folder, or a tokenizer.json; see with_cls.
+
+    Raises HgvizError where there is none, it cannot be read, or it has ids beyond a vocabulary.
+    """
+    file = tokenizer_file(path) if path.is_dir() else path
+    if file is None:
+        raise HgvizError(
+            f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids",
+            "Put the model's own tokenizer.json there",
+        )
+    pieces = Pieces(file, vocabulary)
+    pieces.require_fit()
+    return with_cls(pieces.json, cls)
+
+
+def with_cls(data: bytes, cls: int = 1) -> Pieces:
+    """The tokenizer of a tokenizer.json; texts begin with so many [CLS] where cls is above 1."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_buffer(data)
+    marks = tokenizer.encode("a").special_tokens_mask
+    leading = marks.index(0) if 0 in marks else len(marks)
+    return _framed(tokenizer, None if cls in (1, leading) else [CLS] * cls)
+
+
+def _framed(tokenizer: tokenizers.Tokenizer, leading: list[str] | None) -> Pieces:
+    """The tokenizer, which lets texts begin with these special tokens and end with [SEP]."""
+    from tokenizers import processors
+
+    if leading is not None:
+        ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
+        require(
+            all(number is not None for _, number in ids),
+            "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
+            "Train one, or choose a BERT's",
+        )
+        single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=single, pair=f"{single} $B:1 {SEP}:1", special_tokens=ids
+        )
+    return Pieces(Path(TOKENIZER), data=tokenizer.to_str().encode())
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def decode_utf8(path: Path, data: bytes) -> str:
+    """The text of a UTF-8 file's bytes. Raises HgvizError naming the first byte that is none."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise HgvizError(
+            f"{path.name} is not a UTF-8 text: "
+            f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
+            "Save it as UTF-8",
+        ) from None
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of a file. Raises HgvizError for more than `most` bytes, or no such file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise file_error(f"{path.name} could not be read", error) from None
+    require(len(data) <= most, f"{path.name} is too large: the limit is {most // 2**20:,} MB")
+    return data
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
+    if path.exists() and not path.is_file():
+        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
+    return read_bytes(path, most)

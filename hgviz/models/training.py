@@ -12,20 +12,17 @@ import os
 import tempfile
 import time
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
 import torch
-from msgspec import Meta, structs
-from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors, trainers
-from tokenizers.models import BPE, WordLevel, WordPiece
+from msgspec import structs
 from torch import nn
 
 from hgviz.core import HeadSet, HgvizError, ModelSpec, parse_heads, progress
@@ -35,7 +32,6 @@ from hgviz.files import (
     find_sample,
     first_line,
     open_atomic,
-    short_path,
     write_atomic,
 )
 from hgviz.models import pretrained
@@ -48,13 +44,6 @@ from hgviz.models.huggingface import Transformers, quiet
 from hgviz.models.layers import Configuration, Network
 from hgviz.models.model import module_of
 from hgviz.models.objectives import (
-    CLS,
-    MASK,
-    PAD,
-    SEP,
-    TOKENIZER,
-    UNKNOWN,
-    Coder,
     Data,
     Figures,
     HardConcrete,
@@ -68,26 +57,22 @@ from hgviz.models.objectives import (
 from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.pruning import scale_heads
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of, read_weights
-from hgviz.models.text import Pieces, tokenizer_file
+from hgviz.models.text import (
+    TOKENIZER,
+    Bytes,
+    Pieces,
+    TokenizerPlan,
+    read_tokenizer,
+    tokenizer_file,
+    train_tokenizer,
+    with_cls,
+)
 from hgviz.models.transformer import PRESETS
 from hgviz.study import LearnedImportance
 
 STATE, LOG, GATES = "state.pt", "log.jsonl", "gates.json"
 
 # --- the training file ----------------------------------------------------------------------------
-
-
-class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tokenizer trained on the training texts, or taken from a file or folder.
-
-    size: the most pieces, special ones included; least: how often a piece must occur.
-    """
-
-    kind: Literal["wordpiece", "bpe", "words"] = "wordpiece"
-    size: Annotated[int, Meta(ge=8)] = 8000
-    least: int = 2
-    lowercase: bool = True
-    file: str = ""
 
 
 class Gating(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,7 +94,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: dict[str, Any]
     data: Data
     recipe: Recipe
-    tokenizer: Vocabulary | None = None
+    tokenizer: TokenizerPlan | None = None
     gates: Gating | None = None
 
 
@@ -199,117 +184,6 @@ def goal_of(model: Mapping[str, Any]) -> str:
     return "pairs" if keys["form"] == "encoder-decoder" else str(keys["goal"])
 
 
-# --- texts to ids ---------------------------------------------------------------------------------
-
-ANY = 2**31  # a vocabulary that every tokenizer fits
-
-
-def open_coder(data: bytes, cls: int = 1) -> Coder:
-    """The tokenizer of a tokenizer.json; texts begin with so many [CLS] where cls is above 1."""
-    tokenizer = Tokenizer.from_buffer(data)
-    marks = tokenizer.encode("a").special_tokens_mask
-    leading = marks.index(0) if 0 in marks else len(marks)
-    if cls not in (1, leading):
-        _frame_texts(tokenizer, [CLS] * cls)
-    return _coder_of(tokenizer)
-
-
-def read_coder(path: Path, cls: int = 1, vocabulary: int = ANY) -> Coder:
-    """The tokenizer of a folder, or a tokenizer.json, see open_coder.
-
-    Raises HgvizError where there is none, it cannot be read, or it has ids beyond a vocabulary.
-    """
-    file = tokenizer_file(path) if path.is_dir() else path
-    if file is None:
-        raise HgvizError(
-            f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids",
-            "Put the model's own tokenizer.json there",
-        )
-    pieces = Pieces(file, vocabulary)
-    pieces.require_fit()
-    return open_coder(pieces.json, cls)
-
-
-def train_coder(vocabulary: Vocabulary, texts: Iterable[str], cls: int) -> Coder:
-    """Train a tokenizer. Texts begin with cls special tokens and end with [SEP]; with neither where
-    cls is 0."""
-    leading = [CLS, *(f"[CLS{at}]" for at in range(2, cls + 1))][:cls]
-    special = [PAD, UNKNOWN, *leading, *((SEP, MASK) if cls else ())]
-    is_bpe = vocabulary.kind == "bpe"
-    tokenizer = Tokenizer(BPE() if is_bpe else WordLevel(unk_token=UNKNOWN))
-    lower = [normalizers.Lowercase()] if vocabulary.lowercase else []
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *lower])
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.ByteLevel(add_prefix_space=False)
-        if is_bpe
-        else pre_tokenizers.BertPreTokenizer()
-    )
-    if vocabulary.kind == "wordpiece":
-        tokenizer.decoder = decoders.WordPiece()
-        tokenizer.model = _train_wordpieces(tokenizer, vocabulary, texts, special)
-        tokenizer.add_special_tokens(special)
-    else:
-        kind: Any = trainers.BpeTrainer if is_bpe else trainers.WordLevelTrainer
-        options: dict[str, Any] = {}
-        if is_bpe:
-            tokenizer.decoder = decoders.ByteLevel()
-            options["initial_alphabet"] = pre_tokenizers.ByteLevel.alphabet()
-        trainer = kind(
-            vocab_size=vocabulary.size, min_frequency=vocabulary.least, special_tokens=special,
-            show_progress=False, **options,
-        )  # fmt: skip
-        tokenizer.train_from_iterator(texts, trainer)
-    if cls:
-        _frame_texts(tokenizer, leading)
-    return _coder_of(tokenizer)
-
-
-def _train_wordpieces(
-    tokenizer: Tokenizer, vocabulary: Vocabulary, texts: Iterable[str], special: list[str]
-) -> WordPiece:
-    """The pieces of WordPiece, which are the same for the same texts.
-
-    The trainer numbers letters within words ("##a") by a hash table, otherwise in each process, and
-    numbers settle ties. So they are named to it, and letters that begin no word are left out after.
-    """
-    words: Counter[str] = Counter()
-    for text in texts:
-        normal = tokenizer.normalizer.normalize_str(text)
-        words.update(word for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(normal))
-    first = {word[0] for word in words}
-    within = {letter for word in words for letter in word[1:]}
-    letters = [*sorted(first), *(f"##{letter}" for letter in sorted(within))]
-    pieces = Tokenizer(WordPiece())
-    pieces.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    trainer = trainers.WordPieceTrainer(
-        vocab_size=vocabulary.size + len(within - first), min_frequency=vocabulary.least,
-        special_tokens=[*special, *letters], show_progress=False,
-    )  # fmt: skip
-    pieces.train_from_iterator(words.elements(), trainer)
-    ids = pieces.get_vocab()
-    names = [piece for piece in sorted(ids, key=ids.__getitem__) if piece not in within - first]
-    return WordPiece({piece: at for at, piece in enumerate(names)}, unk_token=UNKNOWN)
-
-
-def _frame_texts(tokenizer: Tokenizer, leading: list[str]) -> None:
-    """Let texts begin with these special tokens and end with [SEP]."""
-    ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
-    require(
-        all(number is not None for _, number in ids),
-        "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
-        "Train one, or choose a BERT's",
-    )
-    single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=single, pair=f"{single} $B:1 {SEP}:1", special_tokens=ids
-    )
-
-
-def _coder_of(tokenizer: Tokenizer) -> Coder:
-    special = tokenizer.get_added_tokens_decoder()
-    return Coder(tokenizer, tuple(sorted(at for at, token in special.items() if token.special)))
-
-
 # --- what a training begins with ------------------------------------------------------------------
 
 EXCHANGED = ("activations", "norms", "top_k")  # keys of [model] that change how a checkpoint weighs
@@ -329,7 +203,7 @@ class Start:
 
     model: Network
     objective: Objective
-    coder: Coder
+    tokenizer: Bytes | Pieces
     heads: TrainedHeads
     before: dict[str, Figures] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()
@@ -353,25 +227,25 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
         return _begin_from_checkpoint(plan, before or {})
     goal = goal_of(plan.model)
     data = read_data(plan.data, goal)
-    coder = _new_coder(plan, goal, data, out)
-    keys = {"model_type": "hgviz", "vocab_size": coder.size, **plan.model}
+    tokenizer = _new_tokenizer(plan, goal, data, out)
+    keys = {"model_type": "hgviz", "vocab_size": tokenizer.size, **plan.model}
     if goal == "classes":
         keys.setdefault("labels", list(data[0].classes))
     config = parse_config(keys, "[model]")
     require(
-        coder.tokenizer is not None or config.vocab_size == 256,
+        isinstance(tokenizer, Pieces) or config.vocab_size == 256,
         f"there is no tokenizer for {config.vocab_size:,} ids: a model without one reads 256 bytes",
         "Add the table [tokenizer], or set vocab_size = 256",
     )
     require(
-        config.vocab_size >= coder.size,
-        f"the tokenizer has {coder.size:,} ids and the model {config.vocab_size:,}",
+        config.vocab_size >= tokenizer.size,
+        f"the tokenizer has {tokenizer.size:,} ids and the model {config.vocab_size:,}",
         "Leave vocab_size out of [model]",
     )
-    objective = make_objective(plan.recipe, plan.data, goal, data, config, coder, coder.pad)
+    objective = make_objective(plan.recipe, plan.data, goal, data, config, tokenizer, tokenizer.pad)
     model = config.build()
     initialise(model, plan.recipe.initial)
-    return Start(_prepare(model, plan.recipe), objective, coder, TrainedHeads(config.layers))
+    return Start(_prepare(model, plan.recipe), objective, tokenizer, TrainedHeads(config.layers))
 
 
 def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
@@ -398,13 +272,15 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
         keys |= {"goal": goal, "labels": [*map(str, keys.get("labels", own))]}
     model: Network
     if is_transformers:
-        coder = _checkpoint_coder(checkpoint, checkpoint.config)
-        model, fresh, pad = pretrained.open_for_training(checkpoint, keys, coder.pad, recipe.store)
+        tokenizer = _checkpoint_tokenizer(checkpoint, checkpoint.config)
+        model, fresh, pad = pretrained.open_for_training(
+            checkpoint, keys, tokenizer.pad, recipe.store
+        )
     else:
-        coder, model, fresh = _open_own(checkpoint, keys)
-        pad = coder.pad
+        tokenizer, model, fresh = _open_own(checkpoint, keys)
+        pad = tokenizer.pad
     config, off = model.config, parse_heads(plan.model.get("off", ""), model.config.layers)
-    objective = make_objective(recipe, plan.data, goal, data, config, coder, pad)
+    objective = make_objective(recipe, plan.data, goal, data, config, tokenizer, pad)
     heads = TrainedHeads(config.layers, off)
     if plan.gates is not None:
         require(heads.on, "no gates can be learned for no heads: 0 are on", "Take model.off out")
@@ -423,16 +299,16 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
             figures["pruned"] = replace(heads, gates=None).measure(objective, model, True)
     torch.manual_seed(recipe.seed)
     model.requires_grad_(plan.gates is None or not plan.gates.freeze)
-    return Start(model, objective, coder, heads, figures, fresh, checkpoint.digest)
+    return Start(model, objective, tokenizer, heads, figures, fresh, checkpoint.digest)
 
 
 def _open_own(
     checkpoint: Checkpoint, keys: dict[str, Any]
-) -> tuple[Coder, Network, tuple[str, ...]]:
+) -> tuple[Bytes | Pieces, Network, tuple[str, ...]]:
     """A checkpoint's tokenizer, a model with its weights and what [model] changes, and the names of
     the parameters that the checkpoint lacks."""
     config = parse_config({**config_json(checkpoint.config), **keys}, "[model]")
-    coder, model = _checkpoint_coder(checkpoint, config), config.build()
+    tokenizer, model = _checkpoint_tokenizer(checkpoint, config), config.build()
     initialise(model)
     shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
     if getattr(checkpoint.config, "labels", ()) != getattr(config, "labels", ()):
@@ -440,15 +316,15 @@ def _open_own(
     weights = {name: tensor.float() for name, tensor in checkpoint.tensors.items()
             if tensor.shape == shapes.get(name)}  # fmt: skip
     model.load_state_dict(weights, strict=False)
-    return coder, model, tuple(name for name in shapes if name not in weights)
+    return tokenizer, model, tuple(name for name in shapes if name not in weights)
 
 
-def _checkpoint_coder(checkpoint: Checkpoint, config: Configuration) -> Coder:
+def _checkpoint_tokenizer(checkpoint: Checkpoint, config: Configuration) -> Bytes | Pieces:
     if checkpoint.tokenizer is not None:
-        return open_coder(checkpoint.tokenizer)
+        return with_cls(checkpoint.tokenizer)
     if config.vocab_size == 256 and tokenizer_file(checkpoint.folder) is None:
-        return Coder()
-    return read_coder(checkpoint.folder, getattr(config, "cls", 1), config.vocab_size)
+        return Bytes()
+    return read_tokenizer(checkpoint.folder, getattr(config, "cls", 1), config.vocab_size)
 
 
 def _measure_original(checkpoint: Checkpoint, model: Network, objective: Objective) -> Figures:
@@ -525,21 +401,21 @@ def _prepare(model: Network, recipe: Recipe) -> Network:
     return model.to(recipe.device)
 
 
-def _new_coder(plan: Plan, goal: str, data: list[Any], out: Path) -> Coder:
+def _new_tokenizer(plan: Plan, goal: str, data: list[Any], out: Path) -> Bytes | Pieces:
     """The tokenizer of a new model: of a stopped training, of a file, or a trained one."""
     if plan.tokenizer is None:
-        return Coder()
+        return Bytes()
     if (out / STATE).exists() and (out / TOKENIZER).exists():
-        return read_coder(out)
+        return read_tokenizer(out)
     cls = {**PRESETS.get(plan.model.get("family", ""), {}), **plan.model}.get("cls", 1)
     cls = cls if isinstance(cls, int) and goal != "next" else 0
     if plan.tokenizer.file:
-        return read_coder(Path(plan.tokenizer.file), cls)
+        return read_tokenizer(Path(plan.tokenizer.file), cls)
     if isinstance(data[0], LabelledTexts):
         lines = chain(data[0].texts, data[0].labels if goal == "pairs" else ())
     else:
         lines = chain(*(text.decode("utf-8", "replace").splitlines() for text in data[:-1]))
-    return train_coder(plan.tokenizer, lines, cls)
+    return train_tokenizer(plan.tokenizer, lines, cls)
 
 
 # --- the loop -------------------------------------------------------------------------------------
@@ -595,7 +471,8 @@ def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) 
         torch.set_rng_state(snapshot["random"])
         state = snapshot["state"]
     else:
-        start.coder.save(out)
+        if isinstance(start.tokenizer, Pieces):
+            start.tokenizer.save(out)
         state = {"step": 0, "seconds": 0.0, "before": start.before}
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})

@@ -310,7 +310,7 @@ def given_words(model: Model | None, seen: Capture) -> tuple[str, ...]:
     if model is None or prompt.states is not None or "\0" in text:
         return ()
     try:
-        again = prompts.given(model, text, None, None, pair, second)
+        again = prompts.read_prompts(model, text, None, None, pair, second)
     except HgvizError:
         return ()
     same = [

@@ -202,7 +202,7 @@ def require_report(out: Path_) -> None:
 
 def words_of(text: str | None, text_file: Path_ | None) -> str:
     """The text that is given, as such or in a file, "" for none. Errors: HgvizError."""
-    from hgviz.models.text import read_text
+    from hgviz.models.prompts import read_text
 
     return read_text(text_file) if text_file is not None else text or ""
 

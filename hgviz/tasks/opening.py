@@ -253,7 +253,7 @@ def prompt_from(
     """
     from hgviz.models import prompts
 
-    return prompts.given(
+    return prompts.read_prompts(
         model, text, text_file, ids_file, pair, target, boundaries, signal_file, writes
     )
 

@@ -138,7 +138,7 @@ def _read(
 ) -> Examples:
     from hgviz import examples
     from hgviz.models import data as tables
-    from hgviz.models import text as texts
+    from hgviz.models.prompts import read_text
 
     spec, limit = model.spec, model.spec.max_positions
     require(
@@ -179,7 +179,7 @@ def _read(
         asked = examples.question_examples(*tables.question_prompts(questions, model.encode), limit)
         return repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
     is_whole = spec.goal != "states" and not tables.is_table(data)
-    content = [texts.read_text(data)] if is_whole else tables.read_texts(data, text_column)
+    content = [read_text(data)] if is_whole else tables.read_texts(data, text_column)
     if spec.goal == "states":
         return examples.state_examples(_all(content, encode), limit)
     prompts = [encode(text) for text in content]

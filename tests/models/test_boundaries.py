@@ -81,7 +81,7 @@ def test_ids_without_a_text_have_no_white_space(model):
     from hgviz.models.text import Bare
 
     with pytest.raises(HgvizError, match="no text"):
-        prompts.whitespace(Bare().decode(np.arange(3)))
+        prompts.with_boundaries(model, Bare().decode(np.arange(3)), "whitespace")
 
 
 # --- captures -------------------------------------------------------------------------------------

@@ -61,11 +61,11 @@ def test_a_language_model_over_pieces_is_measured_in_bits_per_byte(tmp_path, kin
     model = {"family": "gpt2", "d_model": 16, "n_heads": 2, "n_layers": 1, "max_positions": 32}
     tables = {**KINDS["next"], "model": model, "tokenizer": {"kind": kind, "size": 300}}
     start = begin(plan(tmp_path, tables), tmp_path)
-    ids, size = start.coder.stream((tmp_path / "b.txt").read_bytes(), "b.txt")
+    ids, size = start.tokenizer.encode_stream((tmp_path / "b.txt").read_bytes(), tmp_path / "b.txt")
     with torch.no_grad():  # equal odds for every piece
         start.model.embed.token.weight.zero_()
     bits = start.objective.measure(start.model.eval(), True)["bits_per_byte"]
-    assert bits == pytest.approx((len(ids) - 1) * math.log2(start.coder.size) / size, rel=1e-5)
+    assert bits == pytest.approx((len(ids) - 1) * math.log2(start.tokenizer.size) / size, rel=1e-5)
 
 
 def test_windows_depend_only_on_seed_and_step():
@@ -122,7 +122,7 @@ def test_trainings_that_differ_in_activation_see_the_same_batches_and_weights(tm
     for other in others:
         assert all(torch.equal(weights[name], x) for name, x in other.model.state_dict().items())
         assert other.objective.batches(1) == first.objective.batches(1)
-        assert other.coder.tokenizer.to_str() == first.coder.tokenizer.to_str()
+        assert other.tokenizer.json == first.tokenizer.json
 
 
 # --- hard-concrete gates --------------------------------------------------------------------------

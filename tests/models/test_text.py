@@ -14,6 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from hgviz.core import HgvizError, Signal
 from hgviz.examples import next_token_examples
+from hgviz.models.prompts import read_ids, read_text
 from hgviz.models.signals import pictured
 from hgviz.models.text import (
     ALPHABET,
@@ -22,8 +23,6 @@ from hgviz.models.text import (
     Pieces,
     join_bytes,
     prompt_of,
-    read_ids,
-    read_text,
     require_room,
     tokenizer_of,
 )
@@ -246,11 +245,11 @@ def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
 
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
-    monkeypatch.setattr("hgviz.models.text.PATIENCE", 0.05)
+    monkeypatch.setattr("hgviz.models.text.TIMEOUT", 0.05)
     with pytest.raises(HgvizError, match="it was not done after 0 seconds"):
         tokenizer.encode("a" * 300)
     for thread in threading.enumerate():
-        if thread.name == "waited for":
+        if thread.name == "with a timeout":
             thread.join()
 
 

@@ -18,8 +18,8 @@ from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.data import read_rows
-from hgviz.models.objectives import Coder
-from hgviz.models.training import Vocabulary, begin, initialise, read_plan, train, train_coder
+from hgviz.models.text import Bytes, TokenizerPlan, train_tokenizer
+from hgviz.models.training import begin, initialise, read_plan, train
 from tests.models.trainings import KINDS, interrupt, log, plan, train_twice, write_data
 
 
@@ -235,15 +235,17 @@ REVIEWS = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
 SCRIPT = """
 import sys
 from hgviz.files import resource
-from hgviz.models.training import Vocabulary, train_coder
+from hgviz.models.text import TokenizerPlan, train_tokenizer
 texts = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
-sys.stdout.write(train_coder(Vocabulary(size=300), texts, 1).tokenizer.to_str())
+sys.stdout.buffer.write(train_tokenizer(TokenizerPlan(size=300), texts, 1).json)
 """
 
 
 def pieces_of(texts, **keys):
     """The vocabulary of a tokenizer of texts without special tokens, and the tokenizer."""
-    tokenizer = train_coder(Vocabulary(**{"size": 60, "least": 1, **keys}), texts, 1).tokenizer
+    tokenizer = train_tokenizer(
+        TokenizerPlan(**{"size": 60, "least": 1, **keys}), texts, 1
+    )._tokenizer
     return {one for one in tokenizer.get_vocab() if not one.startswith("[")}, tokenizer
 
 
@@ -251,8 +253,8 @@ def test_two_processes_make_the_same_bytes():
     environment = os.environ | {"PYTHONHASHSEED": "1"}
     command = [sys.executable, "-c", SCRIPT]
     there = subprocess.run(command, capture_output=True, check=True, env=environment).stdout
-    here = train_coder(Vocabulary(size=300), REVIEWS, 1).tokenizer.to_str()
-    assert len(json.loads(here)["model"]["vocab"]) == 300 and there.decode() == here
+    here = train_tokenizer(TokenizerPlan(size=300), REVIEWS, 1).json
+    assert len(json.loads(here)["model"]["vocab"]) == 300 and there == here
 
 
 @pytest.mark.parametrize("size", [200, 500])
@@ -265,7 +267,7 @@ def test_pieces_are_those_of_the_usual_trainer_but_for_ties(size):
         vocab_size=size, min_frequency=2, special_tokens=special, show_progress=False
     )
     usual.train_from_iterator(REVIEWS, trainer)
-    ours = train_coder(Vocabulary(size=size), REVIEWS, 1).tokenizer.get_vocab()
+    ours = train_tokenizer(TokenizerPlan(size=size), REVIEWS, 1)._tokenizer.get_vocab()
     assert len(ours) == usual.get_vocab_size() == size
     assert [ours[one] for one in special] == [0, 1, 2, 3, 4]
     # in two runs of the usual trainer as many differ
@@ -283,24 +285,24 @@ def test_pieces_within_words_say_so_and_put_words_together():
 
 
 def test_several_cls_are_pieces_of_their_own():
-    coder = train_coder(Vocabulary(kind="words"), ["one two one two"], 3)
-    encoding = coder.tokenizer.encode("one", "two")
+    coder = train_tokenizer(TokenizerPlan(kind="words"), ["one two one two"], 3)
+    encoding = coder._tokenizer.encode("one", "two")
     assert encoding.tokens == ["[CLS]", "[CLS2]", "[CLS3]", "one", "[SEP]", "two", "[SEP]"]
     assert encoding.type_ids == [0, 0, 0, 0, 0, 1, 1] and coder.frame() == ((2, 3, 4), (5,))
 
 
 def test_a_stream_of_pieces_counts_the_bytes_after_the_first():
-    coder = train_coder(Vocabulary(kind="words"), ["añb cd añb cd"], 0)
-    ids, size = coder.stream("\nañb cd\nañb".encode(), "x")
+    coder = train_tokenizer(TokenizerPlan(kind="words"), ["añb cd añb cd"], 0)
+    ids, size = coder.encode_stream("\nañb cd\nañb".encode(), Path("x"))
     assert len(ids) == 3 and size == len(" cd\nañb".encode())
-    assert Coder().stream(b"abc", "x")[1] == 2
+    assert Bytes().encode_stream(b"abc", Path("x"))[1] == 2
 
 
 @pytest.mark.parametrize(("kind", "label"), [("wordpiece", "or"), ("bpe", " or")])
 def test_tokenizers_of_pieces_are_stored_with_the_model(folder, kind, label):
     tokenizer = {"kind": kind, "size": 300}
     start = plan(folder, KINDS["classes"], tokenizer=tokenizer, recipe={"steps": 2})
-    words = begin(start, folder).coder.tokenizer.to_str()
+    words = begin(start, folder).tokenizer.json
     train(start, folder / "out")
     prompt = open_model(folder / "out").tokenize("ann or zoë")
     assert prompt.pieces[0] == "[CLS]" and [prompt.label(i) for i in (1, 2)] == ["ann", label]
