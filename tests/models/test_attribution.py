@@ -28,12 +28,13 @@ from tests.models.building import (
     make_transformer,
     write_unattending,
 )
-from tests.models.test_trials import LABELS, MODELS, tokens_of
+from tests.models.test_heads_off import MODELS, tokens_of
 from tests.progress import steps_of
 
+LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
 SOME = (
-    "official ", "windowed {'downsampling': 'linear'}", "classifier True", "decoder False",
-    "both True", "ymish", "bert", "gpt2", "yubert", "ragged", "nothing to read",
+    "hourglass", "windowed, linear down", "several cls", "decoder", "encoder-decoder", "ymish",
+    "bert", "own gpt2", "yubert", "ragged", "nothing to read",
 )  # fmt: skip
 REVIEW = "A truly wonderful film, with a plot that never bores anyone."
 SEA = "The hourglass was"
@@ -136,7 +137,7 @@ def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
             hook = layer.register_forward_hook(lambda _, __, out, kept=kept: kept[0])
             exchanged = float(forward(*ends))
             hook.remove()
-        assert mine == pytest.approx(float(forward(*ends)) - exchanged, rel=3e-2, abs=1e-3)
+        assert mine == pytest.approx(float(forward(*ends)) - exchanged, rel=3e-2, abs=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_integrated_gradients_of_the_samples_are_complete(name, text, position):
 
 
 def test_tokens_after_the_answer_of_a_causal_model_count_nothing():
-    model, answer = model_of("gpt2"), AnswerLogit(3, 4)
+    model, answer = model_of("own gpt2"), AnswerLogit(3, 4)
     found = AttributionPath(model, prompt_of(11), answer).integrate(steps=6)
     assert found.tokens.shape == (11,) and not found.tokens[5:].any() and found.tokens[:5].all()
     forward, ends, starts = plainly(model, prompt_of(11), None, answer)
@@ -191,9 +192,9 @@ def test_baselines():
     ("name", "answer", "words"),
     [
         ("bert", AnswerLogit(9), "no class 9"),
-        ("gpt2", AnswerLogit(23, 0), "no token 23"),
-        ("gpt2", AnswerLogit(3, 11), "no position 11"),
-        ("gpt2", AnswerLogit(3), "no position None"),
+        ("own gpt2", AnswerLogit(23, 0), "no token 23"),
+        ("own gpt2", AnswerLogit(3, 11), "no position 11"),
+        ("own gpt2", AnswerLogit(3), "no position None"),
     ],
 )
 def test_answers_that_are_not_there(name, answer, words):
@@ -344,7 +345,7 @@ def test_closed_forms_of_softmax_and_ymish():
 
 
 def test_heads_that_are_off_have_no_gradients(monkeypatch):
-    model, off = MODELS["classifier True"], frozenset({HeadId(0, 1)})
+    model, off = MODELS["pre-norm"], frozenset({HeadId(0, 1)})
     tokens = tokens_of(model, 1)
     found = ScoreGradients(model, tokens, every_logit, off)
     assert not found.head(HeadId(0, 1)).at_scores.any()

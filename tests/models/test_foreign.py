@@ -18,31 +18,18 @@ from safetensors.torch import save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.maps import LazyMap
 from hgviz.models import checkpoints, foreign, open_model
 from hgviz.models.checkpoints import read
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.foreign import BEGIN, read_trax
 from hgviz.models.pruning import write_pruned
-from hgviz.models.run import CaptureRecorder
 from tests.models import package
+from tests.models.building import make_config
+from tests.models.official import Official
 from tests.models.segments import forward
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN, configured, refusal
-from tests.models.trax import Trax
+from tests.models.test_references import maps_of
 from tests.test_families import call
-
-
-def maps_of(model, ids, mask=None):
-    """Every map of a text, (heads, queries, keys), in order of computation."""
-    factors = {}
-    recorder = CaptureRecorder(factors.__setitem__)
-    model.trace(model.from_ids(ids, mask), observers=[recorder])
-    layers = model.spec.layers
-    assert len(factors) == len(layers)
-    every = [LazyMap(factors[layer.index], layer.heads) for layer in layers]
-    return [np.stack([one.read(head) for head in layer.heads])
-            for one, layer in zip(every, layers, strict=True)]  # fmt: skip
-
 
 # --- hourglass-transformer-pytorch ----------------------------------------------------------------
 
@@ -104,7 +91,7 @@ def test_logits_and_maps_are_the_packages(tmp_path, case):
         logits = ours.run(ids, attention_mask=mask).logits
         assert np.abs(logits - package.logits(theirs, ids, mask)).max() <= tolerance
         for row in range(2):
-            maps = maps_of(ours, ids[row], None if mask is None else mask[row])
+            _, maps = maps_of(ours, ids[row], None if mask is None else mask[row])
             pairs = zip(maps, expected[row], strict=True)
             assert max(np.abs(one - other).max() for one, other in pairs) <= 1e-5
 
@@ -391,8 +378,55 @@ def test_files_that_look_like_one_are_one_error(tmp_path, program):
 
 # --- trax -----------------------------------------------------------------------------------------
 
+
+class Weights(dict):
+    """Weights by neutral names, in the order in which a program first reads them."""
+
+    def __init__(self, shapes, random):
+        super().__init__()
+        self.shapes, self.random = shapes, random
+
+    def __missing__(self, name):
+        shape = self.shapes[name]
+        self[name] = self.random.normal(size=shape) * (0.3 if len(shape) == 1 else 0.6)
+        if name.endswith(("ln_out.weight", "ln_in.weight")):
+            self[name] += 1
+        return self[name]
+
+
+class Trax(Official):
+    """The official Hourglass as trax runs it, whose texts begin with token 0.
+
+    flat: its weights in trax's order and layout, dense layers as (in, out).
+    """
+
+    def __init__(self, counts=((1,), 1, (1,)), factors=(3,), down=(True, "average"),
+                 up=(True, "linear"), *, vocabulary=11):  # fmt: skip
+        (pre, middle, post), totals = counts, np.cumprod(factors)
+        rows = [*zip(pre, (1, *totals), strict=False), (middle, totals[-1]),
+                *reversed([*zip(post, (1, *totals), strict=False)])]  # fmt: skip
+        keys = {}
+        for side, (attends, base) in (("down", down), ("up", up)):
+            keys[f"{side}sampling"] = "attention" if attends else base
+            keys |= {f"attention_{side}sampling": base} if attends else {}
+        config = make_config(
+            hierarchy=" ".join(f"{count}@{factor}" for count, factor in rows), n_heads=3,
+            vocab_size=vocabulary, **keys,
+        )  # fmt: skip
+        weights = Weights(shapes_of(config), np.random.default_rng(0))
+        super().__init__(weights, counts, factors, 3, down=down, up=up)
+        self.logits(np.zeros(int(totals[-1]), int))  # draws all weights
+
+    @property
+    def flat(self):
+        return [
+            part[None, :, None] if name.startswith("rel.")
+            else part.T if part.ndim == 2 and name != "embed.token.weight" else part
+            for name, part in self.w.items()
+        ]  # fmt: skip
+
+
 ONE, TWO = ((1,), 2, (1,)), ((2, 1), 1, (1, 1))
-AVERAGES = {"down": (False, "average"), "up": (False, "repeat")}
 MODELS = {  # how a model is made; what its weights do not show, as people say it
     "the defaults": ({"counts": ONE}, {}),
     "naive, as for enwik8": (
@@ -406,18 +440,19 @@ MODELS = {  # how a model is made; what its weights do not show, as people say i
     ),
     "nested": ({"counts": TWO, "factors": (3, 2)}, {}),
     "linear both ways": ({"down": (False, "linear"), "up": (False, "linear")}, {}),
-    "averages both ways": (AVERAGES, {"hierarchy": "1@1 1@3 1@1"}),
+    "averages both ways": (
+        {"down": (False, "average"), "up": (False, "repeat")}, {"hierarchy": "1@1 1@3 1@1"},
+    ),
     "attention down alone": ({"up": (False, "repeat")}, {"hierarchy": "1@3"}),
     "attention up alone": ({"counts": TWO, "factors": (2, 2), "down": (False, "average")}, {}),
     "no layers outside": ({"counts": ((0,), 1, (0,))}, {}),
 }  # fmt: skip
-TRAX_IDS = np.random.default_rng(5).integers(1, 11, 12)
-BEGUN = np.concatenate([[0], TRAX_IDS[:-1]])
+BEGUN = np.concatenate([[0], np.random.default_rng(5).integers(1, 11, 12)])
 
 
 def export(at, model, **changes):
     """The .npz of its weights, some of them changed; None removes one."""
-    arrays = model.neutral() | changes
+    arrays = {**model.w, **changes}
     np.savez(at, **{name: one for name, one in arrays.items() if one is not None})
     return at
 
@@ -435,12 +470,11 @@ def refused(path, **said):
 def test_what_is_converted_computes_as_trax_does(tmp_path, made, said):
     theirs = Trax(**made)
     spec = tasks.convert(export(tmp_path / "w.npz", theirs), tmp_path / "out", **said)
-    ours, wanted = open_model(tmp_path / "out", dtype="float64"), theirs.logits(TRAX_IDS)
-    assert np.abs(ours.run(BEGUN).logits - wanted).max() < 1e-9
-    longer = ours.run(np.concatenate([BEGUN, TRAX_IDS[-1:]])).logits  # no multiple of any factor
-    assert np.abs(longer[:-1] - wanted).max() < 1e-9
+    ours, wanted = open_model(tmp_path / "out", dtype="float64"), theirs.logits(BEGUN[:12])
+    for ids in (BEGUN[:12], BEGUN):  # 13 is no multiple of any factor
+        assert np.abs(ours.run(ids).logits[:12] - wanted).max() < 1e-9
     assert len(spec.layers) == len(theirs.maps)
-    for one, other in zip(maps_of(ours, BEGUN), theirs.maps, strict=True):
+    for one, other in zip(maps_of(ours, BEGUN[:12])[1], theirs.maps, strict=True):
         assert one.shape == other.shape and np.abs(one - other).max() < 1e-5
 
 
@@ -452,9 +486,8 @@ def test_the_documented_export_names_the_flat_weights(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(script, {"gin": MagicMock(), "np": np, "trax": trax})
     with np.load("enwik8.npz") as held:
-        wanted = theirs.neutral()
-        assert held.files == list(wanted)
-        assert all((held[name] == one).all() for name, one in wanted.items())
+        assert held.files == list(theirs.w)
+        assert all((held[name] == one).all() for name, one in theirs.w.items())
 
 
 def test_bytes_begin_with_a_token_of_their_own(tmp_path):
@@ -466,7 +499,7 @@ def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     assert prompt.ids.tolist() == [0, *text.encode()] and prompt.text == text
     assert prompt.pieces[:2] == (BEGIN, "a")
     assert prompt.spans[:3].tolist() == [[-1, -1], [0, 1], [1, 2]]
-    wanted = theirs.logits(np.array(list(text.encode())[:12]))
+    wanted = theirs.logits(prompt.ids[:12])
     assert np.abs(ours.run(prompt.ids[:12]).logits - wanted).max() < 1e-9
 
 
@@ -578,7 +611,7 @@ def test_a_broken_archive_is_refused_and_other_orders_of_bytes_change_nothing(tm
     broken[200] ^= 255  # the checksum of its array no longer fits
     at.write_bytes(broken)
     assert NONE in refused(at)
-    turned = {n: np.asfortranarray(one).astype(">f8") for n, one in model.neutral().items()}
+    turned = {n: np.asfortranarray(one).astype(">f8") for n, one in model.w.items()}
     np.savez_compressed(at, **turned)
     assert read_trax(at).digest == digest
 

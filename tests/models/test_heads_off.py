@@ -9,19 +9,29 @@ import functools
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from captum.attr import FeatureAblation, Saliency
 
 from hgviz import tasks
 from hgviz.analysis.orders import costs, saved
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import checkpoints, open_model
+from hgviz.models import checkpoints, open_model, trials
 from hgviz.models.checkpoints import save
 from hgviz.models.head_weights import head_costs
-from hgviz.models.layers import Tokens
+from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.model import module_of
 from hgviz.models.pruning import remove_heads, zero_heads
 from hgviz.models.run import Run
-from hgviz.models.trials import HeadAblation
-from tests.models.building import write_checkpoint, write_transformer
+from hgviz.models.trials import BlockAblation, HeadAblation
+from tests.closeness import scaled_error
+from tests.models.building import (
+    make_config,
+    make_hourglass,
+    make_transformer,
+    texts_for,
+    write_checkpoint,
+    write_transformer,
+)
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.zoo import write
 
@@ -30,31 +40,66 @@ MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
 WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
 CLASSES = {"form": "encoder", "goal": "classes", "labels": ["a", "b"]}
 SLOTS = {"slots": 4, "max_positions": 20}
-OWN = {  # name -> (writer, keys of config.json)
-    "encoder": (write_transformer, {"form": "encoder", "goal": "masked"}),
-    "classifier": (write_bert, {}),
-    "pre-norm": (write_transformer, {**CLASSES, "norm_first": True, **MIXED}),
-    "shared": (write_transformer, {**CLASSES, "n_heads": 3, "shared_width": 7}),
-    "topk": (write_transformer, {"form": "encoder", "goal": "states",
-                                 "activations": ["topk", "softmax"], "top_k": 2}),
-    "gpt2": (write_gpt2, {}),
-    "slots": (write_transformer, {"family": "yubert", "labels": ["a", "b"], **SLOTS}),
-    "linformer": (write_transformer, {"form": "encoder", "goal": "masked", **SLOTS,
-                                      "slots_sharing": "none", "slots_bias": True}),
-    "synthesizer": (write_transformer, {"form": "decoder", "max_positions": 20, "rank": 3,
-                                        "scores": ["dense+random", "dot+factorised+fixed"]}),
-    "encoder-decoder": (write_transformer, {}),
-    "rotary": (write_transformer, {"positions": "rotary"}),
-    "decoder with cross": (write_transformer, {"form": "decoder", "cross": True}),
-    "hourglass": (write_checkpoint, {"hierarchy": LEVELS, "n_heads": 3}),
-    "mixed hourglass": (write_checkpoint, MIXED),
-    "rotary hourglass": (write_checkpoint, {"positions": "rotary"}),
-    "plain up": (write_checkpoint, {"attention_upsampling": "none"}),
-    "without resampling": (write_checkpoint, {"downsampling": "average", "upsampling": "repeat"}),
-    "windowed": (write_checkpoint, {"hierarchy": LEVELS, "n_heads": 3, **WINDOWED}),
-    "compat": (write_checkpoint, {"masking": "compat", **WINDOWED}),
+HOURGLASSES = {
+    "hourglass": {"hierarchy": LEVELS, "n_heads": 3},
+    "mixed hourglass": MIXED,
+    "rotary hourglass": {"positions": "rotary"},
+    "plain up": {"attention_upsampling": "none"},
+    "without resampling": {"downsampling": "average", "upsampling": "repeat"},
+    "windowed": {"hierarchy": LEVELS, "n_heads": 3, **WINDOWED},
+    "compat": {"masking": "compat", **WINDOWED},
+}
+TRANSFORMERS = {
+    "encoder": {"form": "encoder", "goal": "masked"},
+    "pre-norm": {**CLASSES, "norm_first": True, **MIXED},
+    "shared": {**CLASSES, "n_heads": 3, "shared_width": 7},
+    "topk": {"form": "encoder", "goal": "states", "activations": ["topk", "softmax"], "top_k": 2},
+    "slots": {"family": "yubert", "labels": ["a", "b"], **SLOTS},
+    "linformer": {
+        "form": "encoder", "goal": "masked", **SLOTS, "slots_sharing": "none", "slots_bias": True,
+    },
+    "synthesizer": {"form": "decoder", "max_positions": 20, "rank": 3,
+                    "scores": ["dense+random", "dot+factorised+fixed"]},
+    "encoder-decoder": {},
+    "rotary": {"positions": "rotary"},
+    "decoder with cross": {"form": "decoder", "cross": True},
 }  # fmt: skip
-KINDS = {name: functools.partial(writer, **keys) for name, (writer, keys) in OWN.items()}
+KINDS = {  # name: what writes such a folder
+    "classifier": write_bert,
+    "gpt2": write_gpt2,
+    **{k: functools.partial(write_checkpoint, **keys) for k, keys in HOURGLASSES.items()},
+    **{k: functools.partial(write_transformer, **keys) for k, keys in TRANSFORMERS.items()},
+}
+MORE_HOURGLASSES = {
+    "linear down": {"hierarchy": LEVELS, "downsampling": "linear"},
+    "attention on averages": {"hierarchy": LEVELS, "attention_downsampling": "average"},
+    "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
+}
+MORE_TRANSFORMERS = {
+    "several cls": {**CLASSES, "n_layers": 3, "cls": 2},
+    "decoder": {"form": "decoder", "n_layers": 3, "norm_first": False},
+    "both, post-norm": {"norm_first": False},
+    "ymish": {**CLASSES, "activations": "ymish"},
+    "bert": {"family": "bert", "max_positions": 16, "pooler": "shared", "goal": "classes",
+             "labels": ["a", "b", "c"]},
+    "own gpt2": {"family": "gpt2", "max_positions": 16},
+    "yubert": {"family": "yubert", "labels": ["a", "b"], "slots": 5, "max_positions": 16,
+               "norms": {"ymish": "l2"}, "activations": "ymish"},
+    "ragged": {**CLASSES, "n_layers": 3, "n_heads": 3, "kept": ((0, 2), (), (1,))},
+    "nothing to read": {**CLASSES, "n_heads": 3, "kept": ((0, 2), ())},
+}  # fmt: skip
+MODELS = {  # in float64
+    name: model.requires_grad_(False)
+    for name, model in (
+        *((k, make_hourglass(make_config(**x))) for k, x in HOURGLASSES.items()),
+        *((k, make_hourglass(make_config(**x))) for k, x in MORE_HOURGLASSES.items()),
+        *((k, make_transformer(**x)) for k, x in {**TRANSFORMERS, **MORE_TRANSFORMERS}.items()),
+    )
+    if name != "decoder with cross"
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+some_models = pytest.mark.parametrize("name", list(MODELS)[::3])
+
 PRETRAINED = [  # type, class, what the names of the products behind heads end with
     ("llama", "LlamaForCausalLM", "o_proj"), ("mistral", "MistralForCausalLM", "o_proj"),
     ("qwen3", "Qwen3ForCausalLM", "o_proj"), ("gemma2", "Gemma2ForCausalLM", "o_proj"),
@@ -85,25 +130,14 @@ def chosen(spec, empty=True):
     return frozenset(off)
 
 
-def given(model):
-    """What any model reads: two texts, one with padding."""
-    ids = np.random.default_rng(0).integers(0, 20, (2, 11))
-    mask = np.arange(11) < np.array([[11], [6]])
-    if model.takes_states:
-        states = np.random.default_rng(1).normal(size=(2, 7, model.spec.width))
-        return {"ids": ids, "attention_mask": mask, "encoder_states": states}
-    both = {"decoder_ids": ids[:, :5]} if model.spec.form == "encoder-decoder" else {}
-    return {"ids": ids, "attention_mask": mask, **both}
-
-
 def logits(path, off=frozenset(), dtype="float64"):
     model = open_model(path, dtype=dtype)
-    return model.run(**given(model), off=off).logits
+    return model.run(**texts_for(model), off=off).logits
 
 
 def tokens_for(model):
     """The same as Tokens."""
-    texts = given(model)
+    texts = texts_for(model)
     ids, keep = torch.from_numpy(texts["ids"]), torch.from_numpy(texts["attention_mask"])
     if "encoder_states" in texts:
         return Tokens(ids, keep, source=Tokens(states=torch.from_numpy(texts["encoder_states"])))
@@ -246,10 +280,106 @@ def require_each_alone(module, tokens, close):
             assert seen == set(ablation.heads)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_head_off_in_own_families(tmp_path, kind):
-    model = open_model(KINDS[kind](tmp_path / "model"), dtype="float64")
-    require_each_alone(model.module, tokens_for(model), 1e-12)
+def tokens_of(model, batch=3, length=11):
+    """A padded batch, two texts where the model reads two."""
+    random = torch.Generator().manual_seed(1)
+
+    def text(length):
+        ids = torch.randint(0, 23, (batch, length), generator=random)
+        ends = torch.tensor([length, length - 2, length - 5])[:batch]
+        return Tokens(ids, torch.arange(length) < ends[:, None])
+
+    if getattr(model.config, "form", "") != "encoder-decoder":
+        return text(length)
+    target, source = text(length), text(length - 3)
+    return Tokens(target.ids, target.keep, source=source)
+
+
+def without(model, tokens, off):
+    """A whole pass with heads off."""
+    with torch.inference_mode():
+        return model(tokens, Run(frozenset(off)))
+
+
+def each_off(ablation, tokens):
+    """(head, logits) of every head off by itself."""
+    for heads, variants in ablation.ablate_each(ablation.baseline(tokens)[0]):
+        yield from zip(heads, variants, strict=True)
+
+
+@every_model
+def test_each_head_off_in_own_families(name, monkeypatch):
+    model, tokens, starts = MODELS[name], tokens_of(MODELS[name]), []
+    require_each_alone(model, tokens, 1e-12)
+    # the same where the feed-forward begins with products of the baseline
+    first_product = BlockAblation._first_product
+    monkeypatch.setattr(
+        BlockAblation, "_first_product", lambda *given: starts.append(1) or first_product(*given)
+    )
+    monkeypatch.setattr(trials, "saves_time", lambda *given: True)
+    off = HeadId(0, 0)
+    for head, found in each_off(HeadAblation(model), tokens):
+        assert largest(found, without(model, tokens, {head})) <= 1e-10
+    assert starts
+    for head, found in each_off(HeadAblation(model, frozenset({off})), tokens):
+        assert head != off and largest(found, without(model, tokens, {head, off})) <= 1e-10
+
+
+def test_single_precision_changes_no_answer():
+    sizes = {"d_model": 48, "d_ff": 96, "n_heads": 4, "n_layers": 4}
+    model = make_transformer(**CLASSES, **sizes).float()
+    tokens = tokens_of(model)
+    for head, found in each_off(HeadAblation(model), tokens):
+        wanted = without(model, tokens, {head})
+        assert scaled_error(found, wanted) <= 1e-5
+        assert torch.equal(found.argmax(-1), wanted.argmax(-1))
+
+
+def losses(logits):
+    """(B,) The surprise of class or token 1 everywhere."""
+    flat = logits.flatten(0, -2)
+    nats = F.cross_entropy(flat, torch.ones(len(flat), dtype=torch.long), reduction="none")
+    return nats.unflatten(0, (len(logits), -1)).sum(1)
+
+
+@every_model
+def test_gradients_of_gates_are_central_differences_and_those_of_captum(name):
+    model, tokens, step = MODELS[name], tokens_of(MODELS[name]), 1e-5
+    layers, ablation = [part.layer for part in attention_modules(model)], HeadAblation(model)
+    count = len(ablation.heads)
+
+    def forward(gates):  # (1, heads) of all heads, in a whole pass
+        parts = gates.double().split([len(layer.heads) for layer in layers], dim=1)
+        by_layer = {x.index: part.expand(3, -1) for x, part in zip(layers, parts, strict=True)}
+        return losses(model(tokens, Run(gates=by_layer)))[None]
+
+    slopes = ablation.gate_gradients(tokens, losses).gates
+    for at in range(0, count, max(1, count // 4)):
+        more, less = torch.ones(2, 1, count, dtype=torch.float64)
+        more[0, at] += step
+        less[0, at] -= step
+        difference = (forward(more) - forward(less))[0] / (2 * step)
+        assert largest(slopes[:, at], difference) <= 1e-6 * max(1, slopes.abs().max())
+    if name not in list(MODELS)[::3]:
+        return
+    whole, gates = losses(without(model, tokens, ())), torch.ones(1, count, dtype=torch.float64)
+    ablated = FeatureAblation(forward).attribute(gates).reshape(3, -1)
+    for head, found in each_off(ablation, tokens):
+        column = ablated[:, ablation.heads.index(head)]
+        assert largest(column, whole - losses(found)) <= 1e-11 * (1 + ablated.abs().max())
+    for row in range(3):
+        saliency = Saliency(lambda x, row=row: forward(x)[:, row])
+        found = saliency.attribute(gates.requires_grad_(), abs=False)[0]
+        assert largest(found, slopes[row]) <= 1e-11 * max(1, slopes.abs().max())
+
+
+@some_models
+def test_a_layer_whose_absence_changes_nothing_is_found(name, monkeypatch):
+    model, tokens = MODELS[name], tokens_of(MODELS[name])
+    assert HeadAblation(model).find_unused_layer(tokens) is None
+    ablate = HeadAblation.ablate
+    monkeypatch.setattr(HeadAblation, "ablate", lambda one, base, off: ablate(one, base, ()))
+    assert HeadAblation(model).find_unused_layer(tokens) == 0
 
 
 @pytest.mark.parametrize("kind, name, dtype", EACH, ids=lambda one: one)

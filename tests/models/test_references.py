@@ -1,0 +1,410 @@
+"""Logits and maps of the own families beside other implementations: the official Hourglass and
+Nawrot's segments from their descriptions, torch's layers, and equations."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from hgviz import tasks
+from hgviz.analysis.resolution import rollout
+from hgviz.core import HgvizError
+from hgviz.maps import LazyMap
+from hgviz.models.config import config_json, parse_config
+from hgviz.models.dynamic import find_spikes, segment_means
+from hgviz.models.layers import Tokens
+from hgviz.models.mechanisms import rotate
+from hgviz.models.run import CaptureRecorder, Run
+from hgviz.models.transformer import sinusoids
+from tests.closeness import scaled_error
+from tests.models.building import (
+    make_config,
+    make_hourglass,
+    make_transformer,
+    make_unattending,
+    opened,
+)
+from tests.models.official import Official
+from tests.models.segments import forward
+
+
+def maps_of(model, ids, mask=None):
+    """The logits of a text, and the maps (heads, queries, keys) of every layer in order."""
+    records = {}
+    recorder = CaptureRecorder(records.__setitem__)
+    logits = model.trace(model.from_ids(ids, mask), observers=[recorder])
+    assert list(records) == [layer.index for layer in model.spec.layers]
+    every = [LazyMap(records[layer.index], layer.heads) for layer in model.spec.layers]
+    return logits, [
+        np.stack([maps.read(head) for head in maps.heads])
+        if maps.heads else np.zeros(maps.shape) for maps in every
+    ]  # fmt: skip
+
+
+def ids_of(*shape, seed=0):
+    return torch.randint(23, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def close(found, wanted, tolerance=1e-10):
+    torch.testing.assert_close(found, wanted, rtol=0, atol=tolerance)
+
+
+# --- the official Hourglass -----------------------------------------------------------------------
+
+ONE, NESTED = "1@1 2@3 1@1", "1@1 1@2 1@6 1@2 2@1"
+LINEAR = {"downsampling": "linear", "upsampling": "linear"}
+AVERAGE = {"downsampling": "average", "upsampling": "repeat"}
+LEARNED = {"positions": "learned", "max_positions": 40}
+BOTH = {"causal": False}
+OFFICIAL = {  # hierarchy, other keys, length, side of the padding
+    "without shortening": ("2@1", {}, 9, None),
+    "ragged": (ONE, {}, 13, None),
+    "nested": (NESTED, {}, 12, None),
+    "both ways": (ONE, BOTH, 12, None),
+    "both ways, nested, ragged": (NESTED, BOTH, 15, None),
+    "average, repeat": (ONE, AVERAGE, 13, None),
+    "linear, linear": (ONE, LINEAR, 13, None),
+    "linear, attention": (NESTED, {"downsampling": "linear"}, 13, None),
+    "attention, repeat": (NESTED, {"upsampling": "repeat"}, 13, None),
+    "attention on linear, attention on repeat": (
+        ONE, {"attention_downsampling": "linear", "attention_upsampling": "repeat"}, 13, None,
+    ),
+    "attention on nothing": (NESTED, {"attention_upsampling": "none"}, 13, None),
+    "linear both ways, ragged": (ONE, LINEAR | BOTH, 13, None),
+    "rotary, nested, ragged": (NESTED, {"positions": "rotary"}, 17, None),
+    "rotary, both ways, ragged": (NESTED, {"positions": "rotary"} | BOTH, 17, None),
+    "learned": (ONE, LEARNED, 13, None),
+    "learned, nested, both ways": (NESTED, LEARNED | BOTH, 12, None),
+    "no positions": (ONE, {"positions": "none"}, 13, None),
+    "padded at the right": (NESTED, {}, 15, "right"),
+    "padded at the left": (NESTED, {"positions": "rotary"}, 15, "left"),
+    "both ways, padded, average": (ONE, AVERAGE | BOTH, 14, "left"),
+    "both ways, padded, linear": (ONE, {"downsampling": "linear"} | BOTH, 14, "right"),
+}  # fmt: skip
+
+
+def official(config, weights):
+    """The reference with the weights of a model."""
+    shape, sides = config.shape, {"down": "downsampling", "up": "upsampling"}
+    resampling = {
+        side: (True, getattr(config, f"attention_{key}"))
+        if getattr(config, key) == "attention" else (False, getattr(config, key))
+        for side, key in sides.items()
+    }  # fmt: skip
+    return Official(
+        weights, (shape.pre, shape.middle, shape.post), shape.factors, config.n_heads,
+        **resampling, positions=config.positions, causal=config.causal,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OFFICIAL)
+def test_an_hourglass_is_that_of_the_description(tmp_path, case):
+    hierarchy, keys, length, side = OFFICIAL[case]
+    module = make_hourglass(make_config(hierarchy=hierarchy, **keys))
+    model = opened(tmp_path, module, "float64")
+    weights = {name: tensor.numpy() for name, tensor in module.state_dict().items()}
+    reference = official(module.config, weights)
+    ids, mask = np.random.default_rng(0).integers(0, 23, length), None
+    if side is not None:
+        real = np.arange(length) < length - 5
+        mask = real if side == "right" else real[::-1].copy()
+    logits, maps = maps_of(model, ids, mask)
+    assert np.abs(logits - reference.logits(ids, mask)).max() < 1e-9
+    for one, other in zip(maps, reference.maps, strict=True):
+        assert one.shape == other.shape and scaled_error(one, other) < 1e-5
+
+
+# --- torch's own layers ---------------------------------------------------------------------------
+
+
+def torch_layer(block, first, kind, cross):
+    """torch.nn's encoder or decoder layer with the weights of a block."""
+    make = torch.nn.TransformerDecoderLayer if cross else torch.nn.TransformerEncoderLayer
+    layer = make(12, 2, 20, 0.0, kind, batch_first=True, norm_first=first).double().eval()
+    pairs, norms = [(layer.self_attn, block.attn)], [block.ln_attn, block.ln_ff]
+    if cross:
+        pairs.append((layer.multihead_attn, block.cross))
+        norms.insert(1, block.ln_cross)
+    with torch.no_grad():
+        for there, here in pairs:
+            parts = (here.q, here.k, here.v)
+            there.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+            there.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+            there.out_proj.load_state_dict(here.o.state_dict())
+        for number, norm in enumerate(norms, 1):
+            getattr(layer, f"norm{number}").load_state_dict(norm.state_dict())
+        layer.linear1.load_state_dict(block.ff["in"].state_dict())
+        layer.linear2.load_state_dict(block.ff["out"].state_dict())
+    return layer
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu"])
+@pytest.mark.parametrize("first", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+@torch.no_grad()
+def test_an_encoder_decoder_equals_torchs_own_layers(first, kind, positions):
+    model = make_transformer(
+        form="encoder-decoder", norm_first=first, final_norm=first, feed_forward=kind,
+        positions=positions, max_positions=9, decoder_layers=3,
+    )  # fmt: skip
+    source, target = ids_of(3, 7), ids_of(3, 5, seed=1)
+    keep = torch.ones(3, 7, dtype=torch.bool)
+    keep[1, 5:] = keep[2, :2] = False
+    tokens, records = Tokens(target, source=Tokens(source, keep)), {}
+    memory, x = model.embed(tokens.source), model.embed(tokens)
+    for block in [part for name, part in model.encoder.items() if name != "ln_out"]:
+        memory = torch_layer(block, first, kind, False)(memory, src_key_padding_mask=~keep)
+    memory = model.encoder["ln_out"](memory) if first else memory
+    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    for block in model.decoder.values():
+        layer, before = torch_layer(block, first, kind, True), x
+        x = layer(x, memory, tgt_mask=future, memory_key_padding_mask=~keep)
+    if not first:  # the last map of the first text
+        own = layer.norm1(before + layer.self_attn(before, before, before, attn_mask=future)[0])
+        cross = layer.multihead_attn(own, memory, memory, average_attn_weights=False)[1][0]
+        one = Tokens(target[:1], source=Tokens(source[:1], keep[:1]))
+        model(one, Run(observers=[CaptureRecorder(records.__setitem__)]))
+        maps = LazyMap(records[max(records)], (0, 1))
+        assert maps.shape == (2, 5, 7)
+        assert max(scaled_error(maps.read(head), cross[head]) for head in (0, 1)) < 1e-6
+    x = model.ln_f(x) if first else x
+    close(model(tokens), x @ model.embed.token.weight.T)
+
+
+def test_positions_of_sines_and_turned_products():
+    """Vaswani's table; and a product of turned vectors depends on the distance alone."""
+    found = sinusoids(torch.arange(50), 6, torch.float64)
+    for position in (0, 1, 7, 49):
+        for i in range(3):
+            angle = position / 10000 ** (2 * i / 6)
+            wanted = math.sin(angle), math.cos(angle)
+            assert found[position, 2 * i : 2 * i + 2].tolist() == pytest.approx(wanted, abs=1e-12)
+    x, y = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(0)).double()
+
+    def product(at, other):
+        return float(rotate(x, torch.tensor([at])) @ rotate(y, torch.tensor([other])).T)
+
+    products = [product(at, at - 5) for at in (5, 6, 100, 100_000)]
+    assert np.ptp(products) < 1e-9 and abs(product(5, 1) - products[0]) > 1e-3
+
+
+# --- classifiers ----------------------------------------------------------------------------------
+
+CLASSES = {"labels": ["no", "yes", "maybe"], "max_positions": 16}
+
+
+@pytest.mark.parametrize("pooler", ["shared", "separate"])
+def test_one_cls_is_bert_to_the_bit(pooler):
+    bert = make_transformer(family="bert", goal="classes", **CLASSES)
+    keep = torch.ones(2, 9, dtype=torch.bool)
+    keep[1, 6:] = False
+    tokens = Tokens(ids_of(2, 9), keep, ids_of(2, 9) % 2)
+    keys = {"family": "yubert", "cls": 1, "activations": "softmax", "pooler": pooler}
+    yubert = parse_config({**config_json(bert.config), **keys}).build().double()
+    new = "pooler.0." if pooler == "separate" else "pooler."
+    state = bert.state_dict().items()
+    yubert.load_state_dict({name.replace("pooler.", new): value for name, value in state})
+    assert torch.equal(yubert(tokens), bert(tokens))
+
+
+def test_several_cls_are_read_side_by_side_and_equal_ones_stay_equal():
+    model, text, states = make_transformer(family="yubert", cls=3, **CLASSES), ids_of(2, 8), []
+    model.ln_f = torch.nn.Identity()
+    model.middle["1"].ln_ff.register_forward_hook(lambda part, given, out: states.append(out))
+    logits = model(text)
+    pooled = [torch.tanh(model.head.pooler(states[0][:, i])) for i in range(3)]
+    parts = model.head.classifier.weight.split(12, dim=1)
+    summed = sum(one @ part.T for one, part in zip(pooled, parts, strict=True))
+    torch.testing.assert_close(logits, summed + model.head.classifier.bias)
+    keys = {**CLASSES, "cls": 3, "positions": "none", "max_positions": None}
+    model = make_transformer(family="yubert", **keys)
+    model.middle["1"].ln_ff.register_forward_hook(lambda part, given, out: states.append(out))
+    model(torch.cat([torch.full((1, 3), 5), ids_of(1, 6)], dim=1))
+    close(states[-1][0, 0], states[-1][0, 2], 1e-12)
+    with pytest.raises(HgvizError, match="this classifier reads 4"):
+        make_transformer(family="yubert", cls=4, **CLASSES)(ids_of(1, 3))
+
+
+# --- models without attention ---------------------------------------------------------------------
+
+
+def test_an_lstm_computes_what_its_equations_say():
+    model, ids = make_unattending(family="lstm", n_layers=2), ids_of(2, 11)
+    x, width = model.token_embedding.weight[ids], model.config.d_model
+    for layer in range(2):
+        into, again = (getattr(model.lstm, f"weight_{name}_l{layer}") for name in ("ih", "hh"))
+        bias = getattr(model.lstm, f"bias_ih_l{layer}") + getattr(model.lstm, f"bias_hh_l{layer}")
+        hidden = cell = torch.zeros(len(x), width, dtype=torch.float64)
+        states = []
+        for at in range(x.shape[1]):
+            i, f, g, o = (x[:, at] @ into.T + hidden @ again.T + bias).chunk(4, dim=1)
+            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+            hidden = o.sigmoid() * cell.tanh()
+            states.append(hidden)
+        x = torch.stack(states, dim=1)
+    close(model(ids), model.lm_head(x), 1e-9)
+
+
+@pytest.mark.parametrize("keys", [
+    {"window": 3}, {"window": 4, "feed_forward": "silu"}, {"window": 5, "causal": False},
+], ids=str)  # fmt: skip
+def test_a_window_is_a_convolution(keys):
+    model, ids = make_unattending(family="window", **keys), ids_of(2, 11)
+    config, x = model.config, model.token_embedding.weight[ids]
+    act = F.silu if config.feed_forward == "silu" else F.gelu
+    for layer in model.middle:
+        right = 0 if config.causal else config.radius
+        normed = F.pad(layer.ln(x), (0, 0, config.radius, right))
+        kernel = layer.mix.weight.unflatten(1, (config.window, -1)).transpose(1, 2)  # (d, d, w)
+        x = x + act(F.conv1d(normed.mT, kernel, layer.mix.bias).mT)
+    close(model(ids), model.lm_head(model.ln_f(x)), 1e-9)
+
+
+# --- segments -------------------------------------------------------------------------------------
+
+KINDS = {
+    "fixed": {"boundaries": "fixed", "shorten_factor": 3},
+    "whitespace": {"boundaries": "whitespace"},
+    "learned": {"boundaries": "learned", "feed_forward": "gelu"},
+    "entropy": {"boundaries": "entropy", "d_head": 4},
+    "unigram": {"boundaries": "unigram"},
+    "flat": {"boundaries": "learned", "n_layers": [3]},
+}
+N = 26
+IDS = np.random.default_rng(5).integers(0, 23, (3, N))
+IDS[:, 4::7] = 3  # some whitespace
+
+
+def make_segments(kind, seed=5, **changes):
+    """A model whose predictors close some segments in every text."""
+    keys = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3, **KINDS[kind]}
+    return make_transformer(seed, **{**keys, **changes})
+
+
+def formulas(model, ids, boundaries=None):
+    """Logits, maps and boundaries in plain loops."""
+    tensors = {name: part.numpy() for name, part in model.state_dict().items()}
+    return forward(tensors, config_json(model.config), ids, boundaries)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_maps_boundaries_and_rollout_are_those_of_the_formulas(tmp_path, kind):
+    module = make_segments(kind)
+    model, tokens = opened(tmp_path, module, "float64"), Tokens(torch.as_tensor(IDS))
+    logits = module(tokens).detach().numpy()  # of all three, whose segments differ in number
+    np.testing.assert_allclose(model.run(IDS).logits, logits, atol=1e-12)
+    if kind != "flat":
+        ends = module.boundaries(tokens).numpy()
+        assert ((ends.sum(1) > 3) & (ends.sum(1) < N - 3)).all()
+    for row, ids in enumerate(IDS):
+        wanted, maps, boundaries = formulas(module, ids)
+        if kind != "flat":
+            np.testing.assert_array_equal(ends[row], boundaries)
+        np.testing.assert_allclose(logits[row], wanted, atol=1e-9)
+        for one, other in zip(maps_of(model, ids)[1], maps, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    if kind == "flat":
+        assert not module.config.shortens and len(module.config.levels) == 1
+        same = parse_config({**config_json(module.config), "n_layers": [3, 0, 0]})
+        assert [layer.name for layer in same.layers] == ["middle.0", "middle.1", "middle.2"]
+        return
+    _, maps, closes = formulas(module, IDS[0])
+    groups = np.cumsum([0, *closes])  # the segment, from 1 on, that a token is in
+    shares = np.array([groups[:-1] == one - 1 for one in range(1, groups[-1] + 1)], float)
+    shares = np.vstack([np.zeros(N), shares / shares.sum(1, keepdims=True)])  # null group first
+
+    def layers(maps, product):
+        for one in maps:
+            product = (one.mean(0) + np.eye(len(product))) / 2 @ product
+        return product
+
+    def even(rows):
+        total = rows.sum(1, keepdims=True)
+        return rows / np.where(total > 0, total, 1)
+
+    before = layers(maps[:2], np.eye(N))
+    below = layers(maps[2:4], np.eye(len(shares))) @ shares @ before
+    read = np.eye(len(shares))[groups[1:]]
+    wanted = layers(maps[4:], np.eye(N)) @ even(before / 2 + even(read @ below) / 2)
+    found = rollout(tasks.capture(model, model.from_ids(IDS[0])))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("ends", [[], [0], [25], [0, 1, 2, 3], [9, 10, 24], list(range(26))])
+def test_given_boundaries_are_taken_whatever_the_model_thinks(ends):
+    model, closes = make_segments("learned"), np.zeros((3, N), bool)
+    closes[:, ends] = True
+    found = model(Tokens(torch.as_tensor(IDS), boundaries=torch.as_tensor(closes)))
+    np.testing.assert_allclose(found[1].detach(), formulas(model, IDS[1], closes[1])[0], atol=1e-9)
+
+
+def test_means_of_segments_and_their_gradient_are_those_of_the_dense_matrix():
+    """Of the boundaries, too: weights 1 - (s - number of the segment), divided by their sums."""
+    x = torch.randn(2, 9, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    soft = torch.tensor([[0, 1, 0, 0, 1, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0, 0, 0, 1]]).double()
+    one, other = soft.clone().requires_grad_(), soft.clone().requires_grad_()
+    apart = torch.arange(4) - (other.cumsum(1) - other)[..., None]
+    shares = torch.where(apart == 0, 1 - apart, 0.0)
+    shares = shares / (shares.sum(1, keepdim=True) + 1e-9)
+    wanted, found = torch.einsum("bns,bnd->bsd", shares, x), segment_means(x, one)
+    close(found, wanted, 1e-12)
+    slopes = torch.randn_like(found)
+    ours, theirs = (
+        torch.autograd.grad((part * slopes).sum(), leaf)[0]
+        for part, leaf in ((found, one), (wanted, other))
+    )
+    assert theirs.abs().max() > 0.01
+    close(ours, theirs, 1e-12)
+    # what is masked is in no mean
+    x, closes = torch.arange(1.0, 7).double()[None, :, None], torch.tensor([[0, 0, 1, 0, 1, 0.0]])
+    keep = torch.tensor([[1, 0, 1, 1, 1, 1]]).bool()
+    close(segment_means(x, closes.double(), keep)[0, :, 0], torch.tensor([2, 4.5]).double(), 1e-8)
+    assert segment_means(x, torch.zeros(1, 6)).shape == (1, 0, 1)
+
+
+def test_boundaries_are_drawn_while_training_and_cost_what_the_prior_says():
+    model, ids = (
+        make_segments("learned", prior=0.25).requires_grad_(True).train(),
+        torch.tensor(IDS),
+    )
+    torch.manual_seed(0)
+    logits, cost = model.learn(ids)
+    assert not torch.equal(logits, model.learn(ids)[0]) and cost > 0
+    cost.backward()
+    out = model.down[0].boundary["out"]
+    assert model.down[0].boundary["in"].weight.grad.abs().max() > 0
+    assert torch.equal(model.eval()(ids), model(ids))
+    out.weight.data.zero_()
+    costs = []
+    for logit in (-1.1, -9.0, 9.0):  # about a quarter, none, all
+        out.bias.data.fill_(logit)
+        costs.append(model.train().learn(ids.repeat(20, 1))[1].item())
+    assert costs == sorted(costs)
+    # -log P of none of 26 at 1/4, over 26
+    assert costs[1] == pytest.approx(-np.log(0.75), abs=0.02)
+
+
+def test_entropy_rises_where_it_is_above_all_of_the_tokens_before():
+    values = np.array([[1.0, 2, 2, 3, 1, 2, 4]])
+    assert find_spikes(values, 1).astype(int).tolist() == [[1, 1, 0, 1, 0, 1, 1]]
+    assert find_spikes(values, 2).astype(int).tolist() == [[1, 1, 0, 1, 0, 0, 1]]
+    assert find_spikes(values[:, :1], 2).tolist() == [[True]]
+    model = make_segments("entropy").requires_grad_(True).train()
+    _, cost = model.learn(torch.as_tensor(IDS))
+    cost.backward()
+    assert model.down[0].boundary["out"].bias.grad is not None and cost > 0
+    with pytest.raises(HgvizError, match="cannot be learned"):
+        make_segments("unigram").train().learn(torch.as_tensor(IDS))
+
+
+def test_fixed_boundaries_align_as_a_shift_by_one_less_than_the_factor():
+    # group g of an Hourglass stands for the tokens gk - k + 1 .. gk, and is read from token gk on
+    for factor in (2, 3, 5):
+        model = make_segments("fixed", shorten_factor=factor)
+        ends = model.boundaries(Tokens(torch.as_tensor(IDS[:1])))[0].numpy()
+        spans = model.config.spans(N, boundaries=ends)[1].tolist()
+        starts = [max(0, group * factor - factor + 1) for group in range(len(spans) - 1)]
+        ends = [group * factor + 1 for group in range(len(spans) - 1)]
+        assert spans == [[-1, -1], *map(list, zip(starts, ends, strict=True))]
