@@ -63,7 +63,7 @@ def test_what_says_no_boundaries_is_one_error(model, tmp_path):
         with pytest.raises(HgvizError, match=words):
             prompts.with_boundaries(model, model.tokenize(TEXT), how)
     with pytest.raises(HgvizError, match="no text"):
-        prompts.whitespace(Bare().decode(np.arange(3)))
+        prompts.with_boundaries(model, Bare().decode(np.arange(3)), "whitespace")
     prompt = model.tokenize(TEXT)
     for wrong in ([1, 0], np.full(COUNT, 2), np.ones((2, COUNT), int), np.ones(COUNT) / 2):
         with pytest.raises(HgvizError, match="boundaries"):
