@@ -12,7 +12,7 @@ def dense_maps(q, k, rule, keep=None, relative=None) -> Tensor:
     k = k.double().repeat_interleave(q.shape[1] // max(1, k.shape[1]), 1)
     cells = visible_cells(rule, q.shape[2], k.shape[2], keep)
     maps = [
-        _head_map(q[:, h].double(), k[:, h], rule, relative, h, cells[:, h])
+        head_map(dense_scores(q[:, h].double(), k[:, h], rule, relative, h), rule, h, cells[:, h])
         for h in range(q.shape[1])
     ]
     return torch.stack(maps, 1) if maps else q.new_zeros(*q.shape[:3], k.shape[2]).double()
@@ -59,16 +59,16 @@ def visible_cells(rule, queries, keys, keep) -> Tensor:
     return torch.stack(heads, 1) if heads else cells[:, None][:, :0]
 
 
-def _head_map(q, k, rule, relative, head, cells) -> Tensor:
-    """Map (B, Q, K) of one head."""
+def dense_scores(q, k, rule, relative, head) -> Tensor:
+    """Scaled scores (B, Q, K) of queries and keys (B, n, D) of one head."""
+    scores = _scaled_scores(q, k, rule, relative, head)
+    return scores if rule.softcap is None else rule.softcap * torch.tanh(scores / rule.softcap)
+
+
+def head_map(scores, rule, head, cells) -> Tensor:
+    """Map (B, Q, K) of the scaled scores of one head."""
     name, norm = rule.activations[head], rule.norms[head]
     sink = 0.0 if rule.sinks is None else float(np.exp(rule.sinks[head]))
-    if name == "linear":
-        scores = (F.elu(q) + 1) @ (F.elu(k) + 1).mT
-    else:
-        scores = dense_scores(q, k, rule, relative, head)
-    if rule.softcap is not None:
-        scores = rule.softcap * torch.tanh(scores / rule.softcap)
     chosen = largest(scores, cells, rule.top_k) if name == "topk" else cells
     if norm is not None:
         length = torch.linalg.vector_norm(torch.where(cells, scores, 0.0), dim=-1, keepdim=True)
@@ -79,8 +79,9 @@ def _head_map(q, k, rule, relative, head, cells) -> Tensor:
     return dense_weights(name, torch.where(chosen, scores, 0.0), chosen, sink)
 
 
-def dense_scores(q, k, rule, relative, head) -> Tensor:
-    """Scaled scores (B, Q, K) of queries and keys (B, n, D) of one head."""
+def _scaled_scores(q, k, rule, relative, head) -> Tensor:
+    if rule.activations[head] == "linear":
+        return (F.elu(q) + 1) @ (F.elu(k) + 1).mT
     scores = q @ k.mT
     if rule.activations[head] == "rbf":  # exp(-|q - k|^2 / 2), without what a row has in common
         scores = scores - (k**2).sum(-1)[:, None] / 2

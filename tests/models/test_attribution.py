@@ -28,6 +28,13 @@ from tests.models.building import (
     make_transformer,
     write_unattending,
 )
+from tests.models.dense import (
+    dense_context,
+    dense_maps,
+    dense_scores,
+    head_map,
+    visible_cells,
+)
 from tests.models.test_heads_off import MODELS, tokens_of
 from tests.progress import steps_of
 
@@ -124,17 +131,16 @@ def test_tokens_and_heads_are_those_of_captum(case, monkeypatch):
 def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
     model, text, target, answer = case
     path = AttributionPath(model, text, answer, target)
-    found = path.integrate_layers(steps=60)
     forward, ends, starts = plainly(*case)
-    for mine, layer in zip(found, path.layers, strict=True):
+    for mine, layer in zip(path.integrate_layers(steps=60), path.layers, strict=True):
         one = LayerIntegratedGradients(forward, layer).attribute(ends, starts, n_steps=60)
         assert near(mine, float(one.sum()))
-        kept = []
+        outputs = []
         with torch.no_grad():
-            hook = layer.register_forward_hook(lambda _, __, out, kept=kept: kept.append(out))
+            hook = layer.register_forward_hook(lambda _, __, out, x=outputs: x.append(out))
             forward(*starts)
             hook.remove()
-            hook = layer.register_forward_hook(lambda _, __, out, kept=kept: kept[0])
+            hook = layer.register_forward_hook(lambda _, __, out, x=outputs: x[0])
             exchanged = float(forward(*ends))
             hook.remove()
         assert mine == pytest.approx(float(forward(*ends)) - exchanged, rel=3e-2, abs=2e-3)
@@ -165,13 +171,6 @@ def test_tokens_after_the_answer_of_a_causal_model_count_nothing():
     assert near(found.tokens, wanted.detach().sum(-1)[0])
 
 
-def test_heads_that_are_off_have_no_conductance():
-    model, off = model_of("bert"), frozenset({HeadId(0, 1), HeadId(1, 0)})
-    found = AttributionPath(model, prompt_of(9), AnswerLogit(0), off=off).integrate(steps=6)
-    heads = dict(zip(model.spec.heads, found.heads, strict=True))
-    assert {head for head, value in heads.items() if value == 0} == off
-
-
 def test_baselines():
     model = open_model(resource("sample/softmax"))
     prompt, table = model.tokenize(REVIEW), model.module.embed.token.weight
@@ -188,26 +187,23 @@ def test_baselines():
         AttributionPath(model, prompt, AnswerLogit(0), baseline="noise")
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "words"),
-    [
+def test_heads_that_are_off_answers_that_are_not_there_and_progress():
+    model, off = model_of("bert"), frozenset({HeadId(0, 1), HeadId(1, 0)})
+    path = AttributionPath(model, prompt_of(9), AnswerLogit(0), off=off)
+    heads = dict(zip(model.spec.heads, path.integrate(steps=6).heads, strict=True))
+    assert {head for head, value in heads.items() if value == 0} == off
+    assert [step.done for step in steps_of(path.integrate, 4)] == [4]
+    assert [step.done for step in steps_of(path.integrate_layers, 4)] == [1, 2]
+    with pytest.raises(HgvizError, match="1 steps"):
+        path.integrate(1)
+    for name, answer, words in (
         ("bert", AnswerLogit(9), "no class 9"),
         ("own gpt2", AnswerLogit(23, 0), "no token 23"),
         ("own gpt2", AnswerLogit(3, 11), "no position 11"),
         ("own gpt2", AnswerLogit(3), "no position None"),
-    ],
-)
-def test_answers_that_are_not_there(name, answer, words):
-    with pytest.raises(HgvizError, match=words):
-        AttributionPath(model_of(name), prompt_of(11), answer)
-
-
-def test_a_path_needs_two_steps_and_reports_its_progress():
-    path = AttributionPath(model_of("bert"), prompt_of(9), AnswerLogit(0))
-    with pytest.raises(HgvizError, match="1 steps"):
-        path.integrate(1)
-    assert [step.done for step in steps_of(path.integrate, 4)] == [4]
-    assert [step.done for step in steps_of(path.integrate_layers, 4)] == [1, 2]
+    ):
+        with pytest.raises(HgvizError, match=words):
+            AttributionPath(model_of(name), prompt_of(11), answer)
 
 
 # --- gradients of scores and weights --------------------------------------------------------------
@@ -236,42 +232,35 @@ def every_logit(logits):
 
 
 def by_dense_maps(model, tokens, monkeypatch, off=frozenset()):
-    """The value and {(layer, place): (scores, weights, dL/dS, dL/dA)} by autograd through dense
-    maps, nothing else."""
-    from hgviz.models.attention import head_groups, weigh
-
-    kept = {}
+    """The value and {(layer, place): (scores, weights, dL/dS, dL/dA)}: dL/dA of a cell is its value
+    times the gradient of its row's context, dL/dS that through the formula of the weights."""
+    calls = []
 
     def attend(q, k, v, rule, *, keep=None, relative=None, **_):
-        rows, maps, leaves = torch.arange(q.shape[2]), [None] * q.shape[1], []
-        for one in head_groups(q, k, rule, relative):
-            found, seen = one.scores(rows, keep)
-            for at, place in enumerate(one.heads):
-                noise, more = torch.zeros(2, *found.shape[-2:], dtype=q.dtype, requires_grad=True)
-                weights = weigh(found[:, at] + noise, seen[:, 0], one.activation, one.norm,
-                                one.rule.top_k_of(0))  # fmt: skip
-                scores = torch.where(seen[:, 0], found[:, at], 0.0)[0].detach()
-                leaves.append((place, scores, weights[0].detach(), noise, more))
-                maps[place] = weights + more * seen[:, 0]
-        kept[len(kept)] = leaves
-        context = torch.stack(maps, 1) @ v if maps else torch.zeros_like(q)
-        if keep is not None and rule.empty_rows == "uniform":
-            from hgviz.models.attention import _empty_rows
-
-            empty = _empty_rows(rule, q.shape[-2], keep)
-            context = torch.where(empty, v.mean(-2, keepdim=True), context)
-        return context
+        context = dense_context(dense_maps(q, k, rule, keep, relative), v, rule, keep)
+        leaf = torch.zeros_like(context, requires_grad=True)
+        calls.append((leaf, q, k, v, rule, keep, relative))
+        return context + leaf
 
     with monkeypatch.context() as patch:
         patch.setattr("hgviz.models.run.attend", attend)
         value = every_logit(model(tokens, Run(off)))
+    leaves = [call[0] for call in calls]
+    slopes = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
     found = {}
-    for layer, leaves in kept.items():
-        for place, scores, weights, *inputs in leaves:
-            slopes = torch.autograd.grad(
-                value, inputs, retain_graph=True, allow_unused=True, materialize_grads=True
-            )
-            found[layer, place] = (scores, weights, *slopes)
+    for layer, (slope, (_, q, k, v, rule, keep, relative)) in enumerate(
+        zip(slopes, calls, strict=True)
+    ):
+        cells = visible_cells(rule, q.shape[2], k.shape[2], keep)
+        for place in range(q.shape[1]):
+            seen = cells[:, place]
+            scores = dense_scores(q[:, place], k[:, place], rule, relative, place)
+            scores = torch.where(seen, scores, 0.0).detach().requires_grad_()
+            weights = head_map(scores, rule, place, seen)
+            at_weights = torch.where(seen, slope[:, place] @ v[:, place].mT, 0.0).detach()
+            (at_scores,) = torch.autograd.grad(weights, scores, at_weights)
+            parts = scores, weights, torch.where(seen, at_scores, 0.0), at_weights
+            found[layer, place] = tuple(part[0].detach() for part in parts)
     return float(value.detach()), found
 
 
@@ -279,10 +268,10 @@ def by_dense_maps(model, tokens, monkeypatch, off=frozenset()):
 def test_gradients_are_those_of_autograd_through_dense_maps(name, monkeypatch):
     model = SCORED[name].requires_grad_(False)
     tokens = tokens_of(model, 1)
-    value, expected = by_dense_maps(model, tokens, monkeypatch)
+    value, wanted = by_dense_maps(model, tokens, monkeypatch)
     found = ScoreGradients(model, tokens, every_logit)
     assert abs(found.value - value) <= 1e-9 * max(1, abs(value))
-    seen = set()
+    places = set()
     for layer in found.layers:
         heads, queries, _ = found.shape(layer)
         if not heads:
@@ -290,10 +279,10 @@ def test_gradients_are_those_of_autograd_through_dense_maps(name, monkeypatch):
         slopes = found.rows(layer, range(queries))
         for at, _ in enumerate(slopes.heads):
             ours = (slopes.scores, slopes.weights, slopes.at_scores, slopes.at_weights)
-            for one, other in zip(ours, expected[layer, at], strict=True):
+            for one, other in zip(ours, wanted[layer, at], strict=True):
                 assert np.abs(one[at] - other.numpy()).max() <= 1e-9 * (1 + other.abs().max())
-            seen.add((layer, at))
-    assert seen == set(expected)
+            places.add((layer, at))
+    assert places == set(wanted)
 
 
 def test_some_rows_are_rows_of_the_whole():
@@ -327,21 +316,6 @@ def test_maps_too_large_to_keep_are_computed_again_on_the_way_back(activation, m
         one, other = kept.head(head), again.head(head)
         assert np.abs(one.at_scores - other.at_scores).max() <= 1e-12
         assert np.abs(one.at_weights - other.at_weights).max() <= 1e-12
-
-
-def test_closed_forms_of_softmax_and_ymish():
-    def slopes(**kind):
-        model = make_transformer(form="encoder", **kind, **LABELS).requires_grad_(False)
-        return ScoreGradients(model, tokens_of(model, 1), every_logit).head(HeadId(1, 0))
-
-    softmax = slopes()
-    a, g = softmax.weights[0], softmax.at_weights[0]
-    assert np.abs(softmax.at_scores[0] - a * (g - (a * g).sum(1, keepdims=True))).max() <= 1e-12
-    assert np.abs(softmax.at_scores[0].sum(1)).max() <= 1e-12
-    ymish = slopes(activations="ymish", norms={"ymish": "none"})
-    s = np.abs(ymish.scores[0])
-    expected = ymish.at_weights[0] * (np.tanh(s) + s / np.cosh(s) ** 2)
-    assert np.abs(ymish.at_scores[0] - expected).max() <= 1e-12
 
 
 def test_heads_that_are_off_have_no_gradients(monkeypatch):
