@@ -703,7 +703,13 @@ class Transformers(Network):
             try:
                 output = self.net(**arguments)
             except Exception as error:
-                raise self._error(error, active) from error
+                if self._is_of_text(error, active):
+                    raise HgvizError(
+                        f"this {config.family} cannot read this text: "
+                        f"transformers says: {first_line(error)}",
+                        "Give another text, or set in its config.json what it asks for",
+                    ) from error
+                raise
         if active.network is not None and active.layers != len(config.own_layers):
             raise unseen(config.family, LENGTH_DEPENDENT)
         if cache is not None:
@@ -773,17 +779,11 @@ class Transformers(Network):
             lengths = tuple(map(len, self.config.pooling.spans(*lengths)))
         return sizes[-1][0], lengths
 
-    def _error(self, error: Exception, active: ActivePass) -> Exception:
-        """An HgvizError where the text can be why transformers failed on it, else the error."""
+    def _is_of_text(self, error: Exception, active: ActivePass) -> bool:
+        """Whether the text can be why transformers failed on it."""
         is_own = any(error is failure for failure in active.run.failures)
-        about_text = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
-        if is_own or active.network is None or not about_text or out_of_memory(error):
-            return error
-        return HgvizError(
-            f"this {self.config.family} cannot read this text: "
-            f"transformers says: {first_line(error)}",
-            "Give another text, or set in its config.json what it asks for",
-        )
+        is_plain = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
+        return is_plain and not is_own and active.network is not None and not out_of_memory(error)
 
     def _run_block(
         self, block: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any

@@ -98,7 +98,7 @@ class Patches:
 class PatchBoundaries:
     """Where one pass ends the patches of its texts.
 
-    net_config: the configuration in transformers. patcher: its module, None without one. given
+    net_config: the configuration in transformers. patcher: its module, None without one. fixed
     (B, n): boundaries to use in place of the patcher's. keep (B, n): False for padding. embedded
     (B, n, d): embeddings to use in place of those of the bytes. ends (B, n): the boundaries, None
     until they are known.
@@ -107,7 +107,7 @@ class PatchBoundaries:
     patches: Patches
     net_config: Any
     patcher: Any
-    given: Tensor | None
+    fixed: Tensor | None
     keep: Tensor | None
     embedded: Tensor | None
     ends: Tensor | None = None
@@ -117,8 +117,8 @@ class PatchBoundaries:
 
         entropies (B, n): the patcher's, of the byte that follows each; None for no patcher.
         """
-        if self.given is not None or entropies is None:
-            closes = torch.ones_like(ids, dtype=torch.bool) if self.given is None else self.given
+        if self.fixed is not None or entropies is None:
+            closes = torch.ones_like(ids, dtype=torch.bool) if self.fixed is None else self.fixed
             closes = closes if self.keep is None else closes & self.keep
         else:
             closes, stops = torch.zeros_like(ids, dtype=torch.bool), [ids.shape[1]] * len(ids)
@@ -152,8 +152,8 @@ class PatchBoundaries:
 
 def boundaries_of(net: Any, patches: Patches, tokens: Tokens) -> PatchBoundaries:
     """The boundaries of a pass over tokens, before any byte is read."""
-    given = tokens.boundaries, tokens.keep, tokens.embedded
-    return PatchBoundaries(patches, net.config, _patcher_of(net, patches), *given)
+    inputs = tokens.boundaries, tokens.keep, tokens.embedded
+    return PatchBoundaries(patches, net.config, _patcher_of(net, patches), *inputs)
 
 
 def patch_lengths(closes: Tensor) -> Tensor:

@@ -172,7 +172,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
         uses_interface=_uses_interface(model_class), remaining=remaining,
         hgviz_only=_require_shapes(folder, net, remaining), transposed=_transposed_weights(net),
     )  # fmt: skip
-    tensors = to_file_layout(config, folder.tensors)  # which is the other layout of both
+    tensors = to_file_layout(config, folder.tensors)
     if remaining and not config.uses_interface:
         raise folder.misfit(f"it lists heads that are left, and no {folder.kind} lacks any")
     with _explained(folder.config, folder.keys):
@@ -199,10 +199,10 @@ def _read_folder(path: Path) -> tuple[_Folder, Entry]:
     kind = _model_type(data, short_path(where))
     # RoBERTa as a bert has tensors of the same names, and positions that begin elsewhere
     marks = {"max_position_embeddings": 514, "pad_token_id": 1, "type_vocab_size": 1}
-    found = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
+    signs = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
     require(
-        kind != "bert" or len(found) < 2,
-        f"{short_path(where)} says bert, and describes RoBERTa: {' and '.join(found)} are "
+        kind != "bert" or len(signs) < 2,
+        f"{short_path(where)} says bert, and describes RoBERTa: {' and '.join(signs)} are "
         "RoBERTa's, whose positions begin behind the padding token",
         OWN_CONFIG,
     )
@@ -463,6 +463,11 @@ def require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) 
         )
 
 
+def _head_count(module: nn.Module) -> int:
+    counts = (getattr(module, key, None) for key in HEADS)
+    return next((count for count in counts if type(count) is int), 0)
+
+
 def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]:
     """What pruned_heads leaves of each layer, as transformers before 5 wrote it; () for none.
 
@@ -472,27 +477,22 @@ def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]
     pruned = parse_keys(folder.keys, PrunedHeads, short_path(folder.config)).pruned_heads
     if not pruned:
         return ()
-    remaining, layer = list[RemainingHeads](), 0
-    for name, module in net.named_modules():
-        counts = (getattr(module, key, None) for key in HEADS)
-        count = next((count for count in counts if type(count) is int), 0)
-        if not count:
-            continue
-        gone = set[int]()
-        if "cross" not in name:
-            gone, layer = {*pruned.get(str(layer), ())} & {*range(count)}, layer + 1
-            if gone == {*pruned.get(str(layer - 1), ())}:
-                pruned.pop(str(layer - 1), None)
-        heads = tuple(head for head in range(count) if head not in gone)
-        remaining.append(RemainingHeads(name, heads, count, count))
-    unknown, heads_of_it = next(iter(pruned.items()), ("", []))
-    require(
-        not pruned,
-        f"the pruned_heads in {short_path(folder.config)} cannot be used: "
-        f"the model has no such heads as {printable(unknown)}: {quoted(heads_of_it)}",
-        OWN_CONFIG,
+    modules = net.named_modules()
+    heads_of = {name: count for name, module in modules if (count := _head_count(module))}
+    own, gone = [name for name in heads_of if "cross" not in name], dict[str, set[int]]()
+    for layer, heads in pruned.items():
+        name = own[int(layer)] if layer.isdecimal() and int(layer) < len(own) else ""
+        gone[name] = {*heads}
+        require(
+            gone[name] <= {*range(heads_of.get(name, 0))},
+            f"the pruned_heads in {short_path(folder.config)} cannot be used: "
+            f"the model has no such heads as {printable(layer)}: {quoted(heads)}",
+            OWN_CONFIG,
+        )
+    return tuple(
+        RemainingHeads(name, tuple(sorted({*range(count)} - gone.get(name, set()))), count, count)
+        for name, count in heads_of.items()
     )
-    return tuple(remaining)
 
 
 def _describe(net: Any, kind: str, data: Mapping[str, Any]) -> TransformersConfig:

@@ -8,11 +8,9 @@ import pytest
 import torch
 from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from typer.testing import CliRunner
 
 from hgviz import tasks
 from hgviz.analysis.importance import importance
-from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.data import Question, TaggedTexts, question_prompts, tagged_prompts
@@ -272,14 +270,3 @@ def test_rows_without_answers_are_one_clear_line(folder, tmp_path, model, row, w
     with pytest.raises(HgvizError, match=words) as error:
         tasks.evaluate(open_model(folder(*model)), data)
     assert "\n" not in str(error.value)
-
-
-def test_labels_are_named_on_the_command_line(folder, tmp_path):
-    path = folder("roberta", "RobertaForTokenClassification")
-    data = tmp_path / "a.jsonl"
-    data.write_text(json.dumps({"tokens": ["the", "sand"], "ner_tags": ["no", "yes"]}))
-    run = CliRunner()
-    command = ["evaluate", str(path), "--data", str(data), "--json"]
-    out = run.invoke(app, [*command, "--labels", "no=LABEL_0,yes=LABEL_1"])
-    assert json.loads(out.stdout)["total"] == 2
-    assert run.invoke(app, [*command, "--labels", "no"]).exit_code == 2

@@ -114,12 +114,6 @@ def test_softmax_becomes_ymish_with_all_three_accuracies_logged(trained):
     assert open_model(trained / "ymish").spec.layers[0].activations == ("ymish",) * 6
 
 
-def test_a_stopped_fine_tuning_goes_on_with_the_figures_it_began_with(trained):
-    start = continued(trained, {"activations": "ymish"}, steps=6)
-    whole, stopped = train_twice(start, trained, 3)
-    assert stopped.before == whole.before
-
-
 def test_other_labels_get_a_new_classifier_and_the_body_is_kept(trained):
     text = (trained / "train.tsv").read_text().replace("\tann", "\tzoe")
     for name in ("train", "dev"):

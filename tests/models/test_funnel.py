@@ -1,23 +1,19 @@
 """Funnel-Transformers give what the package transformers gives, and show how they got there."""
 
-import json
-import shutil
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import checkpoints, open_model, pruning
+from hgviz.models import open_model, pruning
 from hgviz.models.attribution import measure_reach
 from hgviz.models.checkpoints import read
 from hgviz.models.layers import Tokens
 from hgviz.models.model import module_of
 from hgviz.models.pruning import zero_heads
-from tests.closeness import scaled_error
 from tests.models import reference
 from tests.models.folders import wordpiece
 
@@ -99,14 +95,6 @@ def test_outputs_and_maps_are_those_of_transformers(models, name):
                 np.testing.assert_allclose(one.read(head), other[1, head], atol=1e-5)
 
 
-def test_without_token_types_all_are_of_the_first(models):
-    theirs, folder = models("masked")
-    ids = asked(9)[0]
-    wanted = reference.answer(theirs, ids)
-    found = open_model(folder, dtype="float32").run(ids).logits
-    assert scaled_error(found, wanted) < 5e-5
-
-
 @pytest.mark.parametrize("name", ["full", "all alike"])
 def test_spans_are_the_tokens_that_a_position_is_pooled_of(models, name):
     """By what the pooling of transformers itself lets through of each token."""
@@ -166,54 +154,7 @@ def test_the_proof_counts_every_position_where_tokens_are_pooled(models):
     assert pruning.largest_difference(pruning.runner(one), zeroed, texts)[0] > 1e-3
 
 
-@pytest.mark.parametrize("name", ["full", "classes"])
-def test_tensors_are_written_back_where_they_were(models, name, tmp_path):
-    folder = models(name)[1]
-    whole = read(folder)
-    checkpoints.rewrite(whole, tmp_path)
-    again = read(tmp_path)
-    assert again.digest == whole.digest
-
-
 # --- what cannot be -------------------------------------------------------------------------------
-
-
-def _config(folder, **changes):
-    file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
-
-
-@pytest.mark.parametrize("part", ["attention.r_kernel", "attention.seg_embed", "ffn.linear_1"])
-@pytest.mark.parametrize("how", ["missing", "smaller"])
-def test_a_layout_that_does_not_fit_names_the_first_tensor(models, part, how, tmp_path):
-    folder = tmp_path / "m"
-    shutil.copytree(models("masked")[1], folder)
-    held = load_file(folder / "model.safetensors")
-    name = next(one for one in sorted(held) if part in one)
-    whole = held.pop(name)
-    if how == "smaller":
-        held[name] = whole[:1].contiguous()
-    save_file(held, folder / "model.safetensors")
-    with pytest.raises(HgvizError) as error:
-        open_model(folder)
-    assert name in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"pooling_type": "min"}, "pooling_type"),
-        ({"attention_type": "other"}, "attention_type"),
-        ({"block_sizes": [0, 1]}, "block_sizes"),
-        ({"block_sizes": [], "block_repeats": None}, "does not fit"),
-        ({"d_model": 15}, "does not fit"),
-    ],
-)
-def test_a_config_that_cannot_be_read_is_refused(models, changes, said, tmp_path):
-    shutil.copytree(models("masked")[1], tmp_path / "m")
-    _config(tmp_path / "m", **changes)
-    with pytest.raises(HgvizError, match=said):
-        open_model(tmp_path / "m")
 
 
 def test_what_needs_tokens_at_the_end_says_that_there_are_none(models):

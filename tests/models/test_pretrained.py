@@ -279,6 +279,10 @@ REFUSED = [  # kind, changes of config.json, what is said
     ("gpt2", {"activation_function": 1}, "'activation_function' expected str"),
     ("gpt2", {"add_cross_attention": True}, "crossattention"),
     ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "be built"),
+    ("funnel", {"pooling_type": "min"}, "pooling_type"),
+    ("funnel", {"d_model": 15}, "does not fit"),
+    ("funnel", {"attention_type": "other"}, "attention_type"),
+    ("funnel", {"block_sizes": [0, 1]}, "block_sizes"),
     ("llama", {"rope_parameters": 7}, "be built"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
 ]  # fmt: skip
 
@@ -287,6 +291,7 @@ REFUSED = [  # kind, changes of config.json, what is said
 def untouched(tmp_path_factory):
     home = tmp_path_factory.mktemp("folders")
     zoo.write(home / "llama", "llama", "LlamaForCausalLM")
+    zoo.write(home / "funnel", "funnel", "FunnelForMaskedLM")
     for kind, write in WRITERS.items():
         write(home / kind)
     return home
