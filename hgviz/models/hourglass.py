@@ -32,6 +32,7 @@ from hgviz.models.layers import (
     RelativeBiases,
     ResidualBlock,
     Tokens,
+    Width,
     as_tokens,
     require_even_heads,
     require_length,
@@ -189,7 +190,8 @@ class HourglassConfig(
 
     hierarchy, vanilla_layers: see parse_hierarchy. attention_downsampling, attention_upsampling:
     the pooling, or spreading, that makes the queries of resampling attention. masking "compat":
-    masks as in hourglass-transformer-pytorch.
+    masks as in hourglass-transformer-pytorch. widths: of each level, d_model everywhere where
+    empty; heads are equally wide at all levels, d_ff grows with the width.
     """
 
     hierarchy: str
@@ -203,15 +205,22 @@ class HourglassConfig(
     positions: Literal["learned", "relative", "rotary", "none"] = "relative"
     causal: bool = True
     masking: Literal["strict", "compat"] = "strict"
+    widths: tuple[Width, ...] = ()
 
     def __post_init__(self) -> None:
         AttentionConfiguration.__post_init__(self)
         self._set("hierarchy", str(parse_hierarchy(self.hierarchy, self.vanilla_layers)))
         self._set("vanilla_layers", None)
         require_even_heads(self.positions, self.d_head)
+        levels = len(self.shape.factors) + 1
         require(
-            self.positions != "relative" or self.d_model % 2 == 0,
-            f"relative positions need an even width, not {self.d_model}",
+            not self.widths or (len(self.widths) == levels and self.widths[0] == self.d_model),
+            f"widths needs a number for each of the {levels} levels, the first d_model",
+        )
+        odd = [width for width in map(self.width, range(levels)) if width % 2]
+        require(
+            self.positions != "relative" or not odd,
+            f"relative positions need an even width, not {odd[0] if odd else 0}",
         )
         require(
             self.positions != "learned" or self.max_positions,
@@ -223,6 +232,10 @@ class HourglassConfig(
     def shape(self) -> Hierarchy:
         """Layers and factors, by level."""
         return parse_hierarchy(self.hierarchy)
+
+    def width(self, level: int) -> int:
+        """The width of the states of a level."""
+        return self.widths[level] if self.widths else self.d_model
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -293,14 +306,16 @@ def _attention(config: HourglassConfig, layer: Layer) -> Attention:
     shift = config.levels[layer.level].shift if layer.role == "down" else 0
     bias = config.form == "official"
     return Attention(
-        layer, config.rule(layer), config.d_model, config.d_head, config.positions, bias, shift
-    )
+        layer, config.rule(layer), config.width(layer.level), config.d_head, config.positions, bias,
+        shift, context_width=config.width(layer.key_level),
+    )  # fmt: skip
 
 
-def _feed_forward(config: HourglassConfig) -> FeedForward:
+def _feed_forward(config: HourglassConfig, level: int) -> FeedForward:
     # trax approximates gelu by tanh
     kind = "gelu_tanh" if config.form == "official" else "gelu"
-    return FeedForward(config.d_model, config.d_ff, kind)
+    width = config.width(level)
+    return FeedForward(width, config.d_ff * width // config.d_model, kind)
 
 
 class Block(ResidualBlock):
@@ -308,8 +323,9 @@ class Block(ResidualBlock):
 
     def __init__(self, config: HourglassConfig, layer: Layer) -> None:
         super().__init__()
-        self.ln_attn, self.ln_ff = _norm(config), _norm(config)
-        self.attn, self.ff = _attention(config, layer), _feed_forward(config)
+        level = layer.level
+        self.ln_attn, self.ln_ff = _norm(config, level), _norm(config, level)
+        self.attn, self.ff = _attention(config, layer), _feed_forward(config, level)
         self.drop = nn.Dropout(0.0)  # training sets it
 
     def forward(
@@ -327,10 +343,10 @@ class Block(ResidualBlock):
 class Stack(nn.ModuleDict):
     """Blocks in sequence, followed by a norm in the official form."""
 
-    def __init__(self, config: HourglassConfig, layers: list[Layer]) -> None:
+    def __init__(self, config: HourglassConfig, level: int, layers: list[Layer]) -> None:
         super().__init__({str(i): Block(config, layer) for i, layer in enumerate(layers)})
         if config.form == "official":
-            self["ln_out"] = _norm(config)
+            self["ln_out"] = _norm(config, level)
 
     def forward(
         self, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
@@ -342,23 +358,37 @@ class Stack(nn.ModuleDict):
 
 
 class Resampling(ResidualBlock):
-    """Base of Down and Up: attention from the pooled or spread positions to their sources."""
+    """Base of Down and Up: attention from the pooled or spread positions to their sources.
 
-    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
+    levels: those of the result and of the sources. resize: from the width of the sources to that
+    of the result, where these differ and no linear map changes it anyway.
+    """
+
+    resize: nn.Module
+
+    def __init__(
+        self, config: HourglassConfig, factor: int, layer: Layer | None, levels: tuple[int, int]
+    ) -> None:
         super().__init__()
         self.config, self.factor, self.layer = config, factor, layer
-        self.official = config.form == "official"
+        self.official, self.levels = config.form == "official", levels
+        self.width, self.source_width = map(config.width, levels)
 
-    def add_attention(self, layer: Layer | None) -> None:
-        """Create the submodules of resampling attention, if there is a layer for it."""
+    def add_projections(self, linear: bool, layer: Layer | None) -> None:
+        """Create resize, and the submodules of resampling attention if there is a layer for it."""
+        equal = linear or self.width == self.source_width
+        self.resize = nn.Identity() if equal else nn.Linear(self.source_width, self.width)
         if layer is None:
             return
-        self.attn, self.ff = _attention(self.config, layer), _feed_forward(self.config)
-        self.ln_ff, self.drop = _norm(self.config), nn.Identity()
+        level, source = self.levels
+        self.attn = _attention(self.config, layer)
+        self.ff = _feed_forward(self.config, level)
+        self.ln_ff, self.drop = _norm(self.config, level), nn.Identity()
         if self.official:
-            self.ln_in, self.ln_query = _norm(self.config), _norm(self.config)
+            self.ln_in = _norm(self.config, source)
+            self.ln_query = _norm(self.config, level)
         else:
-            self.ln_attn = _norm(self.config)
+            self.ln_attn = _norm(self.config, level)
 
     def attend(
         self, q: Tensor, x: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
@@ -375,12 +405,14 @@ class Resampling(ResidualBlock):
 class Down(Resampling):
     """Shorten (B, N, d), padded and shifted, to (B, m, d) (section 2.2)."""
 
-    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
-        super().__init__(config, factor, layer)
+    def __init__(
+        self, config: HourglassConfig, factor: int, layer: Layer | None, outer: int
+    ) -> None:
+        super().__init__(config, factor, layer, (outer + 1, outer))
         kind = config.attention_downsampling if layer else config.downsampling
         if kind == "linear":
-            self.proj = nn.Linear(factor * config.d_model, config.d_model)
-        self.add_attention(layer)
+            self.proj = nn.Linear(factor * self.source_width, self.width)
+        self.add_projections(kind == "linear", layer)
 
     def forward(self, x: Tensor, mask: Mask, rel: RelativeBiases | None, run: Run) -> Tensor:
         """(B, N, d) -> (B, m, d)"""
@@ -400,22 +432,24 @@ class Down(Resampling):
         if hasattr(self, "proj"):
             return self.proj(groups.flatten(2))
         if valid is None:
-            return groups.mean(2)
+            return self.resize(groups.mean(2))
         sizes = valid.unflatten(1, (-1, self.factor)).sum(2).clamp(min=1)
-        return groups.sum(2) / sizes[..., None].to(x.dtype)
+        return self.resize(groups.sum(2) / sizes[..., None].to(x.dtype))
 
 
 class Up(Resampling):
     """Upsample (B, m, d) to (B, N, d) and add the residual (B, N, d) (section 2.3)."""
 
-    def __init__(self, config: HourglassConfig, factor: int, layer: Layer | None) -> None:
-        super().__init__(config, factor, layer)
+    def __init__(
+        self, config: HourglassConfig, factor: int, layer: Layer | None, outer: int
+    ) -> None:
+        super().__init__(config, factor, layer, (outer, outer + 1))
         self.kind = config.attention_upsampling if layer else config.upsampling
         if self.kind == "linear":
-            self.proj = nn.Linear(config.d_model, factor * config.d_model)
+            self.proj = nn.Linear(self.source_width, factor * self.width)
         if self.official:
-            self.ln_out = _norm(config)
-        self.add_attention(layer)
+            self.ln_out = _norm(config, outer)
+        self.add_projections(self.kind != "repeat", layer)
 
     def forward(
         self, x: Tensor, r: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
@@ -436,9 +470,9 @@ class Up(Resampling):
         if self.kind == "linear":
             x = self.proj(x).unflatten(-1, (self.factor, -1))  # (B, m, k, d)
         elif self.kind == "repeat":
-            x = x[:, :, None].expand(-1, -1, self.factor, -1)
+            x = self.resize(x)[:, :, None].expand(-1, -1, self.factor, -1)
         else:
-            x = x.new_zeros(x.shape[0], x.shape[1], self.factor, x.shape[2])
+            x = x.new_zeros(x.shape[0], x.shape[1], self.factor, self.width)
         if keep is not None:
             x = x * keep[..., None, None]
         return x.flatten(1, 2)
@@ -465,8 +499,8 @@ class Hourglass(Network):
         super().__init__(config)
         shape, layers = config.shape, {layer.name: layer for layer in config.layers}
 
-        def stack(name: str, count: int) -> Stack:
-            return Stack(config, [layers[f"{name}.{i}"] for i in range(count)])
+        def stack(name: str, level: int, count: int) -> Stack:
+            return Stack(config, level, [layers[f"{name}.{i}"] for i in range(count)])
 
         depth = range(len(shape.factors))
         self.embed = nn.ModuleDict({"token": nn.Embedding(config.vocab_size, config.d_model)})
@@ -474,15 +508,17 @@ class Hourglass(Network):
             self.embed["position"] = nn.Embedding(config.max_positions or 0, config.d_model)
         relative = config.positions == "relative"
         self.rel = RelativeBiases(config.n_heads, config.d_head) if relative else None
-        self.pre = nn.ModuleList(stack(f"pre.{i}", shape.pre[i]) for i in depth)
+        self.pre = nn.ModuleList(stack(f"pre.{i}", i, shape.pre[i]) for i in depth)
         self.down = nn.ModuleList(
-            Down(config, shape.factors[i], layers.get(f"down.{i}")) for i in depth
+            Down(config, shape.factors[i], layers.get(f"down.{i}"), i) for i in depth
         )
-        self.middle = stack("middle", shape.middle)
-        self.up = nn.ModuleList(Up(config, shape.factors[i], layers.get(f"up.{i}")) for i in depth)
-        self.post = nn.ModuleList(stack(f"post.{i}", shape.post[i]) for i in depth)
+        self.middle = stack("middle", len(depth), shape.middle)
+        self.up = nn.ModuleList(
+            Up(config, shape.factors[i], layers.get(f"up.{i}"), i) for i in depth
+        )
+        self.post = nn.ModuleList(stack(f"post.{i}", i, shape.post[i]) for i in depth)
         if config.form == "windowed":
-            self.ln_f = _norm(config)
+            self.ln_f = _norm(config, 0)
         self.lm_head = nn.Linear(config.d_model, config.vocab_size)
 
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
@@ -533,5 +569,5 @@ class Hourglass(Network):
         return Mask(keys, shifted.unflatten(1, (-1, factor)).any(-1))
 
 
-def _norm(config: HourglassConfig) -> nn.LayerNorm:
-    return nn.LayerNorm(config.d_model, eps=1e-6 if config.form == "official" else 1e-5)
+def _norm(config: HourglassConfig, level: int) -> nn.LayerNorm:
+    return nn.LayerNorm(config.width(level), eps=1e-6 if config.form == "official" else 1e-5)

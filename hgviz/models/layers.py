@@ -323,7 +323,8 @@ class Attention(nn.Module):
     shift: how far the keys were shifted (a shifted key keeps its rotary position). synthesis:
     synthesised scores, which replace or join those of queries and keys. mixtures: projections of
     keys and values to slots, of each head. content: whether queries and keys are made of tokens,
-    not of positions alone. shared_parts: submodules used by all heads; the rows of the others are
+    not of positions alone. context_width: width of the context where it is not that of x.
+    shared_parts: submodules used by all heads; the rows of the others are
     divided among the heads.
     """
 
@@ -342,9 +343,11 @@ class Attention(nn.Module):
         synthesis: Synthesis | None = None,
         mixtures: Mixtures | None = None,
         content: bool = True,
+        context_width: int | None = None,
     ) -> None:
         super().__init__()
         inner = len(layer.heads) * d_head
+        context_width = context_width or width
         self.layer, self.rule, self.d_head, self.shift = layer, rule, d_head, shift
         self.synthesis, self.mixtures = synthesis, mixtures
         self.has_content = content if synthesis is None else "dot" in synthesis.forms
@@ -352,8 +355,8 @@ class Attention(nn.Module):
             warnings.filterwarnings("ignore", "Initializing zero-element tensors")
             if self.has_content:
                 self.q = nn.Linear(width, inner, bias=bias)
-                self.k = nn.Linear(width, inner, bias=bias)
-            self.v = nn.Linear(width, inner, bias=bias)
+                self.k = nn.Linear(context_width, inner, bias=bias)
+            self.v = nn.Linear(context_width, inner, bias=bias)
             self.o = nn.Linear(inner, width)
             # hourglass-transformer-pytorch has no relative positions within a window
             self.relative = positions == "relative" and layer.window is None

@@ -56,7 +56,8 @@ class TransformerConfig(
     types. feed_forward: its non-linearity. scaled: divide scores by sqrt(d_head); depth_scaled:
     also by the layer number, from 1. goal, labels: see ModelSpec. transform: dense layer and norm
     before the vocabulary (BERT). tied: the output matrix is the token embedding. cls: number of
-    first tokens that the classifier reads; pooler: the layer between them and the classifier.
+    first tokens that the classifier reads; cls_width: their own width, 0 for d_model, see WideCLS;
+    pooler: the layer between them and the classifier.
 
     slots: project a sequence to this many rows, 0 for none. slots_sharing "tokens": project the
     layer's input, with one matrix for all layers if slots_shared. Else project keys and values
@@ -88,6 +89,7 @@ class TransformerConfig(
     transform: bool = False
     tied: bool = True
     cls: Annotated[int, msgspec.Meta(ge=1, le=512)] = 1
+    cls_width: DerivedWidth = 0
     pooler: Literal["none", "shared", "separate"] = "shared"
     slots: DerivedWidth = 0
     slots_shared: bool = True
@@ -164,6 +166,8 @@ class TransformerConfig(
              "cross belongs to a decoder alone; an encoder-decoder always has it"),
             (self.goal == "classes" and not (encoder and self.labels),
              "a classifier is an encoder with labels"),
+            (self.cls_width and self.goal != "classes",
+             "cls_width is the width of the tokens that a classifier reads: choose goal classes"),
             (self.goal == "masked" and not encoder, "only an encoder fills in masked tokens"),
             (self.goal == "next" and encoder, "an encoder sees later tokens, so none is the next"),
         ]  # fmt: skip
@@ -295,6 +299,34 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     return encodings.to(dtype).to(positions.device)
 
 
+# states (B, n, d) of all tokens, and those (B, c, W) of wide CLS tokens beside them
+Stream = Tensor | tuple[Tensor, Tensor]
+
+
+class WideCLS(nn.Module):
+    """The residual stream of CLS tokens that are wider (W) than all others (d), for one block.
+
+    The block reads them through a projection to d, in place of their first c rows, and what it
+    returns for these rows is projected to W and added: w' = w + W_out y + b, followed by a norm in
+    post-norm models.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.into = nn.Linear(config.cls_width, config.d_model)
+        self.out = nn.Linear(config.d_model, config.cls_width)
+        norm = nn.LayerNorm(config.cls_width, eps=config.norm_eps)
+        self.ln = nn.Identity() if config.norm_first else norm
+
+    def read(self, x: Tensor, wide: Tensor) -> Tensor:
+        """States (B, n, d) whose first rows are wide (B, c, W), projected."""
+        return torch.cat([self.into(wide), x[:, wide.shape[1] :]], dim=1)
+
+    def add(self, wide: Tensor, y: Tensor) -> Tensor:
+        """wide (B, c, W) after a block that returns y (B, n, d)."""
+        return self.ln(wide + self.out(y[:, : wide.shape[1]]))
+
+
 class Block(ResidualBlock):
     """Self-attention, cross-attention in decoders with a source, and feed-forward."""
 
@@ -307,23 +339,31 @@ class Block(ResidualBlock):
             self.ln_cross, self.cross = _norm(config), _attention(config, cross)
             self.last = cross.index
         self.projection = _slots(config, "layer")
+        self.wide = WideCLS(config) if config.cls_width else None
         self.ln_ff = _norm(config)
         self.ff = FeedForward(config.d_model, config.d_ff, config.feed_forward)
         self.drop = nn.Dropout(0.0)
 
     def forward(
         self,
-        x: Tensor,
+        x: Stream,
         tokens: Tokens,
         memory: Tensor | None,
         shared: Slots | None,
         run: Run,
         rows: int | None = None,
-    ) -> Tensor:
+    ) -> Stream:
         """x (B, n, d), memory (B, m, d): encoder states -> (B, n, d), or only the first rows"""
         slots, first = self.projection or shared, self.norm_first
 
-        def compute(x: Tensor) -> Tensor:
+        def compute(stream: Stream) -> Stream:
+            if self.wide is None:
+                return attend_and_feed(cast(Tensor, stream))
+            x, wide = stream
+            y = attend_and_feed(self.wide.read(x, wide))
+            return y, self.wide.add(wide, y)
+
+        def attend_and_feed(x: Tensor) -> Tensor:
             y = self.ln_attn(x) if first else x
             z = x[:, :rows] + self.drop(self.attn(y[:, :rows], y, tokens.keep, None, run, slots))
             if memory is not None:
@@ -351,11 +391,15 @@ class Transform(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Classifier of the concatenated states of the first c tokens; BERT has c = 1."""
+    """Classifier of the concatenated states of the first c tokens; BERT has c = 1.
+
+    cls_width: they are wider than the other tokens, and come by themselves.
+    """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.count, self.pooling, width = config.cls, config.pooler, config.d_model
+        self.count, self.pooling = config.cls, config.pooler
+        width = config.cls_width or config.d_model
         if config.pooler == "shared":
             self.pooler: nn.Module = nn.Linear(width, width)
         elif config.pooler == "separate":
@@ -363,7 +407,7 @@ class Classifier(nn.Module):
         self.classifier = nn.Linear(config.cls * width, len(config.labels))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, n, d) -> (B, classes)"""
+        """(B, n, d), or (B, c, W) -> (B, classes)"""
         first = x[:, : self.count]  # (B, c, d)
         if self.pooling == "shared":
             first = torch.tanh(self.pooler(first))
@@ -401,7 +445,9 @@ class Transformer(Network):
             self.middle = stack("middle", config.n_layers)
         self.projection = _slots(config, "model")
         if config.final_norm:
-            self.ln_f = _norm(config)
+            self.ln_f = nn.LayerNorm(config.cls_width or config.d_model, eps=config.norm_eps)
+        if config.cls_width:
+            self.widen = nn.Linear(config.d_model, config.cls_width)
         predicts_tokens = config.goal in ("next", "masked")
         if predicts_tokens and not config.tied:
             self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -429,7 +475,11 @@ class Transformer(Network):
             )
         memory = self._memory(tokens.source, run)
         stack = self.decoder if self.config.form == "encoder-decoder" else self.middle
-        x = self._stack(stack, x, tokens, memory, run)
+        start: Stream = x
+        if self.config.cls_width:
+            start = x, self.widen(x[:, : self.config.cls])
+        states = self._stack(stack, start, tokens, memory, run)
+        x = states if isinstance(states, Tensor) else states[1]
         if self.config.final_norm:
             x = self.ln_f(x)
         if self.config.goal == "states":
@@ -453,11 +503,11 @@ class Transformer(Network):
             )
         if self.config.cross:
             return source.states
-        return self._stack(self.encoder, self.embed(source), source, None, run)
+        return cast(Tensor, self._stack(self.encoder, self.embed(source), source, None, run))
 
     def _stack(
-        self, stack: nn.ModuleDict, x: Tensor, tokens: Tokens, memory: Tensor | None, run: Run
-    ) -> Tensor:
+        self, stack: nn.ModuleDict, x: Stream, tokens: Tokens, memory: Tensor | None, run: Run
+    ) -> Stream:
         blocks = [block for block in stack.values() if isinstance(block, Block)]
         for block in blocks:
             readout = run.readout and block is blocks[-1] and self.config.goal == "classes"

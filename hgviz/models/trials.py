@@ -201,7 +201,7 @@ class HeadAblation:
         """A function from places of heads in a layer to the run with each off (or alone) in its
         own copy of the texts."""
         block, start = self._blocks.get(layer.index), None
-        if block is not None:
+        if block is not None and layer.index in baseline.inputs:
             off = [layer.heads.index(head.head) for head in self.off if head.layer == layer.index]
             weights = self._ff_weights(baseline, block)
             start = BlockAblation(baseline, block, off, weights)

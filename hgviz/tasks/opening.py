@@ -148,7 +148,10 @@ def info(path: Path_) -> dict[str, Any]:
     return {
         "kind": "checkpoint", **_of_spec(spec),
         **({"unattending_blocks": others} if others else {}),
-        "reads": spec.modality, "width": spec.width, "vocabulary": spec.vocabulary,
+        "reads": spec.modality, "width": spec.width,
+        **{key: value for key in ("widths", "cls_width")
+           if (value := getattr(model.config, key, 0))},
+        "vocabulary": spec.vocabulary,
         "parameters": spec.parameters, **({"not_read": list(model.unread)} if model.unread else {}),
         "max_positions": spec.max_positions, "items": 0, "complete": True,
         "masking": model.masking, "provenance": {"checkpoint": spec.digest},

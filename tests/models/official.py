@@ -65,6 +65,7 @@ class Official:
             q = self.dense(f"{name}.proj", groups.reshape(len(groups), -1))
         else:
             q = groups.sum(1) / np.maximum(1, counted.reshape(-1, k).sum(1))[:, None]
+            q = self.resized(name, q)
         if not attends:
             return q
         q, y = self.norm(f"{name}.ln_query", q), self.norm(f"{name}.ln_in", x)
@@ -78,9 +79,10 @@ class Official:
     def lengthen(self, name, x, r, groups, k, total):
         attends, base = self.up
         y = self.norm(f"{name}.ln_in", x) if attends else x
-        u = np.repeat(y, k, axis=0) * (base != "none")
         if base == "linear":
             u = self.dense(f"{name}.proj", y).reshape(len(r), -1)
+        else:
+            u = np.zeros(r.shape) if base == "none" else np.repeat(self.resized(name, y), k, axis=0)
         u = u * np.repeat(groups, k)[:, None]
         if not attends:
             return u
@@ -89,6 +91,10 @@ class Official:
         return self.fed(name, u + self.attention(
             f"{name}.attn", u, y, groups, j <= i[:, None], j - i[:, None], i * total, j * total,
         ))  # fmt: skip
+
+    def resized(self, name, x):
+        """States at the width of another level, where its own differs."""
+        return self.dense(f"{name}.resize", x) if f"{name}.resize.weight" in self.w else x
 
     def fed(self, name, x):
         h = self.dense(f"{name}.ff.in", self.norm(f"{name}.ln_ff", x))

@@ -38,9 +38,11 @@ HOURGLASSES = {
     "rotary": {"hierarchy": NESTED, "positions": "rotary"},
     "learned": {"hierarchy": NESTED, **LEARNED},
     "ymish": {"hierarchy": ONE, "activations": "ymish"},
+    "wider inside": {"hierarchy": NESTED, "widths": (12, 16, 20)},
     "windowed": {"hierarchy": ONE, **WINDOWED},
     "windowed, compat": {"hierarchy": NESTED, "masking": "compat", **WINDOWED},
     "windowed, linear": {"hierarchy": NESTED, "attention_downsampling": "linear", **WINDOWED},
+    "windowed, wider inside": {"hierarchy": NESTED, "widths": (12, 16, 8), **WINDOWED},
     "windowed, no attention": {"hierarchy": NESTED, **PLAIN, **WINDOWED},
     "windowed, linear, no attention": {"hierarchy": ONE, **LINEAR, **WINDOWED},
 }

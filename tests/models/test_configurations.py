@@ -143,9 +143,16 @@ TRANSFORMERS = [
     ({**DECODER, "activations": "topk"}, "needs top_k"),
     ({**DECODER, "norms": {"ymish": "l3"}}, "no norm 'l3'"),
     ({**DECODER, "n_layers": 10**9}, "n_layers"),
+    ({**ENCODER, "cls_width": 20}, "choose goal classes"), ({"cls_width": -1}, "cls_width"),
     ({"form": "sideways"}, "form"),
     ({**DECODER, "family": "bard"}, "family"),
 ]  # fmt: skip
+HOURGLASSES = [
+    ({"widths": (12,)}, "a number for each of the 2 levels"),
+    ({"widths": (8, 12)}, "the first"),
+    ({"widths": (12, 7)}, "an even width, not 7"),
+    ({"widths": (12, 0)}, "widths"),
+]
 SEGMENTS = [
     ({"n_layers": [1, 2]}, "three numbers"), ({"n_layers": [0, 0, 0]}, "a layer"),
     ({"n_layers": [2, 0, 1]}, "no layer reads"), ({"d_model": 9, "n_heads": 3}, "even width"),
@@ -161,6 +168,7 @@ UNATTENDING = [
 
 
 @pytest.mark.parametrize("make, keys, words", [
+    *((make_config, *row) for row in HOURGLASSES),
     *((make_transformer, *row) for row in TRANSFORMERS),
     *((lambda **keys: make_segments("learned", **keys), *row) for row in SEGMENTS),
     *((make_unattending, *row) for row in UNATTENDING),

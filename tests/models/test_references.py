@@ -78,6 +78,17 @@ OFFICIAL = {  # hierarchy, other keys, length, side of the padding
     "learned": (ONE, LEARNED, 13, None),
     "learned, nested, both ways": (NESTED, LEARNED | BOTH, 12, None),
     "no positions": (ONE, {"positions": "none"}, 13, None),
+    "wider inside": (ONE, {"widths": (12, 20)}, 13, None),
+    "narrower inside, nested, both ways": (NESTED, {"widths": (12, 8, 6)} | BOTH, 15, "left"),
+    "wider inside, average, repeat": (NESTED, {"widths": (12, 16, 20)} | AVERAGE, 15, None),
+    "wider inside, linear": (ONE, {"widths": (12, 20), "positions": "rotary"} | LINEAR, 13, None),
+    "wider inside, attention on linear and on nothing": (
+        NESTED, {"widths": (12, 20, 8), "attention_downsampling": "linear",
+                 "attention_upsampling": "none"}, 13, None,
+    ),
+    "wider inside, attention on repeat": (
+        ONE, {"widths": (12, 20), "attention_upsampling": "repeat"}, 13, None,
+    ),
     "padded at the right": (NESTED, {}, 15, "right"),
     "padded at the left": (NESTED, {"positions": "rotary"}, 15, "left"),
     "both ways, padded, average": (ONE, AVERAGE | BOTH, 14, "left"),
