@@ -13,7 +13,7 @@ import transformers
 from table import line
 
 from hgviz.models import open_model
-from hgviz.models.generation import Writing, chosen
+from hgviz.models.generation import Writing, choose_token
 
 BEGIN, WRITTEN, ROUNDS = 32, 200, 3
 
@@ -43,7 +43,7 @@ def write(model):
     """The likeliest tokens, by hgviz."""
     writing = Writing(model, model.from_ids(range(5, 5 + BEGIN)))
     for _ in range(WRITTEN):
-        writing.add(chosen(writing.logits, None, 1.0))
+        writing.add(choose_token(writing.logits, None, 1.0))
 
 
 def generate(model):

@@ -1,4 +1,4 @@
-"""A model that goes on with a text, token by token."""
+"""A model that continues a text, token by token."""
 
 from __future__ import annotations
 
@@ -18,118 +18,114 @@ from hgviz.models.run import Run
 from hgviz.models.text import continue_prompt
 from hgviz.models.transformer import TransformerConfig
 
-CHOOSE = "Choose a model that was trained to say the next token, such as GPT-2"
-
 
 class Writing:
-    """A text under way: `logits` (vocabulary,) is what the model says comes next, `add` reads a
-    token more.
+    """A text under way: `logits` (vocabulary,) are of the next token, `add` reads one more.
 
     A model of transformers reads a token with its own cache of keys and values, in O(length) time,
     unless its first token there gives other logits than a pass over the whole text. All others
-    read the whole text for every token.
-    target: the decoder's text so far, where there are two; it is the one that grows.
-    Raises HgvizError for models that cannot write, and for padding in the text to go on with.
+    read the whole text for every token. target: the decoder's text so far, where there are two; it
+    is the one that grows. Raises HgvizError for models that cannot write, and for padding.
     """
 
     def __init__(
-        self,
-        model: Model,
-        prompt: Prompt,
-        target: Prompt | None = None,
-        off: HeadSet = frozenset(),
+        self, model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
     ) -> None:
         require_writer(model)
         self.model, self.prompt, self.target, self.off = model, prompt, target, off
-        self.given = prompt if target is None else target
-        _require_no_padding(self.given)
+        self.start = prompt if target is None else target
+        mask = self.start.attention_mask
+        masked = 0 if mask is None else int((~mask).sum())
+        require(
+            not masked,
+            f"a text with padding cannot be gone on with: {masked:,} of its tokens are masked",
+            "Leave them and the attention_mask out",
+        )
+        what = "a text with position_ids cannot be gone on with"
+        require(self.start.position_ids is None, what, "Leave the position_ids out")
         self.added: list[int] = []
         self._cache = Cache() if getattr(model.module, "can_cache", False) else None
-        self.logits = self._of_text()
+        self.logits = self._read_text()
 
     def add(self, token: int) -> None:
         """Read one token more."""
         self.added.append(token)
-        self.logits = self._of_text() if self._cache is None else self._of_token(token)
+        self.logits = self._read_text() if self._cache is None else self._read_token(token)
 
-    def _of_text(self) -> NDArray[Any]:
-        text = self._so_far
-        logits = None if self._cache is None else self._cached(self.model.tokens(text))
+    @property
+    def room(self) -> int | None:
+        """How many tokens more the model has positions for; None for no limit."""
+        limit = self.model.spec.max_positions
+        return None if limit is None else limit - len(self.start) - len(self.added)
+
+    @property
+    def text(self) -> Prompt:
+        """The text so far, with its characters; boundaries where the start has some."""
+        return self._segmented(continue_prompt(self.model.tokenizer, self.start, self.added))
+
+    def _read_text(self) -> NDArray[Any]:
+        """Logits after all of the text so far."""
+        kinds = self.start.token_type_ids
+        kinds = None if kinds is None else np.pad(kinds, (0, len(self.added)), "edge")
+        ids = [*self.start.ids, *self.added]
+        text = self._segmented(self.model.from_ids(ids, token_type_ids=kinds))
+        logits = None if self._cache is None else self._read_cached(self.model.tokens(text))
         if logits is not None:
             return logits
         prompt, target = (text, None) if self.target is None else (self.prompt, text)
-        found: NDArray[Any] = self.model.trace(prompt, target, off=self.off)[-1]
-        return found
+        last: NDArray[Any] = self.model.trace(prompt, target, off=self.off)[-1]
+        return last
 
-    def _of_token(self, token: int) -> NDArray[Any]:
-        kinds = self.given.token_type_ids
-        device = self.model.device
-        one = Tokens(
-            torch.tensor([[token]], device=device),
-            segments=None if kinds is None else torch.tensor(kinds[None, -1:], device=device),
-        )
-        logits, cache = self._cached(one), self._cache
+    def _read_token(self, token: int) -> NDArray[Any]:
+        """Logits after one token more, with the cache; a pass over all proves the first."""
+        kinds, device, cache = self.start.token_type_ids, self.model.device, self._cache
+        segments = None if kinds is None else torch.tensor(kinds[None, -1:], device=device)
+        tokens = Tokens(torch.tensor([[token]], device=device), segments=segments)
+        logits, cache = self._read_cached(tokens), self._cache
         if logits is not None and len(self.added) > 1:
             return logits
         self._cache = None
-        whole = self._of_text()
-        if logits is None or not _close(logits, whole, self.model.dtype):
-            return whole
+        expected = self._read_text()
+        if logits is None:
+            return expected
+        # logits agree where half of the digits do that numbers of the dtype have
+        share = torch.finfo(getattr(torch, self.model.dtype)).eps ** 0.5
+        if np.abs(logits - expected).max() > share * max(1.0, float(np.abs(expected).max())):
+            return expected
         self._cache = cache  # its model code does know of it
         return logits
 
-    def _cached(self, tokens: Tokens) -> NDArray[Any] | None:
-        """Logits after tokens that follow those in the cache; None, and no cache from now on, for
-        a model that has none or fails with it."""
+    def _read_cached(self, tokens: Tokens) -> NDArray[Any] | None:
+        """Logits after tokens that follow those in the cache.
+
+        None, and no cache from now on, for a model that has none or fails with it.
+        """
         assert self._cache is not None
         try:
-            follows = replace(tokens, cache=self._cache)
-            logits = self.model.logits(follows, Run(self.off))
+            logits = self.model.logits(replace(tokens, cache=self._cache), Run(self.off))
         except (HgvizError, RuntimeError, ValueError, TypeError, IndexError, AttributeError):
             self._cache = None
             return None
         if self._cache.state is None:
             self._cache = None
-        found: NDArray[Any] = logits[0, -1]
-        return found
-
-    @property
-    def _so_far(self) -> Prompt:
-        """What the model reads: after boundaries that were given, the model's own."""
-        kinds = self.given.token_type_ids
-        kinds = None if kinds is None else np.pad(kinds, (0, len(self.added)), "edge")
-        text = self.model.from_ids([*self.given.ids, *self.added], token_type_ids=kinds)
-        return self._segmented(text)
+        last: NDArray[Any] = logits[0, -1]
+        return last
 
     def _segmented(self, text: Prompt) -> Prompt:
-        if (ends := self.given.boundaries) is None:
+        """The text with the boundaries of the start, and the model's own after them."""
+        if (ends := self.start.boundaries) is None:
             return text
         own = self.model.segmented(text, self.off).boundaries
         assert own is not None
         return replace(text, boundaries=readonly(np.concatenate([ends, own[len(ends) :]])))
 
-    @property
-    def room(self) -> int | None:
-        """How many tokens more the model has positions for; None for as many as one likes."""
-        most = self.model.spec.max_positions
-        return None if most is None else most - len(self.given) - len(self.added)
 
-    @property
-    def text(self) -> Prompt:
-        """The text so far, with its characters; boundaries where some were given."""
-        return self._segmented(continue_prompt(self.model.tokenizer, self.given, self.added))
+def choose_token(
+    logits: NDArray[Any], random: np.random.Generator | None, temperature: float
+) -> int:
+    """The next token: the likeliest, or drawn from softmax(logits / temperature).
 
-
-def _close(one: NDArray[Any], two: NDArray[Any], dtype: str) -> bool:
-    """Whether logits agree in half of the digits that numbers of a dtype have."""
-    scale = max(1.0, float(np.abs(two).max()))
-    return bool(np.abs(one - two).max() <= torch.finfo(getattr(torch, dtype)).eps ** 0.5 * scale)
-
-
-def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature: float) -> int:
-    """The token to go on with: the likeliest, or drawn from softmax(logits / temperature).
-
-    Errors: HgvizError for logits that are no numbers.
+    Raises HgvizError for logits that are no numbers.
     """
     require(
         np.isfinite(logits.max()),
@@ -140,45 +136,28 @@ def chosen(logits: NDArray[Any], random: np.random.Generator | None, temperature
         return int(logits.argmax())
     scaled = (logits.astype(np.float64) - logits.max()) / temperature
     sums = np.exp(scaled).cumsum()
-    found = np.searchsorted(sums, random.random() * sums[-1], side="right")
-    return int(min(found, np.searchsorted(sums, sums[-1])))  # a product may be rounded up
+    token = np.searchsorted(sums, random.random() * sums[-1], side="right")
+    return int(min(token, np.searchsorted(sums, sums[-1])))  # a product may be rounded up
 
 
 def require_writer(model: Model) -> None:
-    """Errors: HgvizError for a model that does not say the next token."""
+    """Raise HgvizError for a model that does not predict the next token."""
     config, goal = model.config, model.spec.goal
-    if isinstance(config, TransformersConfig):
-        why = "" if goal == "next" else "it does not give the next token"
-        why = "it is a classifier: it gives classes and no tokens" if goal == "classes" else why
-    elif not isinstance(config, TransformerConfig):
-        why = (
-            ""
-            if getattr(config, "causal", False)
-            else "it reads both ways, so that no token is the next"
-        )
-    elif config.slots:
+    is_own = isinstance(config, TransformerConfig)
+    both_ways = "it reads both ways, so that no token is the next"
+    classifier = "it is a classifier: it gives classes and no tokens"
+    why = ""
+    if not is_own and not isinstance(config, TransformersConfig):
+        why = "" if getattr(config, "causal", False) else both_ways
+    elif isinstance(config, TransformerConfig) and config.slots:
         why = "projected sequences cannot write: every row of theirs mixes later tokens"
     elif goal == "classes":
-        why = "it is a classifier: it gives classes and no tokens"
-    elif config.form == "encoder":
-        why = "it reads both ways, so that no token is the next"
-    else:
-        why = "" if goal == "next" else "it gives hidden states and no tokens"
-    if why:
-        raise HgvizError(f"this model cannot write: {why}", CHOOSE)
-
-
-def _require_no_padding(prompt: Prompt) -> None:
-    if prompt.attention_mask is not None and not prompt.attention_mask.all():
-        raise HgvizError(
-            "a text with padding cannot be gone on with: "
-            f"{int((~prompt.attention_mask).sum()):,} of its tokens are masked",
-            "Leave them and the attention_mask out",
+        why = classifier
+    elif is_own and config.form == "encoder":
+        why = both_ways
+    elif goal != "next":
+        why = (
+            "it gives hidden states and no tokens" if is_own else "it does not give the next token"
         )
-    if prompt.position_ids is not None:
-        raise HgvizError(
-            "a text with position_ids cannot be gone on with", "Leave the position_ids out"
-        )
-
-
-__all__ = ["Writing", "chosen", "require_writer"]
+    do = "Choose a model that was trained to say the next token, such as GPT-2"
+    require(not why, f"this model cannot write: {why}", do)

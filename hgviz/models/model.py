@@ -27,35 +27,27 @@ from hgviz.core import (
     readonly,
     slot_prompt,
 )
-from hgviz.errors import HgvizWarning, choose
+from hgviz.errors import HgvizWarning, choose, require
 from hgviz.files import model_name, printable
 from hgviz.models.checkpoints import read
 from hgviz.models.config import outline, require_activations
 from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.dynamic import DynamicConfig
-from hgviz.models.inputs import (
-    READS,
-    boundaries_of,
-    encoder_states,
-    ids_and_mask,
-    mask_of,
-    positions_of,
-    require_none,
-    token_types,
-)
 from hgviz.models.layers import Configuration, Network, Tokens, require_attention
 from hgviz.models.pretrained_config import TransformersConfig
-from hgviz.models.run import Observer, Run
+from hgviz.models.run import LastLayer, LastLayerReached, Observer, Run
 from hgviz.models.tensors import digest_of, unread_files
 from hgviz.models.text import Bare, Tokenizer, end_tokens, require_room, tokenizer_of
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # transformers takes seconds to load
     from hgviz.examples import Example
     from hgviz.models.dynamic import Dynamic
     from hgviz.models.huggingface import Transformers
     from hgviz.models.signals import Processor
 
 MASKINGS = ("compat", "strict")
+READS = {"text": "text", "image": "images", "audio": "sound"}
+TAKEN = "Use `hgviz capture` or `hgviz compare`, which take --{0} FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,11 @@ class Result:
 
 
 class Model:
-    """A checkpoint with its tokenizer, on a device; made by open_model."""
+    """A checkpoint with its tokenizer, on a device; made by open_model.
+
+    ends: the tokens that end a text. unread: parts of its weights, and weights beside them, that it
+    does not use.
+    """
 
     def __init__(
         self,
@@ -82,7 +78,10 @@ class Model:
     ) -> None:
         self.module, self.spec, self.tokenizer = module, spec, tokenizer
         self.device, self.dtype, self.ends, self.processor = device, dtype, ends, processor
-        self.unread = unread  # parts of its weights, and weights beside them, that it does not use
+        self.unread = unread
+        self._kinds: int = getattr(self.config, "segments", 0)  # token types
+
+    # --- what it reads ---
 
     @property
     def config(self) -> Configuration:
@@ -96,7 +95,7 @@ class Model:
 
     @property
     def shortens(self) -> bool:
-        """Whether it reads segments of unequal length, and can be told where they end."""
+        """Whether it reads segments of unequal length, whose boundaries may be set."""
         config = self.config
         return isinstance(config, DynamicConfig | TransformersConfig) and config.shortens
 
@@ -107,7 +106,7 @@ class Model:
 
     @property
     def takes_states(self) -> bool:
-        """Whether it is a decoder alone, which attends to given states of an encoder."""
+        """Whether it is a decoder alone, which attends to states of an encoder that it reads."""
         return bool(getattr(self.config, "cross", False))
 
     @property
@@ -118,30 +117,6 @@ class Model:
         except HgvizError:
             return False
 
-    def encode(self, text: str, pair: str | None = None) -> Prompt:
-        """What the tokenizer makes of a text, or of two, with token types where the model has some.
-
-        Errors: HgvizError where it has no tokens.
-        """
-        found = self.tokenizer.encode(text, pair)
-        return found if self._segments else replace(found, token_type_ids=None)
-
-    def tokenize(self, text: str, pair: str | None = None) -> Prompt:
-        """The prompt of a text, or of two that belong together.
-
-        Errors: HgvizError where it has no tokens, too many, or the model neither has token types
-        nor answers questions.
-        """
-        answers = self.spec.goal == "ends" or self.spec.reads_twice
-        if pair is not None and not self._segments and not answers:
-            raise HgvizError(
-                "this model does not read pairs of texts: it has no token types to tell them apart",
-                "Give one text",
-            )
-        prompt = self.encode(text, pair)
-        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
-        return prompt
-
     @property
     def decoder_start(self) -> int | None:
         """The token that the decoder of an encoder-decoder starts with, None where there is none or
@@ -149,49 +124,83 @@ class Model:
         start = getattr(self.config, "data", {}).get("decoder_start_token_id")
         return start if type(start) is int and self.spec.form == "encoder-decoder" else None
 
+    # --- prompts ---
+
+    def encode(self, text: str, pair: str | None = None) -> Prompt:
+        """What the tokenizer makes of a text, or of two, with token types where the model has some.
+
+        Raises HgvizError where it has no tokens.
+        """
+        prompt = self.tokenizer.encode(text, pair)
+        return prompt if self._kinds else replace(prompt, token_type_ids=None)
+
+    def tokenize(self, text: str, pair: str | None = None) -> Prompt:
+        """The prompt of a text, or of two that belong together.
+
+        Raises HgvizError where it has no tokens, too many, or the model neither has token types
+        nor answers questions.
+        """
+        require(
+            pair is None or self._kinds or self.spec.goal == "ends" or self.spec.reads_twice,
+            "this model does not read pairs of texts: it has no token types to tell them apart",
+            "Give one text",
+        )
+        prompt = self.encode(text, pair)
+        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
+        return prompt
+
+    def encode_target(self, text: str) -> Prompt:
+        """What the decoder of an encoder-decoder reads of a text. Raises HgvizError as encode."""
+        return self.with_decoder_start(self.encode(text))
+
+    def tokenize_target(self, text: str) -> Prompt:
+        """As encode_target, of a text that fits. Raises HgvizError where it has too many tokens."""
+        prompt = self.encode_target(text)
+        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
+        return prompt
+
     def with_decoder_start(self, prompt: Prompt) -> Prompt:
         """A decoder's text after the token that the decoder starts with, as the model is trained
         and used; the prompt itself where it starts so already, or no such token is known."""
         start = self.decoder_start
         if start is None or prompt.ids[:1].tolist() == [start]:
             return prompt
-        first, mask = self.from_ids([start]), prompt.attention_mask
+        return self._after_start(prompt, np.append(start, prompt.ids))
+
+    def twice(self, prompt: Prompt) -> Prompt:
+        """What the decoder of a model that reads its text twice reads of it. Raises as shifted."""
+        return self._after_start(prompt, self.shifted(prompt.ids))
+
+    def _after_start(self, prompt: Prompt, ids: Integers) -> Prompt:
+        """The prompt of these ids, a special token and all or all but the last tokens of a text."""
+        count, mask = len(ids) - 1, prompt.attention_mask
         return replace(
             prompt,
-            ids=readonly(np.append(start, prompt.ids)),
-            pieces=(*first.pieces, *prompt.pieces),
-            spans=readonly(np.concatenate([[[-1, -1]], prompt.spans])),
-            attention_mask=None if mask is None else readonly(np.append(True, mask)),
+            ids=readonly(ids),
+            pieces=(*self.from_ids(ids[:1]).pieces, *prompt.pieces[:count]),
+            spans=readonly(np.concatenate([[[-1, -1]], prompt.spans[:count]])),
+            attention_mask=None if mask is None else readonly(np.append(True, mask[:count])),
         )
 
     def shifted(self, ids: Integers) -> Integers:
         """The ids (n,) that the decoder of a model that reads its text twice reads: those of the
-        text, one token later. Errors: HgvizError for a text without the token that such a
+        text, one token later. Raises HgvizError for a text without the token that such a
         classifier answers at."""
         module = cast("Transformers", self.module)
         return module.shifted(self._tensor(ids))[0].cpu().numpy().astype(np.int64)
 
-    def twice(self, prompt: Prompt) -> Prompt:
-        """What the decoder of a model that reads its text twice reads of it. Errors as shifted."""
-        ids = self.shifted(prompt.ids)
-        mask, spans = prompt.attention_mask, np.concatenate([[[-1, -1]], prompt.spans[:-1]])
-        return replace(
-            prompt,
-            ids=readonly(ids),
-            pieces=(*self.from_ids(ids[:1]).pieces, *prompt.pieces[:-1]),
-            spans=readonly(spans),
-            attention_mask=None if mask is None else readonly(np.append(True, mask[:-1])),
+    def beginning(self) -> Prompt:
+        """The token that the decoder of an encoder-decoder begins with, by its configuration.
+
+        Raises HgvizError where that does not say it.
+        """
+        require(
+            self.decoder_start is not None,
+            "this model needs a beginning for its decoder: "
+            "its config.json has no decoder_start_token_id",
+            "Give it with --target",
         )
-
-    def encode_target(self, text: str) -> Prompt:
-        """What the decoder of an encoder-decoder reads of a text. Errors as encode."""
-        return self.with_decoder_start(self.encode(text))
-
-    def tokenize_target(self, text: str) -> Prompt:
-        """The same, for a text that fits. Errors: HgvizError where it has too many tokens."""
-        prompt = self.encode_target(text)
-        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
-        return prompt
+        return self.from_ids([self.decoder_start])
 
     def from_ids(
         self,
@@ -201,21 +210,22 @@ class Model:
         boundaries: Any = None,
         position_ids: Any = None,
     ) -> Prompt:
-        """The prompt of ids (n,), with as much text as they stand for. Errors as run.
+        """The prompt of ids (n,), with as much text as they stand for. Raises HgvizError as run.
 
         Warns where they begin with padding and the model has learned positions.
         """
-        found, mask = ids_and_mask(self.spec, ids, attention_mask)
-        if found.ndim != 1:
-            raise HgvizError(f"a prompt is one text: these ids have the shape {found.shape}")
-        kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
+        values, mask, kinds = self._arrays(ids, attention_mask, token_type_ids)
+        what = f"a prompt is one text: these ids have the shape {values.shape}"
+        require(values.ndim == 1, what)
         if position_ids is not None:
             limit = getattr(self.module, "most_positions", None)
-            position_ids = readonly(positions_of(self.spec, position_ids, found.shape, limit))
+            require_none({} if limit else {"position_ids": position_ids}, self.spec.family)
+            places = _aligned(position_ids, "position_ids", values.shape, limit or 0)
+            position_ids = readonly(places)
         elif mask is not None and mask.any() and not mask[0]:
             self._warn_of_padding()
         prompt = replace(
-            self.tokenizer.decode(found),
+            self.tokenizer.decode(values),
             attention_mask=None if mask is None else readonly(mask),
             token_type_ids=None if kinds is None else readonly(kinds),
             position_ids=position_ids,
@@ -225,26 +235,29 @@ class Model:
     def _warn_of_padding(self) -> None:
         """Say where positions count from in a text that begins with padding."""
         if getattr(self.module, "first_position", None) is not None:
-            warnings.warn(
+            words = (
                 "Positions count from the first real token, as transformers' generate() does; "
-                'give "position_ids" to count otherwise.', HgvizWarning, stacklevel=3,
-            )  # fmt: skip
+                'give "position_ids" to count otherwise.'
+            )
         elif getattr(self.module, "counts_padding", False) or (
             getattr(self.config, "positions", "none") in ("learned", "sinusoidal")
         ):
-            warnings.warn(
+            words = (
                 "Positions count from the first token, padding included; leave the padding out to "
-                "count from the first real token.", HgvizWarning, stacklevel=3,
-            )  # fmt: skip
+                "count from the first real token."
+            )
+        else:
+            return
+        warnings.warn(words, HgvizWarning, stacklevel=3)
 
     def cut(self, prompt: Prompt, boundaries: Any) -> Prompt:
-        """A prompt whose segments end where boundaries (n,) are 1, whatever the model thinks.
+        """A prompt whose segments end where boundaries (n,) are 1, whatever the model predicts.
 
-        Errors: HgvizError where they do not fit, and for models that read no segments.
+        Raises HgvizError where they do not fit, and for models that read no segments.
         """
         if not self.shortens:
             require_none({"boundaries": boundaries}, self.spec.family)
-        ends = boundaries_of(boundaries, prompt.ids.shape)
+        ends = _bits(boundaries, "boundaries", prompt.ids.shape)
         if prompt.attention_mask is not None:
             ends = ends & prompt.attention_mask
         ends[:1] |= isinstance(self.config, TransformersConfig)  # as Patches has it
@@ -256,32 +269,31 @@ class Model:
         off: Collection[HeadId] = frozenset(),
         streaming: Streaming = NO_STREAMING,
     ) -> Prompt:
-        """A prompt with the boundaries between which this model reads it, heads of off off: its
-        own where it has none yet. Of models that read no segments, the prompt itself."""
+        """A prompt with the boundaries between which this model reads it, with heads of `off` off:
+        its own where it has none yet. Of models that read no segments, the prompt itself."""
         if not self.shortens or prompt.boundaries is not None:
             return prompt
         module = cast("Dynamic | Transformers", self.module)
         with torch.inference_mode(), room(self.device, f"the text has {len(prompt):,} tokens"):
-            run = Run(self._off(off), streaming=streaming)
-            found = module.boundaries(self.tokens(prompt), run)
-        return replace(prompt, boundaries=readonly(found[0].cpu().numpy()))
+            run = Run(self._heads(off), streaming=streaming)
+            ends = module.boundaries(self.tokens(prompt), run)
+        return replace(prompt, boundaries=readonly(ends[0].cpu().numpy()))
 
     def from_signal(self, path: str | Path) -> Prompt:
         """The prompt of a picture or a sound: an image file, a .wav, or a .npy of what the model's
-        processor makes. Errors: HgvizError, also for a model that reads text."""
+        processor makes. Raises HgvizError, also for a model that reads text."""
         return self._reader(Path(path))
 
     def again(self, prompt: Prompt) -> Prompt:
-        """The prompt of a picture or a sound that another model read. Errors as from_signal."""
+        """The prompt of a picture or a sound that another model read. Raises as from_signal."""
         return self._reader.again(prompt)
 
     def of_example(self, row: Example) -> Prompt:
-        """The prompt of an example that the model is scored on. Errors as run."""
+        """The prompt of an example that the model is scored on. Raises HgvizError as run."""
         if row.signal is not None:
             return self._reader.of_values(row.signal, row.text)
-        kinds = row.kinds if self._segments else None
-        found = self.from_ids(row.ids, token_type_ids=kinds)
-        return replace(found, text=row.text, spans=readonly(row.spans))
+        prompt = self.from_ids(row.ids, token_type_ids=row.kinds if self._kinds else None)
+        return replace(prompt, text=row.text, spans=readonly(row.spans))
 
     @property
     def _reader(self) -> Processor:
@@ -289,27 +301,17 @@ class Model:
             raise HgvizError("this model reads text: it takes no image or sound", "Give --text T")
         return self.processor
 
-    def beginning(self) -> Prompt:
-        """The token that the decoder of an encoder-decoder begins with, by its configuration.
-        Errors: HgvizError where that does not say it."""
-        if self.decoder_start is None:
-            raise HgvizError(
-                "this model needs a beginning for its decoder: "
-                "its config.json has no decoder_start_token_id",
-                "Give it with --target",
-            )
-        return self.from_ids([self.decoder_start])
-
     def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
-        """What stands for the text behind an encoder's states (n, width). Errors as run."""
-        found = encoder_states(self.spec, states)
-        if found.ndim != 2:
-            raise HgvizError(f"one text is captured at a time: states have {found.ndim} axes")
-        mask = None if attention_mask is None else mask_of(attention_mask, found.shape[:1])
-        blank = slot_prompt(len(found))
-        pieces = tuple(f"state {i}" for i in range(len(found)))
-        kept = None if mask is None else readonly(mask)
-        return replace(blank, pieces=pieces, attention_mask=kept, states=readonly(found))
+        """A prompt of an encoder's states (n, width). Raises HgvizError as run."""
+        values = self._states(states)
+        what = f"one text is captured at a time: states have {values.ndim} axes"
+        require(values.ndim == 2, what)
+        mask = None
+        if attention_mask is not None:
+            mask = readonly(_bits(attention_mask, "attention_mask", values.shape[:1]))
+        pieces = tuple(f"state {i}" for i in range(len(values)))
+        blank = slot_prompt(len(values))
+        return replace(blank, pieces=pieces, attention_mask=mask, states=readonly(values))
 
     def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
         """The tokens behind every position of every level; boundaries as segmented has them."""
@@ -317,6 +319,8 @@ class Model:
             assert isinstance(self.config, DynamicConfig | TransformersConfig)
             return self.config.spans(len(prompt), boundaries=self.segmented(prompt).boundaries)
         return self.config.spans(len(prompt), 0 if target is None else len(target))
+
+    # --- passes ---
 
     def run(
         self,
@@ -333,40 +337,43 @@ class Model:
         """Logits of ids (n,) or (batch, n); attention_mask of the same shape, True where real.
 
         boundaries, of the same shape: 1 where a token closes a segment, None for the model's own.
-
         decoder_ids, decoder_mask: the second text of an encoder-decoder. encoder_states (m, width)
         or (batch, m, width), encoder_mask: what a decoder alone attends to. off: heads whose part
-        of the layer's output is zero. Errors: HgvizError for ids outside the vocabulary, a text
+        of the layer's output is zero. Raises HgvizError for ids outside the vocabulary, a text
         too long, unknown heads, and arguments this family does not have.
         """
-        both = self.spec.form == "encoder-decoder"
+        has_encoder = self.spec.form == "encoder-decoder"
         foreign = {
-            "token_type_ids": None if self._segments else token_type_ids,
-            "decoder_ids": None if both else decoder_ids,
-            "decoder_mask": None if both else decoder_mask,
+            "token_type_ids": None if self._kinds else token_type_ids,
+            "decoder_ids": None if has_encoder else decoder_ids,
+            "decoder_mask": None if has_encoder else decoder_mask,
             "encoder_states": None if self.takes_states else encoder_states,
             "encoder_mask": None if self.takes_states else encoder_mask,
             "boundaries": None if self.shortens else boundaries,
         }
         require_none(foreign, self.spec.family)
-        given = self._tokens(ids, attention_mask, token_type_ids, boundaries)
-        if both and decoder_ids is not None:
-            given = replace(self._tokens(decoder_ids, decoder_mask, None), source=given)
+        tokens = self._tokens(ids, attention_mask, token_type_ids, boundaries)
+        if has_encoder and decoder_ids is not None:
+            tokens = replace(self._tokens(decoder_ids, decoder_mask), source=tokens)
         elif self.spec.reads_twice:
-            keep, module = given.keep, cast("Transformers", self.module)
+            keep, module = tokens.keep, cast("Transformers", self.module)
             if keep is not None:
                 keep = torch.cat([torch.ones_like(keep[:, :1]), keep[:, :-1]], 1)
-            assert given.ids is not None
-            given = Tokens(module.shifted(given.ids), keep, source=given)
-        elif both:
-            raise HgvizError(
-                "this model needs decoder_ids: it reads one text and writes another", "Give both"
-            )
+            assert tokens.ids is not None
+            tokens = Tokens(module.shifted(tokens.ids), keep, source=tokens)
+        elif has_encoder:
+            what = "this model needs decoder_ids: it reads one text and writes another"
+            raise HgvizError(what, "Give both")
         elif self.takes_states and encoder_states is not None:
-            source = self._given_states(encoder_states, encoder_mask)
-            given = replace(given, source=source)
-        require_one_batch(given)
-        logits = self.logits(given, Run(self._off(off)))
+            tokens = replace(tokens, source=self._state_tokens(encoder_states, encoder_mask))
+        if tokens.source is not None:
+            counts = tokens.source.shape[0], tokens.shape[0]
+            require(
+                counts[0] == counts[1],
+                "the two texts differ in number: "
+                f"there are {counts[0]} on the encoder's side and {counts[1]} on the decoder's",
+            )
+        logits = self.logits(tokens, Run(self._heads(off)))
         return Result(logits if np.ndim(ids) == 2 else logits[0])
 
     def trace(
@@ -382,72 +389,102 @@ class Model:
 
         target: the decoder's text, where there are two; prompt is then the encoder's, or its
         states. observers see each layer and block while the pass goes on. streaming: heads that see
-        few keys, of causal layers. Errors as run.
+        few keys, of causal layers. Raises HgvizError as run.
         """
-        given = self.tokens(prompt, target)
-        self._off(streaming.heads)
-        run = Run(self._off(off), streaming=streaming, observers=observers)
-        found: NDArray[Any] = self.logits(given, run)[0]
-        return found
+        tokens = self.tokens(prompt, target)
+        logits: NDArray[Any] = self.logits(tokens, self._run(off, observers, streaming))[0]
+        return logits
 
-    def logits(self, given: Tokens, run: Run) -> NDArray[Any]:
+    def observe(
+        self,
+        prompt: Prompt,
+        target: Prompt | None = None,
+        *,
+        off: Collection[HeadId] = frozenset(),
+        observers: Sequence[Observer] = (),
+        streaming: Streaming = NO_STREAMING,
+    ) -> None:
+        """As trace, for the observers of attention alone: no logits are made.
+
+        The pass ends as soon as every layer has attended.
+        """
+        tokens = self.tokens(prompt, target)
+        last = LastLayer({layer.index for layer in self.spec.layers})
+        run = self._run(off, (*observers, last), streaming)
+        try:
+            self._forward(tokens, run)
+        except LastLayerReached:
+            return
+
+    def _run(
+        self, off: Collection[HeadId], observers: Sequence[Observer], streaming: Streaming
+    ) -> Run:
+        self._heads(streaming.heads)
+        return Run(self._heads(off), streaming=streaming, observers=observers)
+
+    def logits(self, tokens: Tokens, run: Run) -> NDArray[Any]:
         """What a pass over a batch gives, without gradients; float64 of a float64 model, else
         float32."""
-        texts = [
-            part.ids.shape[-1] for part in (given, given.source) if part and part.ids is not None
-        ]
-        with room(self.device, f"the text has {max(texts):,} tokens"), torch.inference_mode():
-            logits = self.module(given, run)
+        logits = self._forward(tokens, run)
         wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
-        found: NDArray[Any] = logits.to("cpu", wide).numpy()
-        return found
+        values: NDArray[Any] = logits.to("cpu", wide).numpy()
+        return values
 
-    # --- what is given ----------------------------------------------------------------------------
+    def _forward(self, tokens: Tokens, run: Run) -> Tensor:
+        texts = [part.ids for part in (tokens, tokens.source) if part and part.ids is not None]
+        longest = max(ids.shape[-1] for ids in texts)
+        with room(self.device, f"the text has {longest:,} tokens"), torch.inference_mode():
+            return self.module(tokens, run)
+
+    # --- tensors of what is read ---
 
     def tokens(self, prompt: Prompt, target: Prompt | None = None) -> Tokens:
-        """A text, or two, as a batch of one that the module reads. Errors as run."""
+        """A text, or two, as a batch of one that the module reads. Raises HgvizError as run."""
         if target is None and self.spec.reads_twice:
             target = self.twice(prompt)
-        if self.spec.two_texts != (target is not None):
-            what = "needs a second text for its decoder" if target is None else "reads one text"
-            raise HgvizError(f"this model {what}: its form is {self.spec.form}")
-        given = self._of(prompt, self.processor is not None)
-        return given if target is None else replace(self._of(target), source=given)
+        need = "needs a second text for its decoder" if target is None else "reads one text"
+        what = f"this model {need}: its form is {self.spec.form}"
+        require(self.spec.two_texts == (target is not None), what)
+        tokens = self._prompt_tokens(prompt, self.processor is not None)
+        return tokens if target is None else replace(self._prompt_tokens(target), source=tokens)
 
-    def _of(self, prompt: Prompt, signal: bool = False) -> Tokens:
+    def _prompt_tokens(self, prompt: Prompt, is_signal: bool = False) -> Tokens:
         if prompt.states is not None:
-            return self._given_states(prompt.states, prompt.attention_mask)
-        if (prompt.signal is not None) != signal:
-            raise HgvizError(
-                f"this model reads {READS[self.spec.modality]}: "
-                f"and it was given {'a text' if prompt.signal is None else 'something else'}",
-                "Give what it reads",
-            )
+            return self._state_tokens(prompt.states, prompt.attention_mask)
+        require(
+            (prompt.signal is not None) == is_signal,
+            f"this model reads {READS[self.spec.modality]}: "
+            f"and it was given {'a text' if prompt.signal is None else 'something else'}",
+            "Give what it reads",
+        )
         if prompt.signal is not None:
             values = torch.tensor(prompt.signal.values, device=self.device, dtype=self._float)
             return Tokens(self._tensor(prompt.ids), signal=values[None])
         ends = prompt.boundaries if self.shortens else None  # those of a text of another model
-        found = self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
+        tokens = self._tokens(prompt.ids, prompt.attention_mask, prompt.token_type_ids, ends)
         if prompt.position_ids is None or not hasattr(self.module, "most_positions"):
-            return found
-        return replace(found, positions=self._tensor(prompt.position_ids))
+            return tokens
+        return replace(tokens, positions=self._tensor(prompt.position_ids))
 
     def _tokens(
-        self, ids: Any, attention_mask: Any, token_type_ids: Any, boundaries: Any = None
+        self,
+        ids: Any,
+        attention_mask: Any = None,
+        token_type_ids: Any = None,
+        boundaries: Any = None,
     ) -> Tokens:
-        found, mask = ids_and_mask(self.spec, ids, attention_mask)
-        kinds = token_types(self.spec, self._segments, token_type_ids, found.shape)
-        keep = None if mask is None else self._tensor(mask)
-        segments = None if kinds is None else self._tensor(kinds)
-        ends = None
-        if boundaries is not None:
-            ends = self._tensor(boundaries_of(boundaries, found.shape))
-        return Tokens(self._tensor(found), keep, segments, boundaries=ends)
+        values, mask, kinds = self._arrays(ids, attention_mask, token_type_ids)
+        ends = None if boundaries is None else _bits(boundaries, "boundaries", values.shape)
+        keep, segments, closing = (
+            None if array is None else self._tensor(array) for array in (mask, kinds, ends)
+        )
+        return Tokens(self._tensor(values), keep, segments, boundaries=closing)
 
-    def _given_states(self, states: Any, mask: Any) -> Tokens:
-        found = encoder_states(self.spec, states)
-        keep = None if mask is None else self._tensor(mask_of(mask, found.shape[:-1]))
-        batch = found if found.ndim == 3 else found[None]
+    def _state_tokens(self, states: Any, mask: Any) -> Tokens:
+        values, keep = self._states(states), None
+        if mask is not None:
+            keep = self._tensor(_bits(mask, "attention_mask", values.shape[:-1]))
+        batch = values if values.ndim == 3 else values[None]
         return Tokens(keep=keep, states=torch.tensor(batch, device=self.device, dtype=self._float))
 
     def _tensor(self, values: NDArray[Any]) -> Tensor:
@@ -457,19 +494,96 @@ class Model:
     def _float(self) -> torch.dtype:
         return next(self.module.parameters()).dtype
 
-    @property
-    def _segments(self) -> int:
-        return getattr(self.config, "segments", 0)
+    # --- checks of what comes in ---
 
-    def _off(self, off: Collection[HeadId]) -> HeadSet:
-        chosen = frozenset(HeadId(*one) for one in off)
-        if unknown := sorted(chosen.difference(self.spec.heads)):
-            raise HgvizError(
-                f"this model has no head {unknown[0]}: "
-                f"its layers are 0 to {len(self.spec.layers) - 1}",
-                "Run `hgviz info` on it to see every layer",
-            )
-        return chosen
+    def _arrays(
+        self, ids: Any, attention_mask: Any, token_type_ids: Any
+    ) -> tuple[Integers, NDArray[np.bool_] | None, Integers | None]:
+        """Ids, mask and token types as arrays of the same shape, (n,) or (batch, n)."""
+        spec, values = self.spec, _integers(ids, "ids")
+        require_room(values.shape[-1] if values.size else 0, spec.max_positions)
+        require(
+            spec.vocabulary,
+            f"this model reads {READS[spec.modality]} and no token ids: "
+            f"its family is {spec.family}",
+            TAKEN.format(spec.modality),
+        )
+        low, high = int(values.min()), int(values.max())
+        require(
+            low >= 0 and high < spec.vocabulary,
+            f"there is no token {low if low < 0 else high}: "
+            f"this model's ids go from 0 to {spec.vocabulary - 1:,}",
+            "Use the tokenizer the model was trained with",
+        )
+        mask, kinds = None, None
+        if attention_mask is not None:
+            mask = _bits(attention_mask, "attention_mask", values.shape)
+        if token_type_ids is not None:
+            require_none({} if self._kinds else {"token_type_ids": 1}, spec.family)
+            kinds = _aligned(token_type_ids, "token_type_ids", values.shape, self._kinds)
+        return readonly(values), mask, kinds
+
+    def _states(self, states: Any) -> NDArray[Any]:
+        """States (m, width) or (batch, m, width), finite. Raises HgvizError."""
+        values, width = np.asarray(states), self.spec.width
+        is_good = values.ndim in (2, 3) and values.dtype.kind == "f" and values.shape[-1] == width
+        with np.errstate(over="ignore"):  # captures keep them in float32
+            is_good = is_good and values.size > 0
+            is_good = is_good and bool(np.isfinite(values.astype(np.float32)).all())
+        require(
+            is_good,
+            "the encoder states do not fit this model: "
+            f"it needs finite numbers (positions, {width}), "
+            f"these are {values.dtype} {values.shape}",
+        )
+        return values
+
+    def _heads(self, off: Collection[HeadId]) -> HeadSet:
+        heads = frozenset(HeadId(*head) for head in off)
+        unknown = sorted(heads.difference(self.spec.heads))[:1]
+        require(
+            not unknown,
+            f"this model has no head {''.join(map(str, unknown))}: "
+            f"its layers are 0 to {len(self.spec.layers) - 1}",
+            "Run `hgviz info` on it to see every layer",
+        )
+        return heads
+
+
+def require_none(arguments: dict[str, Any], family: str) -> None:
+    """Raise HgvizError for the first argument that is not None: the model does not take it."""
+    for name, value in arguments.items():
+        what = f"this model does not take {name}: its family is {family}"
+        require(value is None, what, f"Leave {name} out")
+
+
+def _bits(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    return _aligned(values, name, shape, 2).astype(bool)
+
+
+def _aligned(values: Any, name: str, shape: tuple[int, ...], limit: int) -> Integers:
+    """Integers from 0 to below a limit, of the ids' shape. Raises HgvizError for others."""
+    array = _integers(values, name)
+    require(
+        array.shape == shape and (not array.size or 0 <= array.min() <= array.max() < limit),
+        f"the {name} {'do' if name.endswith('s') else 'does'} not fit the ids: "
+        f"each id needs one from 0 to {limit - 1:,}: ids {shape}, {name} {array.shape}",
+    )
+    return array
+
+
+def _integers(values: Any, name: str) -> Integers:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise HgvizError(f"the {name} are no array: their rows differ in length") from None
+    is_integer = not array.size or array.dtype.kind in "iub"
+    require(is_integer, f"the {name} are no integers: they are {array.dtype}")
+    require(array.ndim in (1, 2), f"the {name} are no sequence: they have {array.ndim} dimensions")
+    return array.astype(np.int64)
+
+
+# --- opening --------------------------------------------------------------------------------------
 
 
 def open_model(
@@ -486,32 +600,32 @@ def open_model(
     device: auto (HGVIZ_DEVICE, else cuda, mps, cpu), cpu, cuda or mps. dtype: float64, float32,
     bfloat16 or float16. masking: compat, strict, or None for what the checkpoint says.
     activation: another one for all heads, as with_activation reads it; the spec then
-    has another name and digest. reads: which model of a folder such as CLIP's. Errors: HgvizError.
+    has another name and digest. reads: which model of a folder such as CLIP's. Raises HgvizError.
     """
     place, kind = device_of(device), dtype_of(dtype)
-    if place == "mps" and kind == torch.float64:
-        raise HgvizError("mps has no float64", "Use --dtype float32, or --device cpu")
-    found, name = read(path, reads), ""
+    is_possible = place != "mps" or kind != torch.float64
+    require(is_possible, "mps has no float64", "Use --dtype float32, or --device cpu")
+    checkpoint, name = read(path, reads), ""
     if activation is not None:
-        changed = with_activation(found.config, activation)
-        digest = digest_of(changed, found.tensors)
-        found, name = replace(found, config=changed, digest=digest), f" with {activation}"
-    config = _masked(found.config, masking)
-    module = module_of(config, found.tensors, place, kind, found.network)
-    parameters = sum(tensor.numel() for tensor in found.tensors.values())
-    spec = config.spec(printable(model_name(found.folder) + name), found.digest, parameters)
+        changed = with_activation(checkpoint.config, activation)
+        digest = digest_of(changed, checkpoint.tensors)
+        checkpoint, name = replace(checkpoint, config=changed, digest=digest), f" with {activation}"
+    config, folder = _masked(checkpoint.config, masking), checkpoint.folder
+    module = module_of(config, checkpoint.tensors, place, kind)
+    parameters = sum(tensor.numel() for tensor in checkpoint.tensors.values())
+    spec = config.spec(printable(model_name(folder) + name), checkpoint.digest, parameters)
     spec = replace(spec, labels=tuple(map(printable, spec.labels)))
+    tokenizer: Tokenizer = Bare()
     if config.vocab_size:
-        tokenizer = tokenizer_of(found.folder, config.vocab_size, found.tokenizer)
-    else:  # a model of images or sounds
-        tokenizer = Bare()
-    ends, processor = end_tokens(found.folder, tokenizer), None
+        tokenizer = tokenizer_of(folder, config.vocab_size, checkpoint.tokenizer)
+    processor = None
     if spec.modality != "text":
         from hgviz.models.huggingface import Transformers
         from hgviz.models.signals import Processor
 
-        processor = Processor(found.folder, cast(Transformers, module))
-    unread = (*found.unused, *unread_files(found.weights))
+        processor = Processor(folder, cast(Transformers, module))
+    unread = (*checkpoint.unused, *unread_files(checkpoint.weights))
+    ends = end_tokens(folder, tokenizer)
     return Model(module, spec, tokenizer, place, dtype, ends, processor, unread)
 
 
@@ -525,53 +639,34 @@ def with_activation(config: Configuration, activation: str) -> Configuration:
 
 
 def module_of(
-    config: Configuration,
-    tensors: dict[str, Tensor],
-    device: str,
-    dtype: torch.dtype,
-    network: Network | None = None,
+    config: Configuration, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
 ) -> Network:
-    """The module of a configuration with these tensors, which are changed to a dtype and moved.
-
-    network: a model of transformers that has them already, in float32.
-    """
+    """The module of a configuration with these tensors, which are changed to a dtype and moved."""
     if isinstance(config, TransformersConfig):
         from hgviz.models import pretrained
 
-        return pretrained.build(config, tensors, device, dtype, network)
+        return pretrained.build(config, tensors, device, dtype)
+
+    def moved(tensor: Tensor) -> Tensor:
+        """The same numbers where torch itself would put them: else products have other bits."""
+        tensor = tensor.to(device, dtype)
+        is_aligned = tensor.data_ptr() % 64 == 0 and tensor.is_contiguous()
+        return tensor if is_aligned else tensor.clone()
+
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
-        moved = {name: _aligned(tensor.to(device, dtype)) for name, tensor in tensors.items()}
-    module.load_state_dict(moved, assign=True)
+        state = {name: moved(tensor) for name, tensor in tensors.items()}
+    module.load_state_dict(state, assign=True)
     return module.requires_grad_(False).eval()
 
 
-# --- inside ---------------------------------------------------------------------------------------
-
-
-def _aligned(tensor: Tensor) -> Tensor:
-    """The same numbers where torch itself would put them: elsewhere products have other bits."""
-    return tensor.clone() if tensor.data_ptr() % 64 or not tensor.is_contiguous() else tensor
-
-
 def _masked(config: Any, masking: str | None) -> Any:
-    chosen: Any = masking or getattr(config, "masking", "strict")
-    choose(chosen, MASKINGS, "masking")
-    if chosen == "compat" and config.form != "windowed":
-        raise HgvizError(
-            "this model is always masked strictly: "
-            "compat masking repeats what hourglass-transformer-pytorch does",
-            "Leave masking out",
-        )
-    return config.replace(masking=chosen) if config.form == "windowed" else config
-
-
-def require_one_batch(given: Tokens) -> None:
-    if given.source is None or given.ids is None:
-        return
-    held = given.source.ids if given.source.states is None else given.source.states
-    if held is not None and len(held) != len(given.ids):
-        raise HgvizError(
-            "the two texts differ in number: "
-            f"there are {len(held)} on the encoder's side and {len(given.ids)} on the decoder's"
-        )
+    masking = masking or str(getattr(config, "masking", "strict"))
+    choose(masking, MASKINGS, "masking")
+    require(
+        masking == "strict" or config.form == "windowed",
+        "this model is always masked strictly: "
+        "compat masking repeats what hourglass-transformer-pytorch does",
+        "Leave masking out",
+    )
+    return config.replace(masking=masking) if config.form == "windowed" else config

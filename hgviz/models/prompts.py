@@ -16,8 +16,7 @@ from hgviz.core import HgvizError, Prompt
 from hgviz.errors import require
 from hgviz.files import first_line
 from hgviz.models.data import Corpus, read_corpus
-from hgviz.models.inputs import READS, TAKEN, require_none
-from hgviz.models.model import Model
+from hgviz.models.model import READS, TAKEN, Model, require_none
 from hgviz.models.text import decode_utf8, read_bytes
 
 Prompts = tuple[Prompt, Prompt | None]  # the second is what a decoder reads

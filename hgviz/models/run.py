@@ -9,7 +9,7 @@ Shapes: B batch, H heads, G key groups, Q queries, K keys, D head width, d model
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -204,6 +204,33 @@ class Run:
             context = context.index_fill(1, torch.tensor(off, device=context.device), 0.0)
         gates = self.gates.get(layer)
         return context if gates is None else context * gates[:, :, None, None]
+
+
+class LastLayerReached(Exception):
+    """Ends a pass that is run for the attention of its layers alone."""
+
+
+class LastLayer(Observer):
+    """Ends a pass, by LastLayerReached, once all of these layers have attended.
+
+    It comes after all other observers, so that they see the last layer.
+    """
+
+    def __init__(self, layers: Collection[int]) -> None:
+        self._waiting = set(layers)
+
+    def on_attention(self, call: AttentionCall, context: Tensor) -> None:
+        """Count the layer."""
+        self._count(call.layer)
+
+    def on_weights(self, call: WeightedCall, context: Tensor) -> None:
+        """Count the layer."""
+        self._count(call.layer)
+
+    def _count(self, layer: int) -> None:
+        self._waiting.discard(layer)
+        if not self._waiting:
+            raise LastLayerReached
 
 
 # --- recording ------------------------------------------------------------------------------------

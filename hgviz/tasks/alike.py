@@ -38,7 +38,7 @@ def prompts_like(model: Model, like: Capture) -> tuple[Prompt, Prompt | None]:
             )
         return like.prompt, _same(model, like.target) or _read(model, like.target)
     if (like.prompt.signal is None) != (model.spec.modality == "text"):
-        from hgviz.models.inputs import READS
+        from hgviz.models.model import READS
 
         raise HgvizError(
             "B cannot read what A read: "

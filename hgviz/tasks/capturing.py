@@ -45,6 +45,7 @@ def capture(
     made: Provenance | None = None,
     dense: bool = False,
     streaming: Streaming = NO_STREAMING,
+    logits: bool = True,
 ) -> Capture:
     """Run a model on a prompt and keep what every layer attended with.
 
@@ -53,6 +54,7 @@ def capture(
     nothing it had committed. made: its provenance, where there is more to say of it. dense: keep
     the weights themselves, as the model computed them in its own precision, in place of what they
     are computed from. streaming: heads that see the first keys and the latest, of causal layers.
+    logits: whether the model's output is kept; without it, it is not even computed.
     Errors: HgvizError, for dense also where maps would not fit the memory.
     """
     require_attention(model.spec)
@@ -71,11 +73,11 @@ def capture(
         streaming=streaming,
     )
     if out is None:
-        return _capture_in_memory(model, blank, started)
-    return _capture_to_file(model, blank, Path(out), force, started)
+        return _capture_in_memory(model, blank, started, logits)
+    return _capture_to_file(model, blank, Path(out), force, started, logits)
 
 
-def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
+def _capture_in_memory(model: Model, blank: Capture, started: float, keep_logits: bool) -> Capture:
     from hgviz.maps import ROUNDED, Factors, LazyMap, recompute_statistics
     from hgviz.models.device_maps import blocks_on
 
@@ -93,13 +95,13 @@ def _capture_in_memory(model: Model, blank: Capture, started: float) -> Capture:
             maps[index] = found
         progress(index + 1, len(maps), f"layer {index}", replace(blank, maps=tuple(maps)))
 
-    logits = run(model, blank, keep)
+    logits = run(model, blank, keep, keep_logits)
     made = replace(blank.made, seconds=time.perf_counter() - started)
     return replace(blank, maps=tuple(maps), logits=logits, made=made)
 
 
 def _capture_to_file(
-    model: Model, blank: Capture, out: Path, force: bool, started: float
+    model: Model, blank: Capture, out: Path, force: bool, started: float, keep_logits: bool
 ) -> Capture:
     from hgviz.maps.tiles import release_memory
     from hgviz.models.device_maps import blocks_on
@@ -125,23 +127,28 @@ def _capture_to_file(
                 release_memory()
             progress(index + 1, total, f"layer {index} is on disk")
 
-        logits = run(model, blank, write)
+        logits = run(model, blank, write, keep_logits)
         path = writer.finish(logits, seconds=time.perf_counter() - started)
     return open_capture(path)
 
 
 def run(
-    model: Model, blank: Capture, keep: Callable[[int, Factors | DenseMap], None]
-) -> NDArray[Any]:
-    """Run a model on the texts of a capture; what it gives. keep is called with each layer's number
-    and what is kept of it, while the pass goes on."""
+    model: Model,
+    blank: Capture,
+    keep: Callable[[int, Factors | DenseMap], None],
+    logits: bool = True,
+) -> NDArray[Any] | None:
+    """Run a model on the texts of a capture and return its output, or None without logits.
+
+    keep is called with each layer's number and what is kept of it, while the pass goes on.
+    """
     from hgviz.models.run import CaptureRecorder
 
     heads = [layer.heads for layer in model.spec.layers]
     recorder = CaptureRecorder(
         lambda index, found: keep(index, kept(found, heads[index])), blank.made.dense
     )
-    return model.trace(
+    return (model.trace if logits else model.observe)(
         model.segmented(blank.prompt, blank.off, blank.streaming),  # as the spans of the capture
         blank.target,
         off=blank.off,

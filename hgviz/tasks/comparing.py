@@ -87,7 +87,7 @@ def compare_answers(
 
 def require_alike(a: Model, b: Model) -> None:
     """Errors: HgvizError for models that read other things, or are asked other things."""
-    from hgviz.models.inputs import READS
+    from hgviz.models.model import READS
 
     if a.spec.modality != b.spec.modality:
         raise HgvizError(

@@ -56,7 +56,7 @@ def generate(
     source, written = None if target is None else prompt, len(writing.added)
     with progress_as(lambda step: Step(written + step.done, written + step.total, step.note)):
         return capture_written(
-            model, writing.text, len(writing.given), source, seed, temperature, stopped,
+            model, writing.text, len(writing.start), source, seed, temperature, stopped,
             out=out, off=off, force=force, dense=dense,
         )  # fmt: skip
 
@@ -120,14 +120,14 @@ def _write(writing: Writing, count: int, seed: int | None, temperature: float) -
     """Add tokens; returns why it stopped early, "" where it did not."""
     import numpy as np
 
-    from hgviz.models.generation import chosen
+    from hgviz.models.generation import choose_token
 
     random = None if seed is None else np.random.default_rng(seed)
     shown = -SHOWN_EVERY
     for done in range(1, count + 1):
         if writing.room == 0:
             return f"; stopped where its {writing.model.spec.max_positions:,} positions end"
-        token = chosen(writing.logits, random, temperature)
+        token = choose_token(writing.logits, random, temperature)
         writing.add(token)
         is_due = time.monotonic() - shown >= SHOWN_EVERY
         shown = time.monotonic() if is_due else shown

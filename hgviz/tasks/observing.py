@@ -68,7 +68,7 @@ def habits_of_text(
     model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
 ) -> Habits:
     """The same of a model on one text."""
-    captured = capture_text(model, prompt, off=off, target=target)
+    captured = capture_text(model, prompt, off=off, target=target, logits=False)
     return habits(captured)
 
 
@@ -94,7 +94,7 @@ def _captured(model: Model, read: Corpus, off: HeadSet, number: int) -> Capture:
     from hgviz.models.prompts import corpus_prompts
 
     prompt, target = corpus_prompts(model, read, number)
-    return capture_text(model, prompt, off=off, target=target)
+    return capture_text(model, prompt, off=off, target=target, logits=False)
 
 
 def _lexicon(capture: Capture) -> Lexicon:

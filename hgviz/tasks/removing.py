@@ -138,7 +138,7 @@ def proof_texts(
         return texts_of(examples_from(model, data, text, label, labels), Path(data).name)
     if spec.modality != "text":
         from hgviz.models.huggingface import Transformers
-        from hgviz.models.inputs import READS
+        from hgviz.models.model import READS
 
         signals = cast(Transformers, model.module).random_signals(pruning.RANDOM_TEXTS)
         return random_texts(signals, READS[spec.modality])

@@ -102,7 +102,7 @@ def _cached(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> 
         needed += sum(max(each[at : at + shared]) for at in range(0, len(each), shared))
         every += groups * most
 
-    model.trace(model.from_ids(ids), observers=(CaptureRecorder(count),))
+    model.observe(model.from_ids(ids), observers=(CaptureRecorder(count),))
     return needed / every
 
 

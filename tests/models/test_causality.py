@@ -7,7 +7,7 @@ import torch
 
 from hgviz.core import HgvizError
 from hgviz.models import attribution, open_model
-from hgviz.models.generation import Writing, chosen
+from hgviz.models.generation import Writing, choose_token
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.layers import Tokens
 from hgviz.models.run import CaptureRecorder, Run
@@ -185,7 +185,7 @@ def test_a_text_under_way_is_read_as_a_whole_one(tmp_path, keys):
     model = opened(tmp_path, make(keys), "float64")
     writing = Writing(model, model.from_ids(IDS[:4]))
     for _ in range(9):
-        writing.add(chosen(writing.logits, None, 1.0))
+        writing.add(choose_token(writing.logits, None, 1.0))
     whole = model.run(np.concatenate([IDS[:4], writing.added])).logits
     assert np.abs(whole[-1] - writing.logits).max() < 1e-12
     assert [int(row.argmax()) for row in whole[3:-1]] == writing.added

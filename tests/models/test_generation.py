@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.models.generation import Writing, chosen
+from hgviz.models.generation import Writing, choose_token
 from hgviz.models.text import Bare, Bytes, Pieces, continue_prompt
 from tests.models.building import FAMILIES, WIDTHS, build, make_transformer, opened
 from tests.models.folders import byte_level, wordpiece
@@ -44,16 +44,18 @@ def test_logits_are_those_of_a_pass_over_the_text_so_far(tmp_path, family):
 
 def test_the_likeliest_token_follows_or_one_is_drawn():
     logits = np.array([0.0, 2.0, 1.0, -np.inf], np.float32)
-    assert chosen(logits, None, 1.0) == 1
+    assert choose_token(logits, None, 1.0) == 1
     drawn = np.random.default_rng(0)
-    counts = np.bincount([chosen(logits, drawn, 0.5) for _ in range(4000)], minlength=4) / 4000
+    counts = (
+        np.bincount([choose_token(logits, drawn, 0.5) for _ in range(4000)], minlength=4) / 4000
+    )
     expected = np.exp(logits / 0.5) / np.exp(logits / 0.5).sum()
     assert np.abs(counts - expected).max() < 0.03 and counts[3] == 0
-    cold = {chosen(logits, drawn, 1e-3) for _ in range(50)}
+    cold = {choose_token(logits, drawn, 1e-3) for _ in range(50)}
     assert cold == {1}
     for bad in (np.nan, np.inf):
         with pytest.raises(HgvizError, match="no numbers"):
-            chosen(np.array([0.0, bad], np.float32), None, 1.0)
+            choose_token(np.array([0.0, bad], np.float32), None, 1.0)
 
 
 class Highest:
@@ -65,7 +67,7 @@ class Highest:
 
 def test_no_draw_is_a_token_that_cannot_be():
     logits = np.array([1.0, 0.5, -np.inf, -np.inf])
-    assert chosen(logits, Highest(), 1.0) == 1
+    assert choose_token(logits, Highest(), 1.0) == 1
 
 
 # --- what cannot be written -----------------------------------------------------------------------

@@ -12,7 +12,7 @@ import torch
 
 from hgviz.core import HeadId
 from hgviz.models import checkpoints, open_model, pruning
-from hgviz.models.generation import Writing, chosen
+from hgviz.models.generation import Writing, choose_token
 from tests.models.zoo import write
 
 BEGIN, ADDED = 3, 18  # tokens there are, and more; windows are 5 wide
@@ -73,7 +73,7 @@ def written(model, tokens=None, off=frozenset()):
     writing = Writing(model, model.from_ids(ids), off=off)
     found = [writing.logits]
     for at in range(ADDED):
-        likeliest = chosen(writing.logits, None, 1.0)
+        likeliest = choose_token(writing.logits, None, 1.0)
         writing.add(likeliest if tokens is None else int(tokens[BEGIN + at]))
         found.append(writing.logits)
     return writing, np.stack(found)

@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 import torch
 
+from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import LazyMap, recompute_statistics
 from hgviz.models import model as models
 from hgviz.models import open_model
 from hgviz.models.run import CaptureRecorder
+from hgviz.tasks import capture
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
+from tests.models.folders import own_bert, write_gpt2
 
 NESTED = {"hierarchy": "1@1 1@2 1@4 1@2 1@1", "positions": "rotary"}
 
@@ -71,6 +74,29 @@ def test_a_trace_names_every_layer_and_gives_the_same_logits(model):
     logits = model.trace(model.from_ids(ids), observers=[CaptureRecorder(tap)])
     assert order == list(range(9))
     assert np.array_equal(logits, model.run(ids).logits)
+
+
+@pytest.mark.parametrize("kind", ["hourglass", "classifier", "gpt2"])
+def test_a_capture_without_logits_never_makes_them(folder, tmp_path, kind):
+    if kind == "hourglass":
+        path = folder
+    elif kind == "classifier":
+        path = own_bert(tmp_path / kind)
+    else:
+        path = write_gpt2(tmp_path / kind)
+    model, outputs = open_model(path), []
+    heads = {"hourglass": "lm_head", "classifier": "head", "gpt2": "net.lm_head"}
+    model.module.get_submodule(heads[kind]).register_forward_hook(
+        lambda *parts: outputs.append(parts)
+    )
+    prompt = model.from_ids(np.arange(2, 9))
+    without = capture(model, prompt, logits=False)
+    assert without.logits is None and not outputs
+    found = capture(model, prompt)
+    assert found.logits is not None and len(outputs) == 1
+    for one, other in zip(found.maps, without.maps, strict=True):
+        assert all((one.read(head) == other.read(head)).all() for head in one.heads)
+    assert tasks.habits_of_text(model, prompt) and len(outputs) == 1
 
 
 @pytest.mark.parametrize(

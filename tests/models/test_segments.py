@@ -8,7 +8,7 @@ import torch
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, prompts
-from hgviz.models.generation import Writing, chosen
+from hgviz.models.generation import Writing, choose_token
 from hgviz.models.text import Bare
 from hgviz.store import describe, open_capture
 from hgviz.tasks import capture, generate
@@ -132,7 +132,7 @@ def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kin
     prompt = model.tokenize("two words")
     writing, random = Writing(model, prompt), np.random.default_rng(2)
     for step in range(20):
-        writing.add(32 if step % 6 == 3 else chosen(writing.logits, random, 1.5))
+        writing.add(32 if step % 6 == 3 else choose_token(writing.logits, random, 1.5))
         whole = model.run([*prompt.ids, *writing.added])
         np.testing.assert_allclose(writing.logits, whole.logits[-1], atol=1e-10)
 
