@@ -955,8 +955,8 @@ class Transformers(Network):
             return False
         if config.unattending or config.skipped_calls or "past_key_values" not in self.takes:
             return False
-        rotary = {getattr(module, "rope_type", None) for module in self.net.modules()}
-        is_rescaled = any(kind in str(rotary) for kind in RESCALED)
+        rotary = str([getattr(module, "rope_type", None) for module in self.net.modules()])
+        is_rescaled = any(kind in rotary for kind in RESCALED)
         return not is_rescaled and all(layer.causal for layer in config.own_layers)
 
     @property

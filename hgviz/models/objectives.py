@@ -497,28 +497,25 @@ class TrainedHeads:
         self, objective: Objective, model: Network, step: int, done: float
     ) -> tuple[Tensor, float]:
         """The loss under gates drawn for every text, and their penalty; without it for the log."""
-        if self.gates is None:
-            with self.applied(model):
-                return objective.loss(model, step, done)
-        draw, seed = self.gates.draw, objective.recipe.seed
+        gates, seed = self.gates, objective.recipe.seed
 
-        def gates(texts: int) -> Tensor:
+        def draw(texts: int) -> Tensor:
+            assert gates is not None
             shape, generator = (texts, len(self.on)), step_generator(seed, step, GATES)
             u = torch.rand(shape, generator=generator, dtype=torch.float64)
-            return draw(u.clamp(min=torch.finfo(u.dtype).tiny))  # 0 has no logarithm
+            return gates.draw(u.clamp(min=torch.finfo(u.dtype).tiny))  # 0 has no logarithm
 
-        with self.applied(model, gates):
+        with self.applied(model, gates and draw):
             loss, value = objective.loss(model, step, done)
-        return self.gates.penalty().to(loss) + loss, value
+        return loss if gates is None else gates.penalty().to(loss) + loss, value
 
     def measure(self, objective: Objective, model: Network, everything: bool) -> Figures:
         """Figures with gates as at test time, and how many heads they leave open."""
-        if self.gates is None:
-            with self.applied(model):
-                return objective.measure(model, everything)
-        final = self.gates.final()
-        with self.applied(model, lambda texts: final.expand(texts, -1)):
-            return objective.measure(model, everything) | {"heads": float((final > 0).sum())}
+        final = None if self.gates is None else self.gates.final()
+        gates = None if final is None else lambda texts: final.expand(texts, -1)
+        with self.applied(model, gates):
+            figures = objective.measure(model, everything)
+        return figures if final is None else {**figures, "heads": float((final > 0).sum())}
 
     @contextmanager
     def applied(
@@ -602,16 +599,31 @@ def make_objective(
 ) -> Objective:  # fmt: skip
     """What a model of this configuration learns from what read_data gave. Raises HgvizError."""
     weights = data.weights
-    if goal in ("classes", "pairs"):
-        limits = [limit for limit in (recipe.length, config.max_positions) if limit]
-        longest = min(limits, default=None)
-        if goal == "pairs":
-            pairs = [_pair_ids(rows, config, tokenizer, longest) for rows in contents]
-            return Pairs(recipe, pairs[0], pairs[1], pad or 0)
+    limits = [limit for limit in (recipe.length, config.max_positions) if limit]
+    longest = min(limits, default=None)
+
+    def encode(texts: Sequence[str], start: Sequence[int] = ()) -> Texts:
+        rows = tokenizer.encode_rows(texts, longest)
+        return tuple(torch.tensor([*start, *row][:longest], dtype=torch.int32) for row in rows)
+
+    if goal == "pairs":
+        token = getattr(config, "data", {}).get("decoder_start_token_id")
+        start = [token] if isinstance(token, int) else []
+        sides = [(encode(rows.texts), encode(rows.labels, start)) for rows in contents]
+        for rows, (_, targets) in zip(contents, sides, strict=True):
+            short = [line for line, ids in zip(rows.lines, targets, strict=True) if len(ids) < 2]
+            require(
+                not short,
+                f"{rows.name}, line {(*short, 0)[0]:,}: the second text is too short: "
+                "its first token is given, and no other follows",
+                "Use a tokenizer, whose texts begin and end with special tokens",
+            )
+        return Pairs(recipe, sides[0], sides[1], pad or 0)
+    if goal == "classes":
         labels, unknown = getattr(config, "labels", ()), tokenizer.id_of(UNKNOWN)
-        texts = [_encode_rows(tokenizer, rows.texts, longest) for rows in contents]
-        classes = [torch.tensor(rows.class_indices(labels)) for rows in contents]
-        train, valid = zip(texts, classes, strict=True)
+        train, valid = (
+            (encode(rows.texts), torch.tensor(rows.class_indices(labels))) for rows in contents
+        )
         return Classes(recipe, train, valid, pad or 0, unknown, tokenizer.specials)
     require(
         goal != "states" and not getattr(config, "two_texts", False),
@@ -648,28 +660,3 @@ def make_objective(
     return MaskedTokens(
         recipe, streams[:-1], weights, streams[-1], mask, tokenizer.size, tokenizer.specials, frame
     )
-
-
-def _pair_ids(
-    rows: LabelledTexts, config: Configuration, tokenizer: Bytes | Pieces, longest: int | None
-) -> tuple[Texts, Texts]:
-    """Both texts of every row as ids; the second of a model of transformers after the token that
-    its decoder begins with. Raises HgvizError for a second text of one token."""
-    first, second = (_encode_rows(tokenizer, x, longest) for x in (rows.texts, rows.labels))
-    token = getattr(config, "data", {}).get("decoder_start_token_id")
-    if isinstance(token, int):
-        start = torch.tensor([token], dtype=torch.int32)
-        second = tuple(torch.cat([start, ids])[:longest] for ids in second)
-    short = [line for line, ids in zip(rows.lines, second, strict=True) if len(ids) < 2]
-    require(
-        not short,
-        f"{rows.name}, line {(*short, 0)[0]:,}: the second text is too short: "
-        "its first token is given, and no other follows",
-        "Use a tokenizer, whose texts begin and end with special tokens",
-    )
-    return first, second
-
-
-def _encode_rows(tokenizer: Bytes | Pieces, texts: Sequence[str], longest: int | None) -> Texts:
-    rows = tokenizer.encode_rows(texts, longest)
-    return tuple(torch.tensor(row, dtype=torch.int32) for row in rows)

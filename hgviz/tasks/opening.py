@@ -251,7 +251,7 @@ def prompt_from(
 
     One of text, text_file, ids_file and signal_file (an image or a sound) is given; pair is a
     second text for the same input. For a decoder over given states the first is what stands for
-    these. boundaries: where segments end, see models.boundaries.cut. Errors: HgvizError naming what
+    these. boundaries: where segments end, see with_boundaries. Errors: HgvizError naming what
     is wrong, and what a model of this form needs.
     """
     from hgviz.models import prompts

@@ -74,31 +74,22 @@ def test_no_draw_is_a_token_that_cannot_be():
 
 
 @pytest.mark.parametrize(
-    ("keys", "why"),
+    ("keys", "mask", "why"),
     [
-        ({"family": "bert", "goal": "classes", "labels": ["a", "b"]}, "classifier"),
-        ({"family": "bert", "goal": "masked"}, "both ways"),
-        ({"family": "bert", "goal": "states"}, "both ways"),
-        ({**DECODER, "goal": "states"}, "hidden states"),
-        (FAMILIES["slots"], "projected sequences cannot write"),
+        ({"family": "bert", "goal": "classes", "labels": ["a", "b"]}, None, "classifier"),
+        ({"family": "bert", "goal": "masked"}, None, "both ways"),
+        ({"family": "bert", "goal": "states"}, None, "both ways"),
+        ({**DECODER, "goal": "states"}, None, "hidden states"),
+        (FAMILIES["slots"], None, "projected sequences cannot write"),
+        ("bidirectional", None, "both ways"),
+        ("decoder", [0, 0, 1], "2 of its tokens are masked"),
     ],
 )
-def test_a_model_that_says_no_next_token_cannot_write(tmp_path, keys, why):
-    model = opened(tmp_path, make_transformer(**{**WIDTHS, **keys}))
+def test_what_cannot_be_continued_is_one_error(tmp_path, keys, mask, why):
+    made = build(keys, "softmax") if isinstance(keys, str) else None
+    model = opened(tmp_path, made or make_transformer(**{**WIDTHS, **keys}))
     with pytest.raises(HgvizError, match=why):
-        Writing(model, model.from_ids([1, 2, 3]))
-
-
-def test_a_model_that_reads_both_ways_cannot_write(tmp_path):
-    model = opened(tmp_path, build("bidirectional", "softmax"))
-    with pytest.raises(HgvizError, match="both ways"):
-        Writing(model, model.from_ids([1, 2, 3]))
-
-
-def test_padding_cannot_be_gone_on_with(tmp_path):
-    model = opened(tmp_path, build("decoder", "softmax"))
-    with pytest.raises(HgvizError, match="2 of its tokens are masked"):
-        Writing(model, model.from_ids([1, 2, 3], [0, 0, 1]))
+        Writing(model, model.from_ids([1, 2, 3], mask))
 
 
 # --- going on with a text -------------------------------------------------------------------------

@@ -242,24 +242,30 @@ def test_auto_takes_the_best_device_there_is(no_gpu, monkeypatch):
     assert models.device_of("cuda") == "cuda"
 
 
-def test_a_device_that_is_unknown_or_absent_is_one_line(folder, no_gpu, monkeypatch):
-    def refusal(device):
-        with pytest.raises(HgvizError) as caught:
-            open_model(folder, device=device)
-        return str(caught.value)
+@pytest.mark.parametrize(
+    ("options", "variable", "message"),
+    [
+        ({"device": "tpu"}, "", "there is no device 'tpu': it is one of auto, cpu, cuda, mps."),
+        ({"device": "cuda"}, "", "this machine has no cuda: torch "),
+        ({"device": "mps"}, "", "this machine has no mps: torch "),
+        ({"device": "auto"}, "gpu",
+         "there is no HGVIZ_DEVICE 'gpu': it is one of auto, cpu, cuda, mps."),
+        ({"dtype": "int8"}, "", "unknown dtype 'int8'. Choose from float64"),
+        ({"masking": "loose"}, "", "unknown masking 'loose'. Choose from compat, strict"),
+        ({"masking": "compat"}, "", "this model is always masked strictly"),
+    ],
+)  # fmt: skip
+def test_devices_dtypes_and_maskings_that_are_not_there(
+    folder, no_gpu, monkeypatch, options, variable, message
+):
+    if variable:
+        monkeypatch.setenv("HGVIZ_DEVICE", variable)
+    with pytest.raises(HgvizError) as caught:
+        open_model(folder, **options)
+    assert str(caught.value).startswith(message)
 
-    assert refusal("tpu") == "there is no device 'tpu': it is one of auto, cpu, cuda, mps."
-    assert refusal("cuda").startswith("this machine has no cuda: torch ")
-    assert refusal("mps").startswith("this machine has no mps: torch ")
-    monkeypatch.setenv("HGVIZ_DEVICE", "gpu")
-    assert refusal("auto") == "there is no HGVIZ_DEVICE 'gpu': it is one of auto, cpu, cuda, mps."
 
-
-def test_unknown_dtypes_and_maskings_are_refused(folder, no_gpu, monkeypatch):
-    with pytest.raises(HgvizError, match="unknown dtype 'int8'. Choose from float64"):
-        open_model(folder, dtype="int8")
-    with pytest.raises(HgvizError, match="unknown masking 'loose'. Choose from compat, strict"):
-        open_model(folder, masking="loose")
+def test_mps_has_no_float64(folder, no_gpu, monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     with pytest.raises(HgvizError, match="mps has no float64"):
         open_model(folder, device="mps", dtype="float64")

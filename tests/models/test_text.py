@@ -321,23 +321,22 @@ def test_a_text_file_is_read_as_utf_8(tmp_path):
         (b"", "a.txt is empty"),
         ("café".encode("latin-1"), r"a.txt is not a UTF-8 text: byte 3 \(0xE9\)"),
         ("a".encode("utf-16"), "is not a UTF-8 text"),
+        (None, "a.txt could not be read: No such file"),
+        ("folder", "Is a directory"),
+        ("large", "a.txt is too large"),
     ],
 )
 def test_a_file_that_is_no_text_is_refused(tmp_path, data, words):
-    (tmp_path / "a.txt").write_bytes(data)
+    path = tmp_path / "a.txt"
+    if data == "folder":
+        path.mkdir()
+    elif data == "large":
+        with path.open("wb") as file:
+            file.truncate(2**40)
+    elif data is not None:
+        path.write_bytes(data)
     with pytest.raises(HgvizError, match=words):
-        read_text(tmp_path / "a.txt")
-
-
-def test_a_file_that_is_not_there_or_too_large_is_refused(tmp_path):
-    with pytest.raises(HgvizError, match="b.txt could not be read: No such file"):
-        read_text(tmp_path / "b.txt")
-    with pytest.raises(HgvizError, match="Is a directory"):
-        read_text(tmp_path)
-    with open(tmp_path / "c.txt", "wb") as file:
-        file.truncate(2**40)
-    with pytest.raises(HgvizError, match="c.txt is too large"):
-        read_text(tmp_path / "c.txt")
+        read_text(path)
 
 
 def test_ids_are_read_with_their_mask(tmp_path):
