@@ -882,16 +882,16 @@ class Transformers(Network):
 
     @cached_property
     def _example_signal(self) -> Tokens:
-        failure = "no picture or sound was known that it takes"
+        failures = []
         for signal in map(torch.from_numpy, example_signals(self.net.config, self.signal)):
             try:
                 count = self.positions(signal[None])
             except Exception as error:  # of another shape, as its parts say it
-                failure = first_line(error)
+                failures.append(first_line(error))
             else:
                 ids = torch.zeros(1, count, dtype=torch.long, device=self.weight.device)
                 return Tokens(ids, signal=signal[None].to(self.weight))
-        raise unseen(self.config.family, failure)
+        raise unseen(self.config.family, failures[0])
 
     def random_signals(self, count: int) -> Tokens:
         """A batch of random images or sounds, with a token of the decoder where there is one."""
