@@ -10,7 +10,7 @@ from hgviz.models import attribution, open_model
 from hgviz.models.generation import Writing, choose_token
 from hgviz.models.hourglass import Hourglass
 from hgviz.models.layers import Tokens
-from hgviz.models.run import CaptureRecorder, Run
+from hgviz.models.run import Run
 from hgviz.tasks import reach
 from tests.models.building import (
     make_config,
@@ -163,23 +163,6 @@ def test_padding_changes_nothing_that_is_not_padding(name):
         assert (one[row, keep[row]] - alone).abs().max() < 1e-12
 
 
-def test_rotary_scores_depend_only_on_the_distance_in_tokens(tmp_path):
-    """On one letter again and again every score is a function of how far apart two tokens are."""
-    keys = {"hierarchy": NESTED, "positions": "rotary"}
-    model, records = opened(tmp_path, make(keys), "float64"), {}
-    model.trace(model.from_ids(np.full(36, 3)), observers=[CaptureRecorder(records.__setitem__)])
-    for name, first in (("pre.0.0", 0), ("down.0", 1)):  # the first group averages zeros too
-        layer = next(layer for layer in model.spec.layers if layer.name == name)
-        factors = records[layer.index]
-        shift = model.spec.levels[layer.level].shift if layer.role == "down" else 0
-        scores = factors.q[:, first:] @ factors.k[:, shift:].transpose(0, 2, 1)
-        rows, columns = np.arange(first, factors.q.shape[1]), np.arange(scores.shape[2])
-        distance = rows[:, None] * factors.rule.stride_q - columns
-        for step in np.unique(distance):
-            assert np.ptp(scores[:, distance == step], axis=-1).max() < 1e-9
-        assert np.ptp(scores) > 0.1
-
-
 @pytest.mark.parametrize("keys", [{"family": "lstm"}, {"family": "window", "window": 3}], ids=str)
 def test_a_text_under_way_is_read_as_a_whole_one(tmp_path, keys):
     model = opened(tmp_path, make(keys), "float64")
@@ -250,15 +233,3 @@ def test_padding_reaches_nothing_and_long_texts_are_refused_before_any_work(tmp_
     assert not reach(model, prompt).own[np.arange(13) != 6, 6].any()
     with pytest.raises(HgvizError, match="1,025 tokens"):
         reach(model, model.from_ids(np.zeros(1025, int)))
-
-
-def test_a_segment_that_was_read_before_its_end_would_be_seen():
-    # what makes it causal: a mean is read from the boundary on, not within its segment
-    model = make({**DYNAMIC, "boundaries": "fixed", "shorten_factor": 3})
-    closes, ids = torch.zeros(1, 19, dtype=torch.bool), torch.as_tensor(IDS[None])
-    closes[0, 9] = True
-    other = ids.clone()
-    other[0, 9] = (other[0, 9] + 1) % 23
-    one, two = (model(Tokens(text, boundaries=closes)) for text in (ids, other))
-    change = (one - two).abs().amax(-1)[0]
-    assert (change[:9] < 1e-12).all() and (change[9:] > 1e-9).all()

@@ -19,10 +19,11 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HgvizError
+from hgviz.core import HeadId, HgvizError
 from hgviz.files import is_model_name, path_exists
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import Reader, read, recognises, save
+from hgviz.models.pruning import write_pruned
 from hgviz.models.tensors import fit_checkpoint
 from tests.models import package, reference
 from tests.models.building import (
@@ -589,17 +590,15 @@ def test_a_model_of_transformers_becomes_one_folder_that_transformers_opens(tmp_
 
 
 def test_a_pruned_model_is_converted_where_transformers_opens_it(tmp_path):
-    source = write(tmp_path / "source", "llama", "LlamaForCausalLM")
-    for off, even in (("0.0,0.1,1.0,1.1", True), ("0.1", False)):
-        pruned, out = tmp_path / f"pruned-{even}", tmp_path / f"out-{even}"
-        tasks.prune(source, off, pruned)
-        if even:
-            tasks.convert(pruned, out)
-            assert np.array_equal(bits(open_model(pruned)), bits(open_model(out)))
-            continue
-        with pytest.raises(HgvizError, match="opens in hgviz alone, since some") as caught:
-            tasks.convert(pruned, out)
-        assert "\n" not in str(caught.value) and not out.exists()
+    whole = read(write(tmp_path / "source", "llama", "LlamaForCausalLM"))
+    even = frozenset(HeadId(layer, head) for layer in (0, 1) for head in (0, 1))
+    pruned, out = write_pruned(whole, even, "smaller", tmp_path / "even").parent, tmp_path / "out"
+    tasks.convert(pruned, out)
+    assert np.array_equal(bits(open_model(pruned)), bits(open_model(out)))
+    pruned = write_pruned(whole, frozenset({HeadId(0, 1)}), "smaller", tmp_path / "uneven").parent
+    with pytest.raises(HgvizError, match="opens in hgviz alone, since some") as error:
+        tasks.convert(pruned, tmp_path / "new")
+    assert "\n" not in str(error.value) and not (tmp_path / "new").exists()
 
 
 def test_vocabulary_files_become_a_tokenizer_json_or_are_copied(tmp_path):

@@ -115,6 +115,12 @@ def test_heads_of_six_activations_work_in_every_family(family, tmp_path, monkeyp
     assert all(one.is_meta for one in outline(config).state_dict().values())
 
 
+def test_activations_are_spread_over_the_heads_of_each_layer():
+    model = make_transformer(form="decoder", activations=[["tanh"], ["softmax", "ymish"]])
+    activations = [layer.activations for layer in model.config.layers]
+    assert activations == [("tanh", "tanh"), ("softmax", "ymish")]
+
+
 def test_digests_of_what_is_bundled_stay():
     softmax = open_model(resource("sample/softmax")).spec.digest
     assert softmax.startswith("b6adc29d6186dd60")  # as it was first published

@@ -191,7 +191,7 @@ def captured(folder, out=None, **options):
     return tasks.capture(model, prompt, out, **options)
 
 
-def some(folder, places=(0, 1, 3)):
+def streams(folder, places=(0, 1, 3)):
     spec = open_model(folder).spec
     return Streaming(frozenset(head for head in spec.heads if head.head in places), **WINDOW)
 
@@ -199,7 +199,7 @@ def some(folder, places=(0, 1, 3)):
 @pytest.mark.parametrize("name", ["llama", "own"])
 def test_what_is_captured_is_what_heads_that_stream_do(request, tmp_path, name):
     folder = request.getfixturevalue(name)
-    streaming, off = some(folder), frozenset({HeadId(1, 1)})
+    streaming, off = streams(folder), frozenset({HeadId(1, 1)})
     capture = captured(folder, tmp_path / "a.h5", streaming=streaming, off=off)
     dense = captured(folder, streaming=streaming, off=off, dense=True)
     copy = open_capture(write_capture(tmp_path / "b.h5", capture))
@@ -234,11 +234,11 @@ def test_what_is_captured_is_what_heads_that_stream_do(request, tmp_path, name):
 
 
 def test_keys_that_heads_share_are_kept_once_though_one_of_them_streams(llama, tmp_path):
-    keys = captured(llama, streaming=some(llama, (0,))).maps[0].factors.k
+    keys = captured(llama, streaming=streams(llama, (0,))).maps[0].factors.k
     whole = captured(llama)
     assert isinstance(keys, Grouped) and keys.stored.shape[0] == 2
     assert np.array_equal(keys.stored, whole.maps[0].factors.k.stored)
-    far = replace(some(llama), recent=N)  # a text that is short is seen whole
+    far = replace(streams(llama), recent=N)  # a text that is short is seen whole
     capture = captured(llama, tmp_path / "a.h5", streaming=far)
     assert capture.streaming == far and not any(capture.maps[0].factors.rule.streaming)
     assert np.array_equal(capture.logits, whole.logits)
@@ -247,7 +247,7 @@ def test_keys_that_heads_share_are_kept_once_though_one_of_them_streams(llama, t
 
 
 def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llama):
-    streaming, path = some(llama), tmp_path / "a.h5"
+    streaming, path = streams(llama), tmp_path / "a.h5"
     cancelled(captured, llama, path, streaming=streaming)
     for other in ({}, {"streaming": replace(streaming, recent=6)}):
         with pytest.raises(HgvizError, match="another set of heads that stream"):
@@ -268,7 +268,7 @@ def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llam
 
 
 def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
-    model, streaming = open_model(own), some(own, (0,))
+    model, streaming = open_model(own), streams(own, (0,))
     (tmp_path / "texts.txt").write_text("the cat sat on the mat.\nthe dog sat on the log.\n")
     path = tmp_path / "corpus.h5"
     tasks.capture_corpus(model, tmp_path / "texts.txt", path, streaming=streaming)
@@ -316,7 +316,7 @@ SAID = [  # the data set streaming, as JSON
 @pytest.fixture(scope="module")
 def streamed(tmp_path_factory, own):
     path = tmp_path_factory.mktemp("streamed") / "a.h5"
-    captured(own, path, streaming=some(own))
+    captured(own, path, streaming=streams(own))
     return path
 
 
