@@ -285,8 +285,6 @@ class Pieces:
         ids = map(self._tokenizer.token_to_id, (token, ALIASES.get(token, token)))
         return next((number for number in ids if number is not None), None)
 
-    # --- for training ---
-
     @property
     def pad(self) -> int | None:
         """The id that pads texts, None where there is none."""
@@ -713,7 +711,7 @@ def train_tokenizer(plan: TokenizerPlan, texts: Iterable[str], cls: int) -> Piec
         tokenizer.train_from_iterator(texts, trainer)
     else:
         tokenizer.train_from_iterator(texts, trainers.WordLevelTrainer(**options))
-    return _framed(tokenizer, leading or None)
+    return _framed(tokenizer, leading) if leading else _pieces_of(tokenizer)
 
 
 def _train_wordpieces(
@@ -745,46 +743,41 @@ def _train_wordpieces(
 
 
 def read_tokenizer(path: Path, cls: int = 1, vocabulary: int | None = None) -> Pieces:
-    """The tokenizer of a folder, or a tokenizer.json; see with_cls.
+    """The tokenizer of a folder, or a tokenizer.json, whose texts begin with so many [CLS].
 
-    Raises HgvizError where there is none, it cannot be read, or it has ids beyond a vocabulary.
+    cls: 1 for as many as its texts have already. Raises HgvizError where there is none, it cannot
+    be read, or it has ids beyond a vocabulary.
     """
     file = tokenizer_file(path) if path.is_dir() else path
     if file is None:
-        raise HgvizError(
-            f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids",
-            "Put the model's own tokenizer.json there",
-        )
+        what = f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids"
+        raise HgvizError(what, "Put the model's own tokenizer.json there")
     pieces = Pieces(file, vocabulary)
     pieces.require_fit()
-    return with_cls(pieces.json, cls)
-
-
-def with_cls(data: bytes, cls: int = 1) -> Pieces:
-    """The tokenizer of a tokenizer.json; texts begin with so many [CLS] where cls is above 1."""
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_buffer(data)
+    tokenizer = pieces._tokenizer
     marks = tokenizer.encode("a").special_tokens_mask
     leading = marks.index(0) if 0 in marks else len(marks)
-    return _framed(tokenizer, None if cls in (1, leading) else [CLS] * cls)
+    return pieces if cls in (1, leading) else _framed(tokenizer, [CLS] * cls)
 
 
-def _framed(tokenizer: tokenizers.Tokenizer, leading: list[str] | None) -> Pieces:
+def _framed(tokenizer: tokenizers.Tokenizer, leading: list[str]) -> Pieces:
     """The tokenizer, which lets texts begin with these special tokens and end with [SEP]."""
     from tokenizers import processors
 
-    if leading is not None:
-        ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
-        require(
-            all(number is not None for _, number in ids),
-            "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
-            "Train one, or choose a BERT's",
-        )
-        single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=single, pair=f"{single} $B:1 {SEP}:1", special_tokens=ids
-        )
+    ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
+    require(
+        all(number is not None for _, number in ids),
+        "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
+        "Train one, or choose a BERT's",
+    )
+    single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=single, pair=f"{single} $B:1 {SEP}:1", special_tokens=ids
+    )
+    return _pieces_of(tokenizer)
+
+
+def _pieces_of(tokenizer: tokenizers.Tokenizer) -> Pieces:
     return Pieces(Path(TOKENIZER), data=tokenizer.to_str().encode())
 
 

@@ -65,7 +65,6 @@ from hgviz.models.text import (
     read_tokenizer,
     tokenizer_file,
     train_tokenizer,
-    with_cls,
 )
 from hgviz.models.transformer import PRESETS
 from hgviz.study import LearnedImportance
@@ -321,7 +320,7 @@ def _open_own(
 
 def _checkpoint_tokenizer(checkpoint: Checkpoint, config: Configuration) -> Bytes | Pieces:
     if checkpoint.tokenizer is not None:
-        return with_cls(checkpoint.tokenizer)
+        return Pieces(Path(TOKENIZER), data=checkpoint.tokenizer)
     if config.vocab_size == 256 and tokenizer_file(checkpoint.folder) is None:
         return Bytes()
     return read_tokenizer(checkpoint.folder, getattr(config, "cls", 1), config.vocab_size)
