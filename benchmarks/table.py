@@ -24,7 +24,7 @@ from pathlib import Path
 
 SHORT = (
     "tiles", "fluid", "comparing", "lengths", "exactness", "completeness", "capture", "peers",
-    "device", "startup", "pruning", "stops", "grouped",
+    "device", "startup", "pruning", "stops", "grouped", "activations",
 )  # fmt: skip
 LONG = (
     "lengths 131072", "grouped 65536", "peers --long", "kills", "responsiveness", "generation",

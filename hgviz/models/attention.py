@@ -2,7 +2,8 @@
 
 Heads of a layer may differ in activation, norm, keys and window. `head_groups` sorts them into
 groups that are computed alike, and `attend` gives each group its context by the form that suits it:
-the fused kernel for softmax, running sums for linear attention, blocks of rows for all else.
+the fused kernel for softmax, running sums for linear attention, blocks that stay in a processor's
+cache for weights of a score alone, blocks of rows for all else.
 `factors` keeps q, k and the row statistics, from which any part of a map can be computed again.
 
 Shapes: B batch, H heads of a layer, h heads of a group, G key groups, Q queries, K keys, D head
@@ -11,10 +12,10 @@ width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from hgviz.activations import ACTIVATIONS, NORM_EPSILON, SUM_EPSILON
+from hgviz.activations import ACTIVATIONS, LEAK, NORM_EPSILON, SUM_EPSILON
 from hgviz.core import HgvizError, raise_if_cancelled
 from hgviz.errors import choose
 from hgviz.maps.rule import Distance, Factors, Grouped, Norm, Rule, proof_rows
@@ -37,6 +38,8 @@ RECOMPUTE_CELLS = 1 << 25  # of a group: larger maps are computed again on the w
 LONG_CELLS = 1 << 28  # of a group: some tenths of a second of the CPU's kernel
 LEAST_ROWS = 64  # of one call of the kernel, however many keys there are
 LINEAR_ROWS = 128  # that meet their newest keys one by one in causal linear attention
+CACHE_CELLS, CACHE_ROWS = 1 << 18, 256  # scores of one head that a processor's cache holds
+LEAST_CELLS = 1 << 16  # of a head's map, from which on heads are worth to be taken one by one
 MIN_GAP = 1e-5  # of a row's largest score: a threshold in a narrower gap would not be recomputed
 
 RowLogSums = dict[tuple[int, ...], Tensor]  # log-sum-exp (B, h, Q) by the heads of a group
@@ -426,6 +429,12 @@ def _attend_group(
             return _attend_fused(group, v, keep, want_sums)
         if row.features is not None and rule.sees_all:  # whose sums go on from row to row
             return _attend_linear(group, v, keep), None
+    if group.q.device.type == "cpu" and not torch.is_grad_enabled():
+        if _is_pointwise(group, v):
+            return _attend_pointwise(group, v, keep), None
+        plain = group.norm is None and rule.sinks is None and rule.streaming_window is None
+        if group.activation == "topk" and rule.top_k and plain:
+            return _attend_topk(group, v, keep, rule.top_k), None
     return _attend_by_rows(group, v, keep), None
 
 
@@ -449,6 +458,77 @@ def _attend_rows(
     columns = visible_columns(group.rule, rows, span, keep)
     row_weights = group.weigh(*group.scores(rows, keep, span, columns))
     return row_weights @ v[..., span if columns is None else columns, :]
+
+
+# --- weights of a score alone ---------------------------------------------------------------------
+
+# in place, in the fewest passes over memory; a score of 0 weighs 0
+FUSED: dict[str, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh_,
+    "swish": partial(F.silu, inplace=True),
+    "selu": torch.selu_,
+    "elu": partial(F.elu, inplace=True),
+    "leaky_relu": partial(F.leaky_relu, negative_slope=LEAK, inplace=True),
+    "ymish": lambda scores: scores.mul_(scores.tanh().abs_()),
+    "raw": lambda scores: scores,
+}
+
+
+def _is_pointwise(group: HeadGroup, v: Tensor) -> bool:
+    """Whether weights are FUSED functions of plain scores of all keys, or all up to the row's own,
+    over their norm at most; of maps large enough."""
+    simple = group.activation in FUSED and group.norm in (None, "l2")
+    simple = simple and group.rule.softcap is None and _kernel_knows_mask(group, None)
+    large = group.q.shape[-2] * group.k.shape[-2] >= LEAST_CELLS
+    exact = group.q.dtype == v.dtype and v.dtype in (torch.float32, torch.float64)
+    return simple and large and exact
+
+
+def _attend_pointwise(group: HeadGroup, v: Tensor, keep: Tensor | None) -> Tensor:
+    """Context by blocks of rows of one head, whose scores stay in the cache and in one place."""
+    q, k, causal = group.q, group.k, group.rule.causal
+    if keep is not None:  # padded keys get scores of 0, and these weigh 0
+        k = torch.where(keep[:, None, :, None], k, 0.0)
+    q = q * group.rule.scale_of(0)
+    queries, keys = q.shape[-2], k.shape[-2]
+    context = q.new_empty(*q.shape[:-1], v.shape[-1])
+    rows = min(CACHE_ROWS, max(16, CACHE_CELLS // keys))
+    memory = q.new_empty(rows * keys)
+    for text, head in product(*map(range, q.shape[:2])):
+        raise_if_cancelled()
+        columns, values = k[text, head].T, v[text, head]
+        for start in range(0, queries, rows):
+            stop = min(start + rows, queries)
+            seen = stop if causal else keys
+            scores = memory[: (stop - start) * seen].view(stop - start, seen)
+            torch.mm(q[text, head, start:stop], columns[:, :seen], out=scores)
+            if causal:
+                scores[:, start:].tril_()
+            if group.norm is not None:
+                scores /= torch.linalg.vector_norm(scores, dim=1, keepdim=True) + NORM_EPSILON
+            weights = FUSED[group.activation](scores)
+            torch.mm(weights, values[:seen], out=context[text, head, start:stop])
+    return context
+
+
+def _attend_topk(group: HeadGroup, v: Tensor, keep: Tensor | None, top_k: int) -> Tensor:
+    """Softmax of the k largest scores of each row, and only their values; where several are as
+    large as the last, all of these, by the map."""
+    parts = []
+    for rows, span in group.row_blocks():
+        scores, seen = group.scores(rows, keep, span)
+        scores = scores.masked_fill(~seen, -torch.inf)
+        kept = min(top_k, scores.shape[-1])
+        largest, places = scores.topk(kept, dim=-1)
+        values = v[..., span, :]
+        if ((scores >= largest[..., -1:]) & seen).sum(-1).max() > kept:
+            parts.append(group.weigh(torch.where(seen, scores, 0.0), seen) @ values)
+            continue
+        weights = torch.where(largest.isneginf(), 0.0, largest.softmax(-1))  # rows without keys
+        index = places.flatten(2)[..., None].expand(-1, -1, -1, v.shape[-1])
+        chosen = values.gather(2, index).unflatten(2, places.shape[2:])  # (B, h, rows, k, D)
+        parts.append((weights[..., None, :] @ chosen).squeeze(-2))
+    return torch.cat(parts, dim=-2)
 
 
 # --- softmax by the fused kernel ------------------------------------------------------------------
@@ -562,15 +642,17 @@ def _attend_linear(group: HeadGroup, v: Tensor, keep: Tensor | None) -> Tensor:
         k = torch.where(keep[:, None, :, None], k, 0.0)
     # a column of ones sums the weights; sums over a whole text need more than half precision
     q, k, values = q.to(exact), k.to(exact), F.pad(v.to(exact), (0, 1), value=1.0)
-    if group.rule.causal:
-        total = _prefix_sums(q, k, values, group.rule)
-    else:
-        total = q @ (k.transpose(-1, -2) @ values)
+    total = _sum_products(q, k, values, group.rule)
     return (total[..., :-1] / (total[..., -1:] + SUM_EPSILON)).to(v.dtype)
 
 
-def _prefix_sums(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
-    """Each row's q . k over the keys it reaches, times v: the old by their sum, the new by map."""
+def _sum_products(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
+    """Sums (B, h, Q, E) of (q . k_j) v_j over the keys that each row sees, v (B, h, K, E).
+
+    Causal: old keys by their sum of k^T v, the newest by their products.
+    """
+    if not rule.causal:
+        return q @ (k.transpose(-1, -2) @ v)
     keys, parts, done = k.shape[-2], [], 0
     past = q.new_zeros(*k.shape[:2], k.shape[-1], v.shape[-1])  # (B, h, D, D + 1)
     for start in range(0, q.shape[-2], LINEAR_ROWS):
