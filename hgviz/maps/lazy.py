@@ -40,26 +40,27 @@ _numbers = itertools.count()
 @dataclass(frozen=True, slots=True)
 class Queries:
     """A block of rows, ready for products: content (rows, d_head) with the keys, position with the
-    distances; (rows, 1) each: the factor of a row's scores (None where content has it), the least
-    score that weighs, and the shift that is added.
+    distances; (rows, 1) each: the factor of a row's scores (None where content has it), their soft
+    cap, the least score that weighs, and the shift that is added.
     """
 
     content: NDArray[Any]
     position: NDArray[Any] | None = None
     factor: NDArray[Any] | None = None
+    cap: NDArray[Any] | None = None
     least: NDArray[Any] | None = None
     shift: tuple[NDArray[Any], ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether content . k is the score, without further steps."""
-        more = self.position, self.factor, self.least
+        more = self.position, self.factor, self.cap, self.least
         return not self.shift and all(one is None for one in more)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        parts = (self.content, self.position, self.factor, self.least, *self.shift)
+        parts = (self.content, self.position, self.factor, self.cap, self.least, *self.shift)
         return sum(part.nbytes for part in parts if part is not None)
 
 
@@ -135,7 +136,7 @@ class Operands:
 
     def _made(self, place: int, rows: slice) -> Queries:
         q = plain(self._factors.q[place, rows], self.dtype)
-        factor, least, shift = self._row_terms(place, rows)
+        factor, cap, least, shift = self._row_terms(place, rows)
         content, position = q, None
         if self._distances is not None and self._acts[place].features is None:
             content, position = self._distances.head(place).query_terms(q)
@@ -143,10 +144,10 @@ class Operands:
         # in the model's own order: scaling q first, or a statistic rounded to float32 as one more
         # column of the product, was up to 8 times less exact
         if not (np.abs(np.frexp(factor)[0]) == 0.5).all():
-            return Queries(content, position, factor, least, shift)
+            return Queries(content, position, factor, cap, least, shift)
         # powers of two, as of heads 64 wide, round nothing: the same bits, and a step less a tile
         position = None if position is None else position * factor
-        return Queries(content * factor, position, None, least, shift)
+        return Queries(content * factor, position, None, cap, least, shift)
 
     def _with_more(self, place: int, k: NDArray[Any]) -> NDArray[Any]:
         """Keys (keys, d_head), with what they add to any product as one more column."""
@@ -161,9 +162,9 @@ class Operands:
 
     def _row_terms(
         self, place: int, rows: slice
-    ) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[NDArray[Any], ...]]:
-        """(rows, 1) each: what multiplies the scores of a row, the least that weighs, and what is
-        added to them.
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, NDArray[Any] | None, tuple[NDArray[Any], ...]]:
+        """(rows, 1) each: what multiplies the scores of a row, their soft cap, the least that
+        weighs, and what is added to them.
         """
         factors, norm = self._factors, self._rule.norms[place]
         statistic = self._acts[place].statistic
@@ -189,7 +190,10 @@ class Operands:
         if least is not None:
             least = None if np.isneginf(least).all() else least.astype(self.dtype)
         factor = (self._rule.scale_of(place) / divisor).astype(self.dtype)
-        return factor, least, _parts(shift, self.dtype)
+        softcap, cap = self._rule.softcap, None  # of scores before they are divided
+        if softcap is not None and self._acts[place].features is None:
+            cap = (softcap / divisor).astype(self.dtype)
+        return factor, cap, least, _parts(shift, self.dtype)
 
 
 def _parts(shift: NDArray[np.float64], dtype: type[Any]) -> tuple[NDArray[Any], ...]:
@@ -304,7 +308,7 @@ class LazyMap(Tiled):
         columns = range(run.start * TILE, last.stop)
         block = self.operands.queries(place, i, rows)
         scores = _room.take((len(rows), len(columns)), self.operands.dtype)
-        plain = block.plain and self._rule.softcap is None and self._acts[place].logs is None
+        plain = block.plain and self._acts[place].logs is None
         whole = plain and self._exists(place, rows, columns) is True
         for at, j in enumerate(run):
             part = columns[at * TILE : (at + 1) * TILE]
@@ -412,10 +416,10 @@ class LazyMap(Tiled):
             tile += self.operands.by_distance(place, block.position, rows, columns)
         if block.factor is not None:
             tile *= block.factor
-        if (cap := self._rule.softcap) is not None:
-            tile /= cap
+        if block.cap is not None:
+            tile /= block.cap
             np.tanh(tile, out=tile)
-            tile *= cap
+            tile *= block.cap
         dropped = self._dropped(place, tile, block.least, rows, columns)
         hidden = [] if dropped is None else [dropped]
         if exists is None:

@@ -216,7 +216,8 @@ class HeadGroup:
             scores = scores + self.distances.scores(position, rows, keys, first)[..., chosen]
         columns = torch.arange(first, first + keys, device=q.device)[chosen]
         scores = scores * self.rule.scale_of(0)
-        if (cap := self.rule.softcap) is not None:
+        cap = self.rule.softcap  # of scores, which products of features are not
+        if cap is not None and ACTIVATIONS[self.activation].features is None:
             scores = (scores / cap).tanh() * cap
         return scores, visible(self.rule, rows, columns, keep)
 

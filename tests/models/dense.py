@@ -62,7 +62,9 @@ def visible_cells(rule, queries, keys, keep) -> Tensor:
 def dense_scores(q, k, rule, relative, head) -> Tensor:
     """Scaled scores (B, Q, K) of queries and keys (B, n, D) of one head."""
     scores = _scaled_scores(q, k, rule, relative, head)
-    return scores if rule.softcap is None else rule.softcap * torch.tanh(scores / rule.softcap)
+    if rule.softcap is None or rule.activations[head] == "linear":  # features are no scores
+        return scores
+    return rule.softcap * torch.tanh(scores / rule.softcap)
 
 
 def head_map(scores, rule, head, cells) -> Tensor:

@@ -77,14 +77,7 @@ def allowed(row):
         and (row["distance"] is None or "windowed" not in cells)
         and (row["empty_rows"] == "zeros" or not narrow)
         and (row["distance"] is None or row["key groups"] == 4)
-        and ("softcap" not in row["extra"] or not divides(row))
     )
-
-
-def divides(row):
-    """Whether scores are divided by a length or a sum of their row."""
-    normed = row["norm"] in ("l2", "l2-literal")
-    return normed or not {*row["heads"]}.isdisjoint(("ymish", "linear", "poly2"))
 
 
 def layer_of(row, seed=0):
