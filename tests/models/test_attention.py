@@ -119,7 +119,10 @@ ROWS = [
     *({**BASE, "heads": ("linear",) * 4, "cells": cells} for cells in COLUMNS["cells"]),
 ]
 # rows of a block, and cells from which on a map is computed in parts, or again on the way back
-SMALL = {"ROWS": 7, "LINEAR_ROWS": 3, "LEAST_ROWS": 5, "LONG_CELLS": 1, "RECOMPUTE_CELLS": 1}
+SMALL = {
+    "ROWS": 7, "LINEAR_ROWS": 3, "LEAST_ROWS": 5, "LONG_CELLS": 1, "RECOMPUTE_CELLS": 1,
+    "LEAST_CELLS": 1, "CACHE_ROWS": 7,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("heads", COLUMNS["heads"], ids="-".join)
