@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby, product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from hgviz.activations import ACTIVATIONS, LEAK, NORM_EPSILON, SUM_EPSILON
@@ -443,7 +444,9 @@ def _attend_by_rows(group: HeadGroup, v: Tensor, keep: Tensor | None) -> Tensor:
     """Weights times values, a block of rows at a time."""
     on_cpu = group.q.device.type == "cpu"
     recompute = torch.is_grad_enabled() and on_cpu and group.cells > RECOMPUTE_CELLS
-    parts = []
+    of_keys, parts = ACTIVATIONS[group.activation].of_keys, []
+    if recompute and group.relative is None and group.rule.softcap is None and of_keys is None:
+        return cast(Tensor, RecomputedAttention.apply(group.q, group.k, v, group, keep))
     for rows, span in group.row_blocks():
         block = partial(_attend_rows, group, v, keep, rows, span)
         if recompute:
@@ -459,6 +462,43 @@ def _attend_rows(
     columns = visible_columns(group.rule, rows, span, keep)
     row_weights = group.weigh(*group.scores(rows, keep, span, columns))
     return row_weights @ v[..., span if columns is None else columns, :]
+
+
+class RecomputedAttention(torch.autograd.Function):
+    """Attention by plain scores whose maps are computed again on the way back, block by block."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, group: HeadGroup, keep: Tensor | None
+    ) -> Tensor:
+        """Context (B, h, Q, D) of a group with queries q and keys k."""
+        ctx.save_for_backward(q, k, v)
+        ctx.group, ctx.keep = group, keep
+        return _attend_group(replace(group, q=q, k=k), v, keep, want_sums=False)[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients by q, k and v, of one head and some rows at a time."""
+        q, k, v = ctx.saved_tensors
+        by_q, by_k, by_v = (q.new_zeros(x.shape) for x in (q, k, v))
+        scale = ctx.group.rule.scale_of(0)
+        for text, place in product(*map(range, q.shape[:2])):
+            at = slice(text, text + 1), slice(place, place + 1)
+            head = HeadGroup((place,), ctx.group.rule.select((place,)), None, q[at], k[at])
+            keep = None if ctx.keep is None else ctx.keep[at[0]]
+            for rows, span in head.row_blocks():
+                scores, seen = head.scores(rows, keep, span)
+                with torch.enable_grad():
+                    weights = head.weigh(scores.requires_grad_(), seen)
+                by_context = gradient[text, place, rows]
+                by_weights = (by_context @ v[text, place, span].T)[None, None]
+                (by_scores,) = torch.autograd.grad(weights, scores, by_weights)
+                by_products = by_scores[0, 0] * scale
+                by_q[text, place, rows] = by_products @ k[text, place, span]
+                by_k[text, place, span] += by_products.T @ q[text, place, rows]
+                by_v[text, place, span] += weights[0, 0].detach().T @ by_context
+        return by_q, by_k, by_v, None, None
 
 
 # --- weights of a score alone ---------------------------------------------------------------------

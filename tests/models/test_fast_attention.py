@@ -111,3 +111,31 @@ def test_functions_in_place_are_the_activations():
     for name, function in FUSED.items():
         expected = ACTIVATIONS[name].apply(scores, None, torch)
         torch.testing.assert_close(function(scores.clone()), expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("name, norm, options", [
+    ("ymish", "l2", {"causal": True}), ("tanh", None, {}), ("topk", None, {"top_k": 5}),
+    ("softmax1", None, {"causal": True}), ("softpick", None, {"band": (9, 4)}),
+    ("poly2", "l2-literal", {}), ("selu", None, {"causal": True, "stride_k": 2}),
+])  # fmt: skip
+def test_maps_computed_again_give_the_same_gradients(name, norm, options, monkeypatch):
+    monkeypatch.setattr(attention, "RECOMPUTE_CELLS", 0)
+    monkeypatch.setattr(attention, "ROWS", 16)
+    operands_ = operands(queries=60, keys=30 if "stride_k" in options else 60, groups=2)
+    keep = padding(60)[:, : operands_[1].shape[2]] if name == "ymish" else None
+    rule, slopes = rule_of(name, norm, **options), []
+    for compute in (attend, by_maps):
+        leaves = [part.clone().requires_grad_() for part in operands_]
+        context = compute(*leaves, rule, keep=keep)
+        assert compute is by_maps or "RecomputedAttention" in ancestors(context.grad_fn)
+        (context * torch.linspace(-1, 1, context.shape[-1])).sum().backward()
+        slopes.append([leaf.grad for leaf in leaves])
+    for ours, exact in zip(*slopes, strict=True):
+        torch.testing.assert_close(ours, exact, rtol=1e-9, atol=1e-11)
+
+
+def ancestors(function):
+    """The names of all functions that a gradient goes through."""
+    if function is None:
+        return ""
+    return type(function).__name__ + "".join(ancestors(part) for part, _ in function.next_functions)
