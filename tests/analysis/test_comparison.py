@@ -153,7 +153,7 @@ def test_what_only_one_side_has_is_never_dropped_in_silence():
     )
     maps = list(one.maps)
     factors = one.maps[2].factors
-    rule = factors.rule.only((1, 2, 3, 4, 5))
+    rule = factors.rule.select((1, 2, 3, 4, 5))
     parts = (factors.q[1:], factors.k[1:], factors.stat[1:], rule)
     kept = Factors(*parts, factors.proof_rows, factors.proof_values[1:])
     maps[2], maps[4] = LazyMap(kept, (1, 2, 3, 4, 5)), None

@@ -445,7 +445,7 @@ def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
         return words
 
     monkeypatch.setattr("hgviz.gui.follow.FollowPainter.elided", elided)
-    capture, _ = make_funnel("apart", blocks=(2, 1, 2))
+    capture, _ = make_funnel("separate_cls", blocks=(2, 1, 2))
     for token in range(0, len(capture.prompt), 3):
         fields = {"capture": capture, "selection": Selection(0, 0, token)}
         with shown(FollowView, (640, 520), **fields) as (view, _):

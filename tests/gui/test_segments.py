@@ -275,18 +275,18 @@ SIZES = {"blocks": (2, 2, 2)}
 
 @cache
 def funnel():
-    return make_funnel("apart", **SIZES)[0]
+    return make_funnel("separate_cls", **SIZES)[0]
 
 
 @cache
 def base():
-    return make_funnel("apart", **SIZES, after=None)[0]
+    return make_funnel("separate_cls", **SIZES, after=None)[0]
 
 
 @cache
 def no_stay():
     """Nothing but the layer that looks down at the last level."""
-    return make_funnel("apart")[0]
+    return make_funnel("separate_cls")[0]
 
 
 def course(token):

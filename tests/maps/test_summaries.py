@@ -311,4 +311,8 @@ def test_rows_are_surveyed_as_they_are_read():
     maps = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0, 1))
     for place in (0, 1):
         found = survey(maps, place, storage_request(maps, tuple(rows))).rows
-        assert maps.compared(place, found) == maps.compared(place) == pytest.approx(0.125, abs=1e-6)
+        assert (
+            maps.proof_error(place, found)
+            == maps.proof_error(place)
+            == pytest.approx(0.125, abs=1e-6)
+        )

@@ -472,7 +472,7 @@ def test_positions_that_are_given_are_those_that_the_model_reads(folder, tmp_pat
     assert capture.prompt.digest == prompt.digest != model.from_ids(ids).digest
     logits, _ = theirs(path, "GPT2LMHeadModel", ids, position_ids=places)
     assert scaled_error(capture.logits, logits) < 1e-5
-    with pytest.raises(HgvizError, match="one from 0 to 63 for each"):
+    with pytest.raises(HgvizError, match="each id needs one from 0 to 63"):
         model.from_ids(ids, position_ids=places + 60)
     with pytest.raises(HgvizError, match="does not take position_ids"):
         open_model(folder("t5", "T5ForConditionalGeneration")).from_ids(ids, position_ids=places)
