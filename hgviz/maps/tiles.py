@@ -282,10 +282,10 @@ class Tiled(ABC):
         window = (top >> inner, -(-bottom >> inner), left >> inner, -(-right >> inner))
         with one_thread(), np.errstate(invalid="ignore", over="ignore"):
             if reduce == "max":
-                cells = self._assembled(self.pooled, place, window, inner, np.float32)
+                cells = self._assemble(self.pooled, place, window, inner, np.float32)
                 found = self.fold(cells, zoom - inner)
             else:
-                sums = self._assembled(self._summed, place, window, inner, np.float64)
+                sums = self._assemble(self._sum_tiles, place, window, inner, np.float64)
                 found = fold_sum(sums, zoom - inner) / counts((bottom - top, right - left), zoom)
                 found = found.astype(np.float32) + np.float32(0)
         return found
@@ -368,14 +368,14 @@ class Tiled(ABC):
         """Largest values, or those of largest magnitude where weights are signed."""
         return fold_magnitude(values, zoom) if self._signed else fold_max(values, zoom)
 
-    def _summed(
+    def _sum_tiles(
         self, place: int, i: int, tiles: range, zoom: int
     ) -> Iterator[tuple[int, NDArray[Any] | None]]:
         for j in tiles:
             tile = self.weights(place, i, j)
             yield j, None if tile is None else fold_sum(tile, zoom)
 
-    def _assembled(
+    def _assemble(
         self, pieces: Pieces, place: int, window: Window, zoom: int, dtype: type[Any]
     ) -> NDArray[Any]:
         """The pieces of all tiles that meet a window, both in cells of 2^zoom."""
@@ -422,7 +422,7 @@ _TINY, _LEAST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).min
 
 
 class Visit(Protocol):
-    """What is called with each block of rows of a map."""
+    """A function that receives a map block by block of rows."""
 
     def __call__(self, xp: Any, top: int, parts: Iterable[tuple[int, Any, Any]]) -> None:
         """Receive the rows from top on, in parts: the first column, weights (rows, columns) in
@@ -432,7 +432,7 @@ class Visit(Protocol):
 
 
 class Blocks(Protocol):
-    """A way to get at all weights of a map: by its tiles, or by a device."""
+    """A function that computes all weights of a map: by its tiles, or on a device."""
 
     def __call__(
         self, maps: Tiled, place: int, visit: Visit, rows: NDArray[np.bool_] | None = None
@@ -530,26 +530,26 @@ class Survey:
             tiles = weights.reshape(len(weights), -1, TILE)
             sizes = xp.abs(tiles) if self._signed else tiles
             total = total + sum_rows(xp, sizes)
-            weighted = weighted + _sum_products(xp, sizes, logs)
+            weighted = weighted + _sum_weighted_logs(xp, sizes, logs)
             # cell by cell, since that is faster than row by row
-            highest = _joined(highest, tiles, xp.amax, xp.maximum)
+            highest = _merge_ends(highest, tiles, xp.amax, xp.maximum)
             if self._signed:
-                lowest = _joined(lowest, tiles, xp.amin, xp.minimum)
+                lowest = _merge_ends(lowest, tiles, xp.amin, xp.minimum)
             self._add_cells(xp, weights, top, left)
         if highest is not None:
             rows = slice(top, top + len(highest))
             height = len(self.total[rows])
             self.total[rows], self._weighted[rows] = total[:height], weighted[:height]
-            self._highest[rows] = np.maximum(on_cpu(xp.amax(highest, 1))[:height], 0)
+            self._highest[rows] = np.maximum(as_numpy(xp.amax(highest, 1))[:height], 0)
             if lowest is not None:
-                self._lowest[rows] = np.minimum(on_cpu(xp.amin(lowest, 1))[:height], 0)
+                self._lowest[rows] = np.minimum(as_numpy(xp.amin(lowest, 1))[:height], 0)
 
     def _add_cells(self, xp: Any, weights: Any, top: int, left: int) -> None:
         """Add the rows and cells asked for of a block of weights."""
         for at, row in enumerate(self.wanted.rows):
             if top <= row < top + len(weights):
                 target = self.rows[at, left : left + weights.shape[1]]
-                target[:] = on_cpu(weights[row - top])[: len(target)]
+                target[:] = as_numpy(weights[row - top])[: len(target)]
         zoom, sums = self.wanted.largest, self.wanted.sums
         cells = _fold_block(weights, zoom, xp.amax, xp.maximum)
         if self._signed:
@@ -561,7 +561,7 @@ class Survey:
 
     def _fill(self, into: Floats, cells: Any, top: int, left: int, zoom: int) -> None:
         target = into[top >> zoom :, left >> zoom :][: cells.shape[0], : cells.shape[1]]
-        target[:] = on_cpu(cells)[: target.shape[0], : target.shape[1]]
+        target[:] = as_numpy(cells)[: target.shape[0], : target.shape[1]]
 
     def settle(self, before: NDArray[np.float64], stat: NDArray[np.float64]) -> None:
         """Correct top and rows of a softmax whose statistic (queries,) changed after the pass.
@@ -574,33 +574,33 @@ class Survey:
         self.rows *= factor[list(self.wanted.rows), None]
 
 
-def on_cpu(values: Any) -> Any:
+def as_numpy(values: Any) -> Any:
     """A numpy array, or a tensor of any device as one."""
     return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 def sum_rows(xp: Any, tiles: Any) -> NDArray[np.float64]:
     """(rows,) The sums of tiles (rows, n, TILE): of each tile in its dtype, of all in float64."""
-    sums: NDArray[np.float64] = on_cpu(tiles @ xp.ones_like(tiles[0, 0])).sum(1, np.float64)
+    sums: NDArray[np.float64] = as_numpy(tiles @ xp.ones_like(tiles[0, 0])).sum(1, np.float64)
     return sums
 
 
 # these steps are the fastest that numpy has, and good ones on a device
 
 
-def _sum_products(xp: Any, sizes: Any, logs: Any) -> NDArray[np.float64]:
+def _sum_weighted_logs(xp: Any, sizes: Any, logs: Any) -> NDArray[np.float64]:
     """(rows,) The sums of w log w of tiles of weights w (rows, n, TILE), logs None if unknown."""
     if logs is None:
         logs = xp.log(xp.clip(sizes, _TINY, None))
     logs = logs.reshape(sizes.shape)
-    sums = on_cpu(xp.linalg.vecdot(sizes, logs))
+    sums = as_numpy(xp.linalg.vecdot(sizes, logs))
     if np.isnan(sums).any():  # 0 times -inf
-        sums = on_cpu(xp.linalg.vecdot(sizes, xp.clip(logs, _LEAST, None)))
+        sums = as_numpy(xp.linalg.vecdot(sizes, xp.clip(logs, _LEAST, None)))
     added: NDArray[np.float64] = sums.sum(1, np.float64)
     return added
 
 
-def _joined(values: Any, tiles: Any, reduce: Callable[[Any, int], Any], join: Any) -> Any:
+def _merge_ends(values: Any, tiles: Any, reduce: Callable[[Any, int], Any], join: Any) -> Any:
     """(rows, TILE) The largest or smallest of some values and of tiles (rows, n, TILE)."""
     if values is None:
         return reduce(tiles, 1)
@@ -712,7 +712,7 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     is_cancelled = cancel_condition()
 
-    def one(i: int) -> None:
+    def call(i: int) -> None:
         if is_cancelled():
             raise Cancelled
         work(i)
@@ -720,10 +720,10 @@ def in_threads(work: Callable[[int], None], count: int) -> None:
     with one_thread():
         if min(cores, count) < 2:
             for i in range(count):
-                one(i)
+                call(i)
             return
         with ThreadPoolExecutor(min(cores, count)) as pool:
-            for _ in pool.map(one, range(count)):
+            for _ in pool.map(call, range(count)):
                 pass
 
 

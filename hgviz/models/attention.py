@@ -435,8 +435,10 @@ def _attend_group(
         if _is_pointwise(group, v):
             return _attend_pointwise(group, v, keep), None
         plain = group.norm is None and rule.sinks is None and rule.streaming_window is None
-        if group.activation == "topk" and rule.top_k and plain:
-            return _attend_topk(group, v, keep, rule.top_k), None
+        top_k = rule.top_k or 0  # values that are read one by one may not outnumber the map
+        plain = plain and 0 < top_k * v.shape[-1] <= group.k.shape[-2]
+        if group.activation == "topk" and plain:
+            return _attend_topk(group, v, keep, top_k), None
     return _attend_by_rows(group, v, keep), None
 
 
