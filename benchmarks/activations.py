@@ -1,8 +1,8 @@
 """Attention by every activation beside the fused softmax, side by side in one run.
 
-8 heads of width 64, float32, the threads of torch: medians of ROUNDS taken in turn. Memory: the
-largest resident memory of a process that attends over LONG tokens, over one that has only the
-operands.
+8 heads of width 64, float32, the threads of torch: medians of ROUNDS taken in turn, of the forward
+pass and of forward and backward pass. Memory: the largest resident memory of a process that attends
+over LONG tokens, over one that has only the operands.
 
     python benchmarks/activations.py            at 512 and 2,048 tokens
     python benchmarks/activations.py 8192       others
@@ -41,9 +41,16 @@ def main():
                 forward = taken[name] / taken["softmax"]
                 limit = LIMITS.get(name, "") if length == 2048 else ""
                 line(f"{name}: forward / softmax", f"{forward:.2f}", *([limit] if limit else []))
+            works = {name: gradients(name, causal, q, k, v) for name in ("softmax", *LIMITS)}
+            taken = in_turn(works)
+            for name in LIMITS:
+                both = taken[name] / taken["softmax"]
+                line(f"{name}: forward and backward / softmax", f"{both:.2f}")
     heading(f"memory over that of the operands, {LONG:,} tokens")
     for name in ("softmax", *LIMITS):
-        line(f"{name}: forward", f"{peak(name) - peak(''):.0f} MB")
+        for backward in (False, True):
+            size = peak(name, backward) - peak("", backward)
+            line(f"{name}: {'forward and backward' if backward else 'forward'}", f"{size:.0f} MB")
 
 
 def operands(length):
@@ -62,10 +69,16 @@ def rule_of(name, causal):
 def work(name, causal, q, k, v):
     """A function that attends once."""
     rule = rule_of(name, causal)
-    return lambda: attend(q, k, v, rule)
+    return torch.inference_mode()(lambda: attend(q, k, v, rule))
 
 
-@torch.inference_mode()
+def gradients(name, causal, *operands):
+    """A function that attends once and computes the gradients of q, k and v."""
+    rule = rule_of(name, causal)
+    leaves = [each.clone().requires_grad_() for each in operands]
+    return lambda: torch.autograd.grad(attend(*leaves, rule).sum(), leaves)
+
+
 def in_turn(works):
     """The median time of each of some functions."""
     taken = {name: [] for name in works}
@@ -77,9 +90,9 @@ def in_turn(works):
     return {name: statistics.median(times[1:]) for name, times in taken.items()}
 
 
-def peak(name):
+def peak(name, backward):
     """The largest resident memory in MB of a process that attends over a long text."""
-    code = f"import activations; activations.attend_once({name!r})"
+    code = f"import activations; activations.attend_once({name!r}, {backward})"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=__file__.rpartition("/")[0] or ".",
         capture_output=True, text=True, check=True,
@@ -87,12 +100,11 @@ def peak(name):
     return float(done.stdout)
 
 
-@torch.inference_mode()
-def attend_once(name):
+def attend_once(name, backward):
     """Attend over a long text and print the largest resident memory in MB."""
-    q, k, v = operands(LONG)
+    tensors = operands(LONG)
     if name:
-        attend(q, k, v, rule_of(name, True))
+        (gradients if backward else work)(name, True, *tensors)()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
 
 

@@ -18,7 +18,7 @@ from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models.data import read_rows
 
-NAMES = ("softmax", "ymish", "six")
+NAMES = ("softmax", "ymish", "mixed")
 SHARES, SEEDS = (0.25, 0.5, 0.75), 10
 LINKED, NAMED = 100, 60  # texts that heads are measured on
 TURNING = {

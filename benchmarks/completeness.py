@@ -11,7 +11,7 @@ from table import line
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-CLASSIFIERS = ("softmax", "ymish", "six")
+CLASSIFIERS = ("softmax", "ymish", "mixed")
 TEXTS, STEPS, MOST = 12, 256, 1e-3
 
 

@@ -39,7 +39,7 @@ def random_encoder(folder):
 def main():
     """Print what each model saves."""
     with tempfile.TemporaryDirectory() as folder:
-        models = [resource(f"sample/{name}") for name in ("softmax", "ymish", "six")]
+        models = [resource(f"sample/{name}") for name in ("softmax", "ymish", "mixed")]
         models = [*map(Path, sys.argv[1:])] or [*models, random_encoder(Path(folder) / "6x8")]
         for path in models:
             spec = tasks.load(path, "cpu").spec

@@ -17,7 +17,7 @@ VARIANTS = {
     "softmax": 'activations = "softmax"',
     "tanh": 'activations = "tanh"',
     "ymish": 'activations = "ymish"',
-    "six": 'activations = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]',
+    "per-head": 'activations = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]',
     "topk": 'activations = "topk"\ntop_k = 8',
     "linear": 'activations = "linear"',
     "projected": 'activations = "softmax"\nslots = 16',

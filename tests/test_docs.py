@@ -347,7 +347,7 @@ def test_what_the_page_says_of_widths_is_so():
     found = findings(ACTIVATION)
     by = {one.setting[1:]: one.difference.values for one in found.apart}
     page = (DOCS / "which-activation-at-which-size.md").read_text("utf-8")
-    for name in ("tanh", "ymish", "six"):
+    for name in ("tanh", "ymish", "per-head"):
         assert points(spread(by["width 24", name] - by["width 96", name])) in page
     softmax = {one.setting[1]: one.score.values for one in found.reached if one.setting[2] == BASE}
     assert points(spread(softmax["width 96"] - softmax["width 24"])) in page

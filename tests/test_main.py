@@ -193,7 +193,7 @@ def test_every_door_knows_the_bundled_names(tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     assert main(["info", "sample/first.h5"], Window(lambda path: 0, lambda: 0)) == 0
-    assert main(["info", "sample/six"], Window(lambda path: 0, lambda: 0)) == 0
+    assert main(["info", "sample/mixed"], Window(lambda path: 0, lambda: 0)) == 0
     assert "family: yubert" in capsys.readouterr().out
     assert len(hgviz.figure("sample/first.h5").capture.main) == 136
 

@@ -95,7 +95,7 @@ def test_a_head_of_the_card_does_what_the_card_says(first, head):
 
 # --- the three classifiers ------------------------------------------------------------------------
 
-CLASSIFIERS = ("softmax", "ymish", "six")
+CLASSIFIERS = ("softmax", "ymish", "mixed")
 REVIEWS = resource("sample/reviews.tsv")
 
 

@@ -89,7 +89,7 @@ Checkpoint = Annotated[
         metavar="MODEL",
         parser=find_sample,
         help="A checkpoint: a folder, a weights file, a name in Hugging Face's cache, or "
-        "sample/hourglass, sample/softmax, sample/ymish, sample/six, which come with hgviz.",
+        "sample/hourglass, sample/softmax, sample/ymish, sample/mixed, which come with hgviz.",
     ),
 ]
 Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]

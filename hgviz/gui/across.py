@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from string import Template
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
@@ -48,9 +48,6 @@ from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, MapsView, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, shows_tip, vbox
 from hgviz.session import Session
-
-if TYPE_CHECKING:
-    pass
 
 # --- cache ----------------------------------------------------------------------------------------
 

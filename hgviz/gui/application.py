@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtWidgets import QApplication
 
 from hgviz import __version__
-
-if TYPE_CHECKING:
-    pass
 
 # s that work in another thread keeps the interpreter when the window wants it. With Python's 5 ms a
 # picture that asks for it several times came late while heads were tried.

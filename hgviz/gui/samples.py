@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hgviz.core import (
-    HeadId,
-    Selection,
-)
+from hgviz.core import HeadId, Selection
 from hgviz.files import resource
-
-if TYPE_CHECKING:
-    pass
 
 SAMPLE = "sample/hourglass"
 FIRST = "sample/first.h5"
@@ -23,7 +16,7 @@ TEXT = (
     "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
     "watch turned the hourglass, and rang the bell."
 )
-CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/six")
+CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/mixed")
 REVIEW = (
     "The fish was not wonderful, but the evening was. Nobody can deny that the bread was great."
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import (
@@ -38,9 +37,6 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import RETURN_KEYS, keeps_key, shows_tip
-
-if TYPE_CHECKING:
-    pass
 
 # --- rows -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.files import resource
 from tests.soak import captures, models, studies, sweeps
 
-BUNDLED = ("sample/first.h5", "sample/hourglass", "sample/softmax", "sample/ymish", "sample/six")
+BUNDLED = ("sample/first.h5", "sample/hourglass", "sample/softmax", "sample/ymish", "sample/mixed")
 WORDS = "The hourglass reads letters, then pairs. Nobody liked the plot, but the end was great."
 WORSE = 3  # changed files of each kind of change
 
