@@ -283,7 +283,7 @@ def mine(path, device, dtype):
     from hgviz import tasks
     from hgviz.core import Signal
     from hgviz.models import open_model
-    from hgviz.models.signals import pictured
+    from hgviz.models.signals import prompt_of_signal
 
     model = open_model(path, device, dtype)
     ids, some, image = inputs(model.module.net.config)
@@ -292,7 +292,7 @@ def mine(path, device, dtype):
         import torch
 
         positions = model.module.positions(torch.tensor(image)[None])
-        source = pictured(Signal(image), positions)
+        source = prompt_of_signal(Signal(image), positions)
     else:
         source = model.from_ids(ids)
     found = tasks.capture(model, source, target=target)

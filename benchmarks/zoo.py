@@ -170,7 +170,7 @@ def compared(path, name):
     from hgviz.core import Signal
     from hgviz.maps import LazyMap
     from hgviz.models import open_model
-    from hgviz.models.signals import pictured
+    from hgviz.models.signals import prompt_of_signal
 
     random = torch.Generator().manual_seed(1)
     ids, written = (torch.randint(5, 110, (1, n), generator=random) for n in (TOKENS, WRITTEN))
@@ -183,7 +183,7 @@ def compared(path, name):
     else:
         sample = model.module.example(1, 1)
         signal = (sample if sample.source is None else sample.source).signal
-        source = pictured(Signal(signal[0].numpy()), model.module.positions(signal))
+        source = prompt_of_signal(Signal(signal[0].numpy()), model.module.positions(signal))
         read = {model.module.signal: signal}
     capture = tasks.capture(model, source, target=target)
     other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()

@@ -4,7 +4,7 @@ import numpy as np
 
 from hgviz.core import Capture, Layer, Level, ModelSpec, Signal, readonly
 from hgviz.maps import DenseMap
-from hgviz.models.signals import pictured
+from hgviz.models.signals import prompt_of_signal
 
 
 def make_image_capture(rows=4, columns=6, heads=3, added=1, seed=0, layers=2):
@@ -13,7 +13,7 @@ def make_image_capture(rows=4, columns=6, heads=3, added=1, seed=0, layers=2):
     picture = random.integers(0, 255, (8 * rows, 8 * columns, 3)).astype(np.uint8)
     values = picture.transpose(2, 0, 1).astype(np.float32) / 255
     count = rows * columns + added
-    prompt = pictured(Signal(values, picture, (rows, columns)), count)
+    prompt = prompt_of_signal(Signal(values, picture, (rows, columns)), count)
     found = tuple(
         Layer(at, f"layers.{at}", "self", 0, 0, tuple(range(heads)), ("softmax",) * heads, False)
         for at in range(layers)

@@ -175,24 +175,26 @@ def dissect(maps: LazyMap, head: int, row: int) -> Anatomy:
         parts.append(part)
         progress(columns.stop, keys, "Multiplying the query with its keys")
     whole = np.concatenate(parts) if parts else np.zeros((0, factors.k.shape[2]))
-    return _staged(factors, query, whole, products, positions)
+    return _compute_stages(factors, query, whole, products, positions)
 
 
 # --- from scores to weights -----------------------------------------------------------------------
 
 
-def _staged(
+def _compute_stages(
     factors: Factors, query: Query, keys: NDArray[Any], products: Doubles, positions: Doubles
 ) -> Anatomy:
     rule, place, row = query.rule, query.place, query.row
     act, norm = ACTIVATIONS[rule.activations[place]], rule.norms[place]
     stat = float(factors.stat[place, row])
-    stages, scores = _scored(query, products, positions)
+    stages, scores = _scores_of(query, products, positions)
     seen = rule.of(place).sees(np.array([row]), np.arange(len(keys)))[0]
     values = np.where(seen, scores, np.nan)
     stages.append(Stage("seen", "Seen", "The score, where the mask lets the query see", values))
     if factors.threshold is not None and rule.top_k_of(place) is not None:
-        kept = _kept(factors, place, row, scores if act.statistic == "lse" else np.abs(scores))
+        kept = _largest_keys(
+            factors, place, row, scores if act.statistic == "lse" else np.abs(scores)
+        )
         values = np.where(kept, values, np.nan)
         says = f"Only the {rule.top_k} largest scores are kept"
         stages.append(Stage("kept", f"Top {rule.top_k}", says, values))
@@ -218,7 +220,7 @@ def _staged(
         stages.append(Stage(kind, title, says, values))
     elif act.statistic == "sum":
         values = values / act.divisor(stat)
-    weights = np.where(np.isnan(values), 0.0, _activated(act.name, values))
+    weights = np.where(np.isnan(values), 0.0, _apply_activation(act.name, values))
     filled = rule.empty_rows == "uniform" and rule.keep is not None and not seen.any()
     if filled:
         first, stop = rule.window(row, len(keys))
@@ -242,7 +244,7 @@ WEIGHED = {
 }
 
 
-def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[Stage], Doubles]:
+def _scores_of(query: Query, products: Doubles, positions: Doubles) -> tuple[list[Stage], Doubles]:
     """What the products add up to, and the scores that come of it."""
     act, scale = query.activation, query.rule.scale_of(query.place)
     if act.features is not None:
@@ -275,7 +277,7 @@ def _scored(query: Query, products: Doubles, positions: Doubles) -> tuple[list[S
     return stages, scores
 
 
-def _kept(factors: Factors, place: int, row: int, sizes: Doubles) -> NDArray[np.bool_]:
+def _largest_keys(factors: Factors, place: int, row: int, sizes: Doubles) -> NDArray[np.bool_]:
     """(keys,) Which keys are among the k largest, as the model chose them."""
     assert factors.threshold is not None
     found: NDArray[np.bool_] = sizes >= float(factors.threshold[place, row])
@@ -285,7 +287,7 @@ def _kept(factors: Factors, place: int, row: int, sizes: Doubles) -> NDArray[np.
     return found
 
 
-def _activated(name: str, values: Doubles) -> Doubles:
+def _apply_activation(name: str, values: Doubles) -> Doubles:
     with np.errstate(invalid="ignore", over="ignore"):
         found: Doubles = ACTIVATIONS[name].apply(values, None, np)
     return found

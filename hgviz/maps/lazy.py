@@ -85,13 +85,13 @@ class Operands:
     def queries(self, place: int, i: int, rows: range) -> Queries:
         """The block of rows i of the head stored at a place."""
         key = (self.number, place, "q", i)
-        make = self._ridden if self._riding[place] else self._made
+        make = self._queries_with_shift if self._riding[place] else self._prepare_queries
         return _READY.get(key, lambda: make(place, slice(rows.start, rows.stop)))
 
     def keys(self, place: int, j: int, columns: range) -> NDArray[Any]:
         """Block j of the keys (d_head, keys), with a row of ones for each column of shifts."""
 
-        def made() -> NDArray[Any]:
+        def prepare() -> NDArray[Any]:
             k = self._with_more(place, self._factors.k[place, columns.start : columns.stop]).T
             if not self._riding[place]:
                 return np.ascontiguousarray(k)  # lying so, a product takes a tenth less
@@ -101,7 +101,7 @@ class Operands:
 
         k = self._factors.k
         shared = k.group(place) if isinstance(k, Grouped) else place
-        return _READY.get((self.number, shared, "k", j), made)
+        return _READY.get((self.number, shared, "k", j), prepare)
 
     def by_distance(
         self, place: int, position: NDArray[Any], rows: range, columns: range
@@ -125,7 +125,7 @@ class Operands:
         powers = self._acts[place].softmax and abs(frexp(scale)[0]) == 0.5
         return powers and all(one is None for one in between)
 
-    def _ridden(self, place: int, rows: slice) -> Queries:
+    def _queries_with_shift(self, place: int, rows: slice) -> Queries:
         q = self._with_one(place, plain(self._factors.q[place, rows], self.dtype))
         ready = np.zeros((len(q), q.shape[1] + _RIDING), self.dtype)
         np.multiply(q, self.dtype(self._rule.scale_of(place)), out=ready[:, :-_RIDING])
@@ -134,7 +134,7 @@ class Operands:
             ready[:, at] = part
         return Queries(ready)
 
-    def _made(self, place: int, rows: slice) -> Queries:
+    def _prepare_queries(self, place: int, rows: slice) -> Queries:
         q = plain(self._factors.q[place, rows], self.dtype)
         factor, cap, least, shift = self._row_terms(place, rows)
         content, position = q, None
@@ -282,11 +282,11 @@ class LazyMap(Tiled):
         scores = self._scores(place, i, j, rows, columns)
         empty = self._empty_in(rows)
         if empty is None:
-            return None if scores is None else self._activated(place, scores)
+            return None if scores is None else self._activate(place, scores)
         if scores is None:
             tile = np.zeros((len(rows), len(columns)), self.operands.dtype)
         else:
-            tile = self._activated(place, scores)
+            tile = self._activate(place, scores)
         self._fill(tile, empty, rows, columns)
         return tile
 
@@ -318,10 +318,10 @@ class LazyMap(Tiled):
             elif self._scores(place, i, j, rows, part, out=target) is None:
                 target[:] = self._nothing(place)
         if self._acts[place].pooling == "max" or not zoom:
-            return self._activated(place, fold_max(scores, zoom, _room.take))
+            return self._activate(place, fold_max(scores, zoom, _room.take))
         # both ends, since a saturated activation makes equal what was not: tanh 9 and tanh -10
         highest, lowest = fold_ends(scores, zoom)
-        return larger(self._activated(place, highest), self._activated(place, lowest))
+        return larger(self._activate(place, highest), self._activate(place, lowest))
 
     def _block(self, i: int, j: int) -> tuple[range, range]:
         """The rows and columns of a tile."""
@@ -329,7 +329,7 @@ class LazyMap(Tiled):
         rows = range(i * TILE, min((i + 1) * TILE, queries))
         return rows, range(j * TILE, min((j + 1) * TILE, keys))
 
-    def _activated(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
+    def _activate(self, place: int, scores: NDArray[Any]) -> NDArray[Any]:
         """Weights in place of their scores where that is as easy: fresh memory takes its time."""
         if self._acts[place].softmax:
             return exponential(scores, out=scores)
@@ -346,7 +346,7 @@ class LazyMap(Tiled):
         out: NDArray[Any] | None = None,
     ) -> NDArray[Any] | None:
         """What the activation of a tile takes; cells that do not exist take what gives 0."""
-        found = self._scaled(place, i, j, rows, columns, out)
+        found = self._scaled_scores(place, i, j, rows, columns, out)
         if found is None:
             return None
         tile, block, hidden = found
@@ -382,7 +382,7 @@ class LazyMap(Tiled):
         act = self._acts[place]
         if act.logs is None:
             return self.logs(place, i, j)
-        found = self._scaled(place, i, j, *self._block(i, j), None)
+        found = self._scaled_scores(place, i, j, *self._block(i, j), None)
         if found is None:
             return None
         tile, _, hidden = found
@@ -394,7 +394,7 @@ class LazyMap(Tiled):
     def _nothing(self, place: int) -> float:
         return -np.inf if self._acts[place].statistic == "lse" else 0.0
 
-    def _scaled(
+    def _scaled_scores(
         self,
         place: int,
         i: int,
@@ -420,13 +420,13 @@ class LazyMap(Tiled):
             tile /= block.cap
             np.tanh(tile, out=tile)
             tile *= block.cap
-        dropped = self._dropped(place, tile, block.least, rows, columns)
+        dropped = self._below_threshold(place, tile, block.least, rows, columns)
         hidden = [] if dropped is None else [dropped]
         if exists is None:
             hidden.append(self._hidden(place, rows, columns))
         return tile, block, hidden
 
-    def _dropped(
+    def _below_threshold(
         self,
         place: int,
         tile: NDArray[Any],
@@ -439,15 +439,15 @@ class LazyMap(Tiled):
             return None
         sizes = tile if self._acts[place].statistic == "lse" else np.abs(tile)
         dropped: NDArray[np.bool_] = sizes < least
-        first, stop = np.searchsorted(self._listed[0], place * self.shape[1] + np.array(
+        first, stop = np.searchsorted(self._listed_cells[0], place * self.shape[1] + np.array(
             [rows.start, rows.stop]))  # fmt: skip
-        row, column = (part[first:stop] for part in self._listed[1:])
+        row, column = (part[first:stop] for part in self._listed_cells[1:])
         here = (column >= columns.start) & (column < columns.stop)
         dropped[row[here] - rows.start, column[here] - columns.start] = False
         return dropped
 
     @cached_property
-    def _listed(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def _listed_cells(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Cells that weigh though no threshold says so: number of head and row, row, column."""
         kept = self.factors.kept
         pairs = np.empty((0, 3), np.int64) if kept is None else kept[...].astype(np.int64)
@@ -460,7 +460,7 @@ class LazyMap(Tiled):
         """Which cells of a block do not exist."""
         rule = self._rules[place]
 
-        def made() -> NDArray[np.bool_]:
+        def compute() -> NDArray[np.bool_]:
             # in four bytes where these hold all tokens: compared in half the time
             small = max(self.shape[1:]) * max(rule.stride_q, rule.stride_k) < 1 << 31
             i, j = (np.arange(one.start, one.stop, dtype="i4" if small else "i8")
@@ -468,10 +468,10 @@ class LazyMap(Tiled):
             return ~rule.sees(i, j)
 
         if not rule.sees_all or rule.keep is not None:
-            return made()
+            return compute()
         # along the diagonal it is the same for all
         apart = rows.start * rule.stride_q - columns.start * rule.stride_k
-        return self._edges.get((apart, len(rows), len(columns)), made)
+        return self._edges.get((apart, len(rows), len(columns)), compute)
 
     def tiles_in(self, i: int) -> range:
         """The tiles of block row i that can have weights; see Tiled."""
@@ -491,12 +491,16 @@ class LazyMap(Tiled):
         if self._kept is not None:
             kept = self._kept[columns.stop] - self._kept[columns.start]
             if kept < len(columns):
-                return None if kept and self._near(place, rows, columns) is not False else False
+                return (
+                    None
+                    if kept and self._is_in_window(place, rows, columns) is not False
+                    else False
+                )
         within = last_first <= columns.start and stop >= columns.stop
-        near = self._near(place, rows, columns)
+        near = self._is_in_window(place, rows, columns)
         return near if within or near is False else None
 
-    def _near(self, place: int, rows: range, columns: range) -> bool | None:
+    def _is_in_window(self, place: int, rows: range, columns: range) -> bool | None:
         """Whether all cells of a block are of the first keys and the latest of a head, None for
         some."""
         if (near := self._rules[place].streaming_window) is None:

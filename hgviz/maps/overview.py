@@ -73,26 +73,26 @@ def _fold(
     values: NDArray[Any], zoom: int, join: np.ufunc, outside: float, take: Take = np.empty
 ) -> NDArray[Any]:
     step = 1 << zoom
-    values = _filled(values, step, outside)
+    values = _pad(values, step, outside)
 
-    def joined(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    def join_pair(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
         found: NDArray[Any] = join(one, other, out=take(one.shape, one.dtype))
         return found
 
     # rows first: these are contiguous
     if zoom < 2 or join is np.add:
         for _ in range(zoom):
-            values = joined(values[0::2], values[1::2])
+            values = join_pair(values[0::2], values[1::2])
     else:  # in any order, so in one pass
         height, width = len(values) // step, values.shape[1]
         folded = take((height, width), values.dtype)
         values = join.reduce(values.reshape(height, step, width), axis=1, out=folded)
     for _ in range(zoom):
-        values = joined(values[:, 0::2], values[:, 1::2])
+        values = join_pair(values[:, 0::2], values[:, 1::2])
     return values
 
 
-def _filled(values: NDArray[Any], step: int, outside: float) -> NDArray[Any]:
+def _pad(values: NDArray[Any], step: int, outside: float) -> NDArray[Any]:
     """With sides that are multiples of a step."""
     if values.shape[0] % step or values.shape[1] % step:
         over = [(0, -size % step) for size in values.shape]
@@ -173,11 +173,11 @@ def encode(values: NDArray[Any], within: Range) -> Codes:
     if within.maximum:
         for part in parts(values.shape):
             if values[part].any():
-                codes[part] = _encoded(values[part].astype(np.float32, copy=False), within)
+                codes[part] = _encode_part(values[part].astype(np.float32, copy=False), within)
     return codes
 
 
-def _encoded(values: Floats, within: Range) -> Codes:
+def _encode_part(values: Floats, within: Range) -> Codes:
     """Codes of a few cells."""
     _, last = _precision(within.signed)
     sizes = np.abs(values) if within.signed else values

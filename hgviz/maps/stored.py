@@ -192,10 +192,10 @@ class Projected(Tiled):
                 continue
             top, bottom = int(down.min()), int(down.max()) + 1
             block = self.whole.read(self.heads[place], (top, bottom), (first, stop))
-            block = _added(block[down - top][:, across - first] * shares, offsets, axis=1)
+            block = _add_up(block[down - top][:, across - first] * shares, offsets, axis=1)
             sizes = np.maximum(np.diff(starts), 1).astype(np.float32)
             part = slice(some.start - rows.start, some.stop - rows.start)
-            found[part] = _added(block, starts, axis=0) / sizes[:, None]
+            found[part] = _add_up(block, starts, axis=0) / sizes[:, None]
         return found
 
     def _runs(self, rows: range, columns: int) -> Iterator[range]:
@@ -212,7 +212,7 @@ def _entries(axis: Axis, cells: range) -> tuple[Integers, Integers]:
     return axis.positions[offsets[0] : offsets[-1]], offsets - offsets[0]
 
 
-def _added(values: Floats, offsets: Integers, axis: int) -> Floats:
+def _add_up(values: Floats, offsets: Integers, axis: int) -> Floats:
     """Values of one cell added up along an axis; 0 in cells without any."""
     counts = np.diff(offsets)
     if (counts == 1).all():

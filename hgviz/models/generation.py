@@ -61,14 +61,14 @@ class Writing:
     @property
     def text(self) -> Prompt:
         """The text so far, with its characters; boundaries where the start has some."""
-        return self._segmented(continue_prompt(self.model.tokenizer, self.start, self.added))
+        return self._with_boundaries(continue_prompt(self.model.tokenizer, self.start, self.added))
 
     def _read_text(self) -> NDArray[Any]:
         """Logits after all of the text so far."""
         kinds = self.start.token_type_ids
         kinds = None if kinds is None else np.pad(kinds, (0, len(self.added)), "edge")
         ids = [*self.start.ids, *self.added]
-        text = self._segmented(self.model.from_ids(ids, token_type_ids=kinds))
+        text = self._with_boundaries(self.model.from_ids(ids, token_type_ids=kinds))
         logits = None if self._cache is None else self._read_cached(self.model.tokens(text))
         if logits is not None:
             return logits
@@ -111,7 +111,7 @@ class Writing:
         last: NDArray[Any] = logits[0, -1]
         return last
 
-    def _segmented(self, text: Prompt) -> Prompt:
+    def _with_boundaries(self, text: Prompt) -> Prompt:
         """The text with the boundaries of the start, and the model's own after them."""
         if (ends := self.start.boundaries) is None:
             return text

@@ -69,12 +69,12 @@ def unseen(family: str, why: str) -> HgvizError:
     return HgvizError(f"hgviz does not see the attention of {family}: {why}", CAPTURE_ADVICE)
 
 
-def unstreamed(layer: int, why: str) -> HgvizError:
+def streaming_error(layer: int, why: str) -> HgvizError:
     """The error for heads that cannot be limited to the first and the latest keys."""
     return HgvizError(f"heads of layer {layer} cannot stream: {why}", "Name heads of other layers")
 
 
-def unexchanged(why: str) -> HgvizError:
+def activation_error(why: str) -> HgvizError:
     """The error for a layer whose softmax cannot be exchanged for another activation."""
     return HgvizError(
         f"the activation of this layer cannot be exchanged: {why}", "Exchange that of another model"
@@ -163,7 +163,7 @@ _active: ContextVar[ActivePass | None] = ContextVar("active pass", default=None)
 
 
 @contextlib.contextmanager
-def _activated(active: ActivePass) -> Iterator[None]:
+def _activate_pass(active: ActivePass) -> Iterator[None]:
     token = _active.set(active)
     try:
         yield
@@ -374,7 +374,7 @@ def _attend(call: Call, index: int, active: ActivePass) -> Tensor:
             relative=call.bias, output=output, length=length,
         )  # fmt: skip
     if run.streaming.places(index, active.heads(index) or range(heads)):
-        raise unstreamed(index, SUBTRACTS if call.difference else ADDS)
+        raise streaming_error(index, SUBTRACTS if call.difference else ADDS)
     weights = dense_weights(call)
     context = weights @ expand_key_groups(call.v, heads)
     if call.global_tokens is not None:
@@ -394,7 +394,7 @@ def _attend(call: Call, index: int, active: ActivePass) -> Tensor:
 def dense_weights(call: Call) -> Tensor:
     """The weights (B, H, Q, K) of a call with something that no rule says."""
     if any(name != "softmax" for name in call.rule.activations):
-        raise unexchanged(SUBTRACTS if call.difference else ADDS)
+        raise activation_error(SUBTRACTS if call.difference else ADDS)
     if call.difference is not None:
         halves = zip(call.q.chunk(2, -1), call.k.chunk(2, -1), strict=True)
         first, second = (dense_weights(replace(call, q=q, k=k, difference=None)) for q, k in halves)
@@ -452,7 +452,9 @@ class SoftmaxMode(TorchFunctionMode):
             active.shapes.append(LayerShape(batch, heads, heads, queries, keys, causal))
         active.context_size = -heads  # the width of values is not known here
         if run.streaming.places(index, range(heads)):
-            raise unstreamed(index, "its model weighs by code of its own, which is only looked at")
+            raise streaming_error(
+                index, "its model weighs by code of its own, which is only looked at"
+            )
         call = WeightedCall(index, weights, causal=causal)
         weights = run.apply_weighted(call, weights, active.heads(index))
         active.on_layer(index)
@@ -699,7 +701,11 @@ class Transformers(Network):
         observed = contextlib.nullcontext() if config.uses_interface else SoftmaxMode(active)
         # setting a level clears the cache of logging, which every token of a text would pay for
         is_step = cache is not None and cache.state is not None
-        with _activated(active), observed, contextlib.nullcontext() if is_step else _unlogged():
+        with (
+            _activate_pass(active),
+            observed,
+            contextlib.nullcontext() if is_step else _without_logs(),
+        ):
             try:
                 output = self.net(**arguments)
             except Exception as error:
@@ -831,7 +837,7 @@ class Transformers(Network):
                 self, Run((run or Run()).off), self.config.remaining, boundaries=boundaries,
                 lengths=patches.sizes(ids.shape[1], 0),
             )  # fmt: skip
-            with _activated(active), _unlogged():
+            with _activate_pass(active), _without_logs():
                 boundaries.patcher(
                     ids, patch_size=net_config.patch_size,
                     threshold=net_config.patching_threshold,
@@ -914,14 +920,14 @@ class Transformers(Network):
 
         def stop(index: int) -> None:
             if shapes[-1].queries > 1:
-                raise _Done
+                raise _EndOfProbe
 
         active.on_layer = stop
         tokens = Tokens(signal=signal.to(self.weight))
         if self.config.form == "encoder-decoder":
             ids = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
             tokens = Tokens(ids, source=tokens)
-        with contextlib.suppress(_Done), torch.inference_mode():
+        with contextlib.suppress(_EndOfProbe), torch.inference_mode():
             self.compute(tokens, active)
         return shapes[-1].queries
 
@@ -990,7 +996,7 @@ class Transformers(Network):
         mask = torch.ones_like(ids)
         mask[:, 0] = 0
         try:
-            with torch.inference_mode(), _activated(ActivePass()), _unlogged():
+            with torch.inference_mode(), _activate_pass(ActivePass()), _without_logs():
                 self.net(input_ids=ids, attention_mask=mask)
         finally:
             for hook in hooks:
@@ -1016,7 +1022,7 @@ class Transformers(Network):
         ]
 
 
-class _Done(Exception):
+class _EndOfProbe(Exception):
     """Ends a pass that has shown what was asked."""
 
 
@@ -1098,7 +1104,7 @@ def library() -> Any:
 
 
 @contextlib.contextmanager
-def _unlogged() -> Iterator[None]:
+def _without_logs() -> Iterator[None]:
     """Within, transformers logs nothing: what it says is in our errors, or concerns nobody."""
     logs = library().utils.logging
     level = logs.get_verbosity()
@@ -1113,7 +1119,7 @@ def _unlogged() -> Iterator[None]:
 def quiet() -> Iterator[None]:
     """Within, transformers neither logs nor warns. Not for passes, which have threads of their own:
     warning filters are shared by all threads."""
-    with _unlogged(), warnings.catch_warnings():
+    with _without_logs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

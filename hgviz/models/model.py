@@ -220,7 +220,7 @@ class Model:
         if position_ids is not None:
             limit = getattr(self.module, "most_positions", None)
             require_none({} if limit else {"position_ids": position_ids}, self.spec.family)
-            places = _aligned(position_ids, "position_ids", values.shape, limit or 0)
+            places = _align(position_ids, "position_ids", values.shape, limit or 0)
             position_ids = readonly(places)
         elif mask is not None and mask.any() and not mask[0]:
             self._warn_of_padding()
@@ -520,7 +520,7 @@ class Model:
             mask = _bits(attention_mask, "attention_mask", values.shape)
         if token_type_ids is not None:
             require_none({} if self._kinds else {"token_type_ids": 1}, spec.family)
-            kinds = _aligned(token_type_ids, "token_type_ids", values.shape, self._kinds)
+            kinds = _align(token_type_ids, "token_type_ids", values.shape, self._kinds)
         return readonly(values), mask, kinds
 
     def _states(self, states: Any) -> NDArray[Any]:
@@ -558,10 +558,10 @@ def require_none(arguments: dict[str, Any], family: str) -> None:
 
 
 def _bits(values: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    return _aligned(values, name, shape, 2).astype(bool)
+    return _align(values, name, shape, 2).astype(bool)
 
 
-def _aligned(values: Any, name: str, shape: tuple[int, ...], limit: int) -> Integers:
+def _align(values: Any, name: str, shape: tuple[int, ...], limit: int) -> Integers:
     """Integers from 0 to below a limit, of the ids' shape. Raises HgvizError for others."""
     array = _integers(values, name)
     require(
@@ -610,7 +610,7 @@ def open_model(
         changed = with_activation(checkpoint.config, activation)
         digest = digest_of(changed, checkpoint.tensors)
         checkpoint, name = replace(checkpoint, config=changed, digest=digest), f" with {activation}"
-    config, folder = _masked(checkpoint.config, masking), checkpoint.folder
+    config, folder = _with_masking(checkpoint.config, masking), checkpoint.folder
     module = module_of(config, checkpoint.tensors, place, kind)
     parameters = sum(tensor.numel() for tensor in checkpoint.tensors.values())
     spec = config.spec(printable(model_name(folder) + name), checkpoint.digest, parameters)
@@ -647,7 +647,7 @@ def module_of(
 
         return pretrained.build(config, tensors, device, dtype)
 
-    def moved(tensor: Tensor) -> Tensor:
+    def move(tensor: Tensor) -> Tensor:
         """The same numbers where torch itself would put them: else products have other bits."""
         tensor = tensor.to(device, dtype)
         is_aligned = tensor.data_ptr() % 64 == 0 and tensor.is_contiguous()
@@ -655,12 +655,12 @@ def module_of(
 
     module = outline(config)
     with room(device, f"the model has {sum(t.numel() for t in tensors.values()):,} parameters"):
-        state = {name: moved(tensor) for name, tensor in tensors.items()}
+        state = {name: move(tensor) for name, tensor in tensors.items()}
     module.load_state_dict(state, assign=True)
     return module.requires_grad_(False).eval()
 
 
-def _masked(config: Any, masking: str | None) -> Any:
+def _with_masking(config: Any, masking: str | None) -> Any:
     masking = masking or str(getattr(config, "masking", "strict"))
     choose(masking, MASKINGS, "masking")
     require(

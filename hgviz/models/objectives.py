@@ -505,7 +505,7 @@ class TrainedHeads:
             u = torch.rand(shape, generator=generator, dtype=torch.float64)
             return gates.draw(u.clamp(min=torch.finfo(u.dtype).tiny))  # 0 has no logarithm
 
-        with self.applied(model, gates and draw):
+        with self.apply(model, gates and draw):
             loss, value = objective.loss(model, step, done)
         return loss if gates is None else gates.penalty().to(loss) + loss, value
 
@@ -513,14 +513,12 @@ class TrainedHeads:
         """Figures with gates as at test time, and how many heads they leave open."""
         final = None if self.gates is None else self.gates.final()
         gates = None if final is None else lambda texts: final.expand(texts, -1)
-        with self.applied(model, gates):
+        with self.apply(model, gates):
             figures = objective.measure(model, everything)
         return figures if final is None else {**figures, "heads": float((final > 0).sum())}
 
     @contextmanager
-    def applied(
-        self, model: Network, gates: Callable[[int], Tensor] | None = None
-    ) -> Iterator[None]:
+    def apply(self, model: Network, gates: Callable[[int], Tensor] | None = None) -> Iterator[None]:
         """Have every pass of the model run with heads off and, of B texts, with gates(B) (B, H)."""
         on = torch.tensor([head not in self.off for head in self.ids])
 

@@ -42,12 +42,12 @@ from hgviz.models.huggingface import (
     ActivePass,
     LayerShape,
     Transformers,
+    activation_error,
     library,
     modules_of,
     own_forwards,
     quiet,
     residual_blocks,
-    unexchanged,
     unseen,
     vocabulary_table,
 )
@@ -161,7 +161,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     def rebuild(keys: Mapping[str, Any]) -> nn.Module:
         return outline(model_class, model_class.config_class.from_dict(_numbers_of_json(keys)))
 
-    with _explained(folder.config, folder.keys, rebuild):
+    with _explain_errors(folder.config, folder.keys, rebuild):
         net = outline(model_class, net_config)
     _keep_tower(folder, net)
     _require_once(folder, model_class)
@@ -175,7 +175,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     tensors = to_file_layout(config, folder.tensors)
     if remaining and not config.uses_interface:
         raise folder.misfit(f"it lists heads that are left, and no {folder.kind} lacks any")
-    with _explained(folder.config, folder.keys):
+    with _explain_errors(folder.config, folder.keys):
         network, unused = _open_network(folder, config, tensors)
         config = _find_layers(network, tensors)
         network.config = config
@@ -241,14 +241,14 @@ def _open_network(
     stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
     places = tuple(f"{bare_name(net, name)}." for name in stacks)
     if inside := [name for name in unused if bare_name(net, name).startswith(places)]:
-        raise folder.misfit(f"{config.class_name} has no use for {_listed(inside)}")
+        raise folder.misfit(f"{config.class_name} has no use for {_first_name(inside)}")
     network = Transformers(net, config)
-    if missing and (needed := _needed(network, missing)):
-        raise folder.misfit(f"the file lacks {_listed(needed)}")
+    if missing and (needed := _required_parameters(network, missing)):
+        raise folder.misfit(f"the file lacks {_first_name(needed)}")
     return network, unused
 
 
-def _needed(network: Transformers, missing: Sequence[str]) -> list[str]:
+def _required_parameters(network: Transformers, missing: Sequence[str]) -> list[str]:
     """Of parameters that a file lacks, those that the outputs depend on: the pooler of many
     sentence encoders is none."""
     parameters = dict(network.net.named_parameters())
@@ -430,7 +430,7 @@ def _checked_config(folder: _Folder) -> Any:
         known = {key.rpartition(".")[2] for key, _ in fields}
     require_sizes(folder.keys, known, folder.config)
     build = partial(_net_config, folder.kind)
-    with _explained(folder.config, folder.keys, build):
+    with _explain_errors(folder.config, folder.keys, build):
         return build(folder.keys)
 
 
@@ -556,7 +556,7 @@ def build(
     the model has attention code of its own.
     """
     if not config.uses_interface and config.exchanged:
-        raise unexchanged("its model has attention code of its own")
+        raise activation_error("its model has attention code of its own")
     if network is None or dtype != torch.float32:
         network = Transformers(_load(config, tensors, dtype)[0], config)
     network.config = config
@@ -887,7 +887,7 @@ def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> Transf
     require(
         not remaining or [layer.name for layer in remaining] == names,
         f"what config.json says under {ENTRY} is of another model: "
-        f"the layers of this one are {_listed(names)}",
+        f"the layers of this one are {_first_name(names)}",
         OWN_CONFIG,
     )
     form = config.form or ("decoder" if any(layer.causal for layer in layers) else "encoder")
@@ -1139,7 +1139,7 @@ def _class_for(config: TransformersConfig, goal: str) -> Any:
 
 
 @contextmanager
-def _explained(
+def _explain_errors(
     where: Path, keys: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any] | None = None
 ) -> Iterator[None]:
     """Within, what transformers raises becomes an HgvizError that names the field at fault of a
@@ -1195,5 +1195,5 @@ def _field_at_fault(
     return "", None
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_name(names: Sequence[str]) -> str:
     return printable(names[0]) + (f" and {len(names) - 1} more" if len(names) > 1 else "")

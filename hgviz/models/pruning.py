@@ -79,7 +79,7 @@ def remove_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
     """
     layers = _output_weights(checkpoint.config, off)
     if isinstance(checkpoint.config, TransformersConfig):
-        return _changed(checkpoint, *slice_layers(checkpoint.config, checkpoint.tensors, off))
+        return _with_tensors(checkpoint, *slice_layers(checkpoint.config, checkpoint.tensors, off))
     tensors, kept = dict(checkpoint.tensors), []
     for layer, output, of_all_heads in layers:
         places = [at for at, head in enumerate(layer.heads) if (layer.index, head) not in off]
@@ -93,7 +93,7 @@ def remove_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
         weight = f"{output}weight"
         tensors[weight] = rows_of_heads(tensors[weight].T).T.contiguous()
     own: Any = require_attention(checkpoint.config)
-    return _changed(checkpoint, own.replace(kept=tuple(kept)), tensors)
+    return _with_tensors(checkpoint, own.replace(kept=tuple(kept)), tensors)
 
 
 def zero_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
@@ -127,7 +127,7 @@ def scale_heads(checkpoint: Checkpoint, gates: Mapping[HeadId, float]) -> Checkp
         columns = weight.double().unflatten(1, (len(factors), -1))  # (d, H, D)
         columns = columns * torch.tensor(factors, dtype=torch.float64)[:, None]
         tensors[f"{output}weight"] = columns.flatten(1).to(weight.dtype)
-    return _changed(checkpoint, checkpoint.config, tensors)
+    return _with_tensors(checkpoint, checkpoint.config, tensors)
 
 
 def add_to_biases(checkpoint: Checkpoint, contexts: Mapping[HeadId, Tensor]) -> Checkpoint:
@@ -153,7 +153,7 @@ def add_to_biases(checkpoint: Checkpoint, contexts: Mapping[HeadId, Tensor]) -> 
             for place in places
         )
         tensors[f"{output}bias"] = (bias.double() + added).to(bias.dtype)
-    return _changed(checkpoint, checkpoint.config, tensors)
+    return _with_tensors(checkpoint, checkpoint.config, tensors)
 
 
 def _output_weights(
@@ -196,7 +196,7 @@ def _rows_of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:
     return tensor.unflatten(0, (heads, -1))[list(places)].flatten(0, 1)
 
 
-def _changed(
+def _with_tensors(
     checkpoint: Checkpoint, config: Configuration, tensors: dict[str, Tensor]
 ) -> Checkpoint:
     digest = digest_of(config, tensors)

@@ -57,22 +57,22 @@ class Processor:
         """
         modality, file = self.network.config.modality, path.suffix.lower()
         if file == VALUES_SUFFIX:
-            signal = self._seen(values_at(path))
+            signal = self._to_signal(values_at(path))
         elif modality == "image":
-            signal = self._seen(self._of(images=picture_at(path)))
+            signal = self._to_signal(self._of(images=picture_at(path)))
         else:
-            rate = int(getattr(self._made, "sampling_rate", 16000))
+            rate = int(getattr(self._processor, "sampling_rate", 16000))
             sound = samples_at(path, rate)
             values = self._of(raw_speech=sound, sampling_rate=rate)
-            hop = 1 if values.ndim == 1 else int(getattr(self._made, "hop_length", 160))
-            bins = getattr(self._made, "feature_size", None)
+            hop = 1 if values.ndim == 1 else int(getattr(self._processor, "hop_length", 160))
+            bins = getattr(self._processor, "feature_size", None)
             frames = next((one for one in values.shape[::-1] if one != bins), values.shape[-1])
             signal = Signal(values, seconds=frames * hop / rate)
-        return self._named(signal, path)
+        return self._name_prompt(signal, path)
 
     def of_values(self, values: Floats, name: str, seconds: float = 0.0) -> Prompt:
         """The prompt of what the processor made of a file of that name. Errors as of a call."""
-        return self._named(replace(self._seen(values), seconds=seconds), Path(name))
+        return self._name_prompt(replace(self._to_signal(values), seconds=seconds), Path(name))
 
     def again(self, prompt: Prompt) -> Prompt:
         """The prompt of what another model read: its own where this processor makes the same of
@@ -84,7 +84,7 @@ class Processor:
             with contextlib.suppress(HgvizError):  # without a processor as it is
                 values = self._of_picture(signal.picture)
                 # the picture lacks pixels that no patch read; the values have them
-                resized = getattr(self._made, "do_resize", False)
+                resized = getattr(self._processor, "do_resize", False)
                 read = signal.values[:, : values.shape[1], : values.shape[2]]
                 same = values.shape == (signal.values if resized else read).shape
                 if same and float(np.abs(values - read).max()) <= ROUNDED:
@@ -96,17 +96,17 @@ class Processor:
         values = self._of(images=picture)
         if values.shape[1:] != picture.shape[:2]:
             return values
-        ways = [one for one in ("do_resize", "do_center_crop") if hasattr(self._made, one)]
+        ways = [one for one in ("do_resize", "do_center_crop") if hasattr(self._processor, one)]
         return self._of(images=picture, **dict.fromkeys(ways, False))
 
-    def _named(self, signal: Signal, path: Path) -> Prompt:
+    def _name_prompt(self, signal: Signal, path: Path) -> Prompt:
         with _fits(path, self.network.config.family):
             positions = self.network.positions(torch.tensor(signal.values)[None])
         signal = self._in_patches(signal, positions)
-        return replace(pictured(signal, positions), text=path.name)
+        return replace(prompt_of_signal(signal, positions), text=path.name)
 
     @cached_property
-    def _made(self) -> Any:
+    def _processor(self) -> Any:
         names = ("preprocessor_config.json", "processor_config.json")
         file = next((self.folder / one for one in names if (self.folder / one).exists()), None)
         image = self.network.config.modality == "image"
@@ -123,26 +123,26 @@ class Processor:
             with quiet():
                 return auto.from_pretrained(str(self.folder), local_files_only=True)
         except Exception as error:  # transformers raises whatever its parts do
-            raise _unprocessed(file, error) from None
+            raise _processor_error(file, error) from None
 
     def _of(self, **given: Any) -> Floats:
         try:
             with quiet():
-                found = self._made(**given, return_tensors="np")[self.network.signal]
+                found = self._processor(**given, return_tensors="np")[self.network.signal]
         except HgvizError:
             raise
         except Exception as error:
-            raise _unprocessed(self.folder / "preprocessor_config.json", error) from None
+            raise _processor_error(self.folder / "preprocessor_config.json", error) from None
         return np.asarray(found[0], np.float32)
 
-    def _seen(self, values: Floats) -> Signal:
+    def _to_signal(self, values: Floats) -> Signal:
         """A picture with what is to be seen of it: normalised pixels as they were before."""
         if self.network.config.modality != "image":
             return Signal(values)
         normal, mean, std = False, 0.0, 1.0
         with contextlib.suppress(HgvizError):
-            normal = bool(getattr(self._made, "do_normalize", False))
-            mean, std = self._made.image_mean, self._made.image_std
+            normal = bool(getattr(self._processor, "do_normalize", False))
+            mean, std = self._processor.image_mean, self._processor.image_std
         if normal:
             whole = values * np.reshape(std, (-1, 1, 1)) + np.reshape(mean, (-1, 1, 1))
         else:
@@ -194,7 +194,7 @@ def _fits(path: Path, family: str) -> Iterator[None]:
         ) from None
 
 
-def _unprocessed(file: Path, error: Exception) -> HgvizError:
+def _processor_error(file: Path, error: Exception) -> HgvizError:
     return HgvizError(
         f"{short_path(file)} cannot be used: transformers says: {first_line(error)}",
         "Save the model's processor again, or give a .npy of what it makes",
@@ -272,7 +272,7 @@ def samples_at(path: Path, rate: int) -> Floats:
     mono = _samples(data[: len(data) // (width * channels) * width * channels], width, channels)
     if not len(mono):
         raise HgvizError(f"{short_path(path)} is empty: it has no samples", "Choose another sound")
-    return mono if own == rate else _resampled(mono, own, rate)
+    return mono if own == rate else _resample(mono, own, rate)
 
 
 def _samples(data: bytes, width: int, channels: int) -> Floats:
@@ -287,7 +287,7 @@ def _samples(data: bytes, width: int, channels: int) -> Floats:
     return mixed.astype(np.float32)
 
 
-def _resampled(samples: Floats, own: int, rate: int) -> Floats:
+def _resample(samples: Floats, own: int, rate: int) -> Floats:
     from scipy.signal import resample_poly
 
     shared = gcd(own, rate)
@@ -322,7 +322,7 @@ def values_at(path: Path) -> Floats:
     return np.array(found, np.float32)
 
 
-def pictured(signal: Signal, positions: int) -> Prompt:
+def prompt_of_signal(signal: Signal, positions: int) -> Prompt:
     """A picture or a sound of so many positions: patches by row and column, from 0, after those
     that the model adds; frames by the second that they begin at."""
     rows, columns = signal.grid or (0, 0)

@@ -711,7 +711,7 @@ def train_tokenizer(plan: TokenizerPlan, texts: Iterable[str], cls: int) -> Piec
         tokenizer.train_from_iterator(texts, trainer)
     else:
         tokenizer.train_from_iterator(texts, trainers.WordLevelTrainer(**options))
-    return _framed(tokenizer, leading) if leading else _pieces_of(tokenizer)
+    return _frame_texts(tokenizer, leading) if leading else _pieces_of(tokenizer)
 
 
 def _train_wordpieces(
@@ -757,10 +757,10 @@ def read_tokenizer(path: Path, cls: int = 1, vocabulary: int | None = None) -> P
     tokenizer = pieces._tokenizer
     marks = tokenizer.encode("a").special_tokens_mask
     leading = marks.index(0) if 0 in marks else len(marks)
-    return pieces if cls in (1, leading) else _framed(tokenizer, [CLS] * cls)
+    return pieces if cls in (1, leading) else _frame_texts(tokenizer, [CLS] * cls)
 
 
-def _framed(tokenizer: tokenizers.Tokenizer, leading: list[str]) -> Pieces:
+def _frame_texts(tokenizer: tokenizers.Tokenizer, leading: list[str]) -> Pieces:
     """The tokenizer, which lets texts begin with these special tokens and end with [SEP]."""
     from tokenizers import processors
 

@@ -138,7 +138,7 @@ def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan
         is_text = key == "valid" or key.startswith("train ")
         return str(path if path.exists() or not is_text else folder / find_sample(name))
 
-    return _located(plan, locate)
+    return _locate_files(plan, locate)
 
 
 def plan_with_files(tables: dict[str, Any], paths: Mapping[str, str]) -> Plan:
@@ -149,10 +149,10 @@ def plan_with_files(tables: dict[str, Any], paths: Mapping[str, str]) -> Plan:
     plan = msgspec.convert(tables, Plan)
     names = [name for name in paths if name.startswith("train ")]
     plan = structs.replace(plan, data=structs.replace(plan.data, train=names))
-    return _located(plan, lambda key, name: paths.get(key, name))
+    return _locate_files(plan, lambda key, name: paths.get(key, name))
 
 
-def _located(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
+def _locate_files(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
     """The plan with locate(key, name) for each file, and the device that its name stands for."""
     data, model, vocabulary = plan.data, dict(plan.model), plan.tokenizer
     train = [locate(f"train {at}", name) for at, name in enumerate(data.train)]
@@ -649,14 +649,14 @@ def _write_gates(out: Path, plan: Plan, heads: TrainedHeads, models: list[str]) 
     content = {
         "gates_version": 1, "models": models, **msgspec.to_builtins(plan.gates),
         "seed": plan.recipe.seed, "heads": [str(head) for head in heads.ids],
-        "off": _listed(heads.off | roles["closed"]),
-        "roles": {role: _listed(members) for role, members in roles.items()},
+        "off": _head_list(heads.off | roles["closed"]),
+        "roles": {role: _head_list(members) for role, members in roles.items()},
         "learned": {"gates": {str(head): factors[head] for head in heads.on}},
     }  # fmt: skip
     write_atomic(out / GATES, json.dumps(content, indent=1) + "\n")
 
 
-def _listed(heads: HeadSet) -> str:
+def _head_list(heads: HeadSet) -> str:
     """Heads as parse_heads reads them."""
     return ",".join(map(str, sorted(heads)))
 

@@ -83,9 +83,9 @@ class BaselinePass(Observer):
 
     def outputs_before(self, layer: int, variants: int = 1) -> dict[int, Tensor]:
         """The outputs (V * B, n, d) of the blocks before a layer, repeated for each variant."""
-        return {index: self._repeated(index, variants) for index in self.outputs if index < layer}
+        return {index: self._repeat(index, variants) for index in self.outputs if index < layer}
 
-    def _repeated(self, index: int, variants: int) -> Tensor:
+    def _repeat(self, index: int, variants: int) -> Tensor:
         if variants == 1:
             return self.outputs[index]
         if (index, variants) not in self.copies:
@@ -303,7 +303,7 @@ class BlockAblation:
         self._z = baseline.inputs[layer][:, :queries] + added  # (B, Q, d)
         if ff_weights is not None:
             norm, first = block.norm_before_ff, block.ff.first
-            self._product = F.linear(_centred(self._z, -1) * norm.weight, first.weight)
+            self._product = F.linear(_subtract_mean(self._z, -1) * norm.weight, first.weight)
             self._shift = F.linear(norm.bias, first.weight, first.bias)  # (d_ff,)
             self._buffer = self._product.new_empty(0, *self._product.shape)
 
@@ -344,7 +344,9 @@ class BlockAblation:
 def head_ff_weights(block: ResidualBlock) -> Tensor:
     """(H, d_ff, D): E W_O of each head, see BlockAblation."""
     attention = block.attentions[0]
-    output = _centred(attention.o.weight, 0) * block.norm_before_ff.weight[:, None]  # (d, H * D)
+    output = (
+        _subtract_mean(attention.o.weight, 0) * block.norm_before_ff.weight[:, None]
+    )  # (d, H * D)
     product = block.ff.first.weight @ output
     return product.unflatten(1, (-1, attention.d_head)).transpose(0, 1).contiguous()
 
@@ -356,7 +358,7 @@ def saves_time(contexts: Tensor, width: int) -> bool:
     return texts * heads * queries >= 2 * width
 
 
-def _centred(x: Tensor, dim: int) -> Tensor:
+def _subtract_mean(x: Tensor, dim: int) -> Tensor:
     return x - x.mean(dim, keepdim=True)
 
 

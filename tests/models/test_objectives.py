@@ -227,6 +227,6 @@ def test_every_pass_of_a_model_runs_with_heads_off(name):
     off = frozenset(TrainedHeads(model.config.layers).ids[1::2])
     plain, without = logits_under(model), logits_under(model, off)
     with torch.inference_mode():
-        with TrainedHeads(model.config.layers, off).applied(model):
+        with TrainedHeads(model.config.layers, off).apply(model):
             assert torch.equal(model(texts), without)
         assert torch.equal(model(texts), plain)

@@ -18,7 +18,7 @@ from hgviz import tasks
 from hgviz.cli import app
 from hgviz.core import HeadId, HgvizError, Signal
 from hgviz.models import open_model
-from hgviz.models.signals import picture_at, pictured, samples_at, values_at
+from hgviz.models.signals import picture_at, prompt_of_signal, samples_at, values_at
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.zoo import write
@@ -374,7 +374,7 @@ def test_a_folder_with_two_models_opens_as_the_one_that_is_to_read(tmp_path, kin
     assert (model.spec.goal, model.spec.modality, model.is_tower) == ("states", reads, True)
     if reads == "image":
         signal = model.module.example(1, 1).signal
-        prompt = pictured(Signal(signal[0].numpy()), model.module.positions(signal))
+        prompt = prompt_of_signal(Signal(signal[0].numpy()), model.module.positions(signal))
         given = {"pixel_values": signal}
     else:
         ids = np.random.default_rng(1).integers(5, 110, 12)

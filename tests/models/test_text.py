@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from hgviz.core import HgvizError, Signal
 from hgviz.examples import next_token_examples
 from hgviz.models.prompts import read_ids, read_text
-from hgviz.models.signals import pictured
+from hgviz.models.signals import prompt_of_signal
 from hgviz.models.text import (
     ALPHABET,
     Bare,
@@ -163,12 +163,12 @@ def test_the_last_position_is_none_of_the_padding():
     text = replace(Bytes().encode("abcd"), attention_mask=np.array([1, 1, 1, 0], bool))
     assert (text.last, Bytes().encode("abcd").last) == (2, 3)
     mel = np.random.default_rng(0).normal(size=(8, 300)).astype(np.float32)
-    assert pictured(Signal(mel, seconds=3.0), 150).last == 149
+    assert prompt_of_signal(Signal(mel, seconds=3.0), 150).last == 149
     mel[:, 31:] = -1.5
     for values in (mel, mel.T):
-        sound = pictured(Signal(values, seconds=3.0), 150)
+        sound = prompt_of_signal(Signal(values, seconds=3.0), 150)
         assert sound.pieces[sound.last] == "0.30s"
-    assert pictured(Signal(np.zeros(400, np.float32), seconds=1.0), 40).last == 39
+    assert prompt_of_signal(Signal(np.zeros(400, np.float32), seconds=1.0), 40).last == 39
 
 
 def test_a_row_counts_the_bytes_after_its_first_token():
