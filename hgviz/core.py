@@ -565,6 +565,43 @@ class Capture:
         """The text that the model speaks about: a decoder's own, else the only one."""
         return self.target if self.target is not None else self.prompt
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The text and the second one, "" for none: the decoder's, or the other of a pair."""
+        prompt = self.prompt
+        if self.target is not None:
+            return prompt.text, self.target.text
+        types = prompt.token_type_ids
+        if types is None or not (types == 1).any():
+            return prompt.text, ""
+        tokens = np.flatnonzero((types == 1) & (prompt.spans[:, 0] >= 0))
+        start = int(prompt.spans[tokens[0], 0]) if len(tokens) else len(prompt.text)
+        line_break = prompt.text.rfind("\n", 0, start)  # joins a pair
+        if line_break < 0:
+            return prompt.text, ""
+        return prompt.text[:line_break], prompt.text[line_break + 1 :]
+
+    @property
+    def place_in_corpus(self) -> tuple[int, int] | None:
+        """Which text of how many this is, counted from 1; None for a text alone."""
+        numbers = [item.number for item in self.items]
+        return (numbers.index(self.item) + 1, len(numbers)) if self.item in numbers else None
+
+    @property
+    def first_generated(self) -> int | None:
+        """The first token of the main text that the model wrote itself, None for none."""
+        count = re.match(r"\d+ tokens after (\d+)", self.made.generated)
+        return int(count[1]) if count else None
+
+    def continues(self, earlier: Capture) -> bool:
+        """Whether this is of the same text as an earlier capture, or of that and what follows."""
+        if earlier.spec != self.spec or (earlier.target is None) != (self.target is None):
+            return False
+        if self.items and self.item != earlier.item:
+            return False
+        same_source = self.target is None or self.prompt.digest == earlier.prompt.digest
+        return same_source and self.main.continues(earlier.main)
+
     def prompt_of(self, level: int) -> Prompt:
         """The text whose tokens the spans of a level count."""
         sequence = self.spec.levels[level].sequence

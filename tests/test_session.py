@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis.texts import place
 from hgviz.core import HeadId, HgvizError, Item, Selection
 from hgviz.session import (
     Session,
@@ -217,14 +216,14 @@ def corpus(capture, item=1, numbers=(0, 1, 4)):
 
 
 def test_the_texts_of_a_corpus_follow_each_other_and_end(session, capture):
-    assert step_item(session, 1) is None and place(capture) is None
+    assert step_item(session, 1) is None and capture.place_in_corpus is None
     session.put(capture=corpus(capture))
     assert (step_item(session, -1), step_item(session, 1)) == (0, 4)
-    assert place(session.capture) == (2, 3)
+    assert session.capture.place_in_corpus == (2, 3)
     session.put(capture=corpus(capture, item=4))
     assert step_item(session, 1) is None
     session.put(capture=corpus(capture, item=7))
-    assert step_item(session, 1) is None and place(session.capture) is None
+    assert step_item(session, 1) is None and session.capture.place_in_corpus is None
 
 
 def test_another_text_of_a_corpus_is_another_text_though_it_begins_alike():

@@ -1,31 +1,86 @@
-"""Which rows and columns of two captures stand for the same part of the text.
+"""Which positions of two captures stand for the same part of a text, and one grid for two heads.
 
-Positions meet in the finest pieces that both sides cut the text into: where one has "unhappy" and
-the other "un" and "happy", the three make one piece. Tokens are placed by their characters; where
-the texts differ, by the characters of the words that both have in the same order.
+Two tokenizations, or two levels, are compared by the finest pieces that both cut the text into:
+where one has "unhappy" and the other "un" and "happy", these three make one piece. Tokens lie at
+their characters; of two texts that differ only the words count that both have in the same order.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hgviz.core import Capture, Integers, Layer, Prompt
+from hgviz.core import Capture, HeadId, Integers, Layer, Prompt, Role
+from hgviz.maps import Axis
 
 _WORDS = re.compile(r"\s?\w+|\W")  # with the space before, as most tokens have it
-_WIDEST = 64  # positions that may make one piece
-_MOST = 20_000  # words between the ends that two texts share: more take minutes to compare
+_LARGEST_PIECE = 64  # positions
+_MAX_WORDS = 20_000  # that differ, between a common beginning and end: more take minutes to compare
+
+
+# --- layers and heads -----------------------------------------------------------------------------
+
+
+def paired_layers(a: Capture, b: Capture) -> list[tuple[Layer, Layer]]:
+    """The layers that both captures hold: by name, or by number where no name is in both."""
+    by_name = _layers_by_name(a), _layers_by_name(b)
+    if not {*by_name[0]} & {*by_name[1]}:
+        by_name = _layers_by_number(a), _layers_by_number(b)
+    return [(layer, by_name[1][key]) for key, layer in by_name[0].items() if key in by_name[1]]
+
+
+def _layers_by_name(capture: Capture) -> dict[tuple[str, Role, int], Layer]:
+    """By name, role and how often both came before: ALBERT runs one module in all its layers."""
+    layers, repeats = {}, Counter[tuple[str, Role]]()
+    for layer in capture.spec.layers:
+        name = layer.name, layer.role
+        if capture.maps[layer.index] is not None:
+            layers[*name, repeats[name]] = layer
+        repeats[name] += 1
+    return layers
+
+
+def _layers_by_number(capture: Capture) -> dict[tuple[str, Role, int], Layer]:
+    layers = (layer for layer in capture.spec.layers if capture.maps[layer.index] is not None)
+    return {("", layer.role, layer.index): layer for layer in layers}
+
+
+def paired_heads(a: Capture, b: Capture, layer_a: Layer, layer_b: Layer) -> list[int]:
+    """The numbers of the heads that are captured in both of two layers."""
+    maps_a, maps_b = a.maps[layer_a.index], b.maps[layer_b.index]
+    return sorted({*maps_a.heads} & {*maps_b.heads}) if maps_a and maps_b else []
+
+
+def counterpart(
+    a: Capture, b: Capture, head: HeadId, chosen: HeadId | None = None
+) -> HeadId | None:
+    """The head of B that a head of A is compared with; None where B has no capture of it.
+
+    It is the chosen one, or the head of the same number in the layer paired with A's.
+    """
+    if chosen is None:
+        layers = {one.index: other.index for one, other in paired_layers(a, b)}
+        if head.layer not in layers:
+            return None
+        chosen = HeadId(layers[head.layer], head.head)
+    maps = b.maps[chosen.layer] if 0 <= chosen.layer < len(b.maps) else None
+    return chosen if maps is not None and chosen.head in maps.heads else None
+
+
+# --- positions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """The pieces that two sides share: for each position of a side its piece, -1 for none.
+class SharedPieces:
+    """The piece of each position of A (positions,) and of B, -1 for none.
 
-    Pieces are numbered in the order of the text, so neither side falls. same: each position of
-    one side is a piece of its own, and so it is on the other.
+    Pieces are numbered from 0 in the order of the text: numbers never fall along either side.
     """
 
     a: Integers
@@ -33,104 +88,131 @@ class Shared:
 
     @property
     def count(self) -> int:
-        """How many pieces there are."""
+        """The number of pieces."""
         return int(self.a.max(initial=-1)) + 1
 
     @property
-    def same(self) -> bool:
-        """Whether positions are pieces, all of them on both sides."""
+    def is_identity(self) -> bool:
+        """Whether every position of A and of B is a piece of its own."""
         return len(self.a) == len(self.b) == self.count
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
-    """Where the tokens of a text lie: spans (tokens, 2) in the units of the other side too, and
-    own (tokens, 2) in its own, (-1, -1) for tokens that are not in both; marks (tokens,) says
-    which special token of the other side is the same, -1 for none.
+class _TokenPlaces:
+    """Where the tokens of one text lie, in characters.
+
+    common (tokens, 2): in the text of A, for tokens of B as well; (-1, -1) for tokens whose
+    characters are not all in both texts. own (tokens, 2): in their own text. special (tokens,):
+    the number of a special token that both texts have, -1 for others.
     """
 
-    spans: Integers
+    common: Integers
     own: Integers
-    marks: Integers
+    special: Integers
 
 
 class Alignment:
-    """Two captures side by side, layer by layer."""
+    """Two captures, and the pieces of text that positions of their layers share."""
 
     def __init__(self, a: Capture, b: Capture) -> None:
         self.a, self.b = a, b
-        self._texts: dict[tuple[str, str], tuple[_Placed, _Placed]] = {}
+        self._places: dict[tuple[str, str], tuple[_TokenPlaces, _TokenPlaces]] = {}
 
     @property
     def same_tokens(self) -> bool:
-        """Whether the text that both models speak about has the same tokens."""
-        return same_prompt(self.a.main, self.b.main)
+        """Whether the main texts of both captures have the same tokens."""
+        return same_tokens(self.a.main, self.b.main)
 
-    def tokens(self) -> Shared:
-        """The tokens of the text that both models speak about."""
-        one, other = self.a.main, self.b.main
-        spans = (np.stack([np.arange(len(x)), np.arange(len(x)) + 1], 1) for x in (one, other))
-        return _shared(self._placed("main", "main", one, other), *spans)
+    def tokens(self) -> SharedPieces:
+        """The pieces of the tokens of the main texts."""
+        prompts = self.a.main, self.b.main
+        spans = [_unit_spans(len(prompt)) for prompt in prompts]
+        return _shared_pieces(self._token_places("main", "main", *prompts), *spans)
 
-    def rows(self, a: Layer, b: Layer) -> Shared:
-        """The rows of a layer's maps in A and of one in B."""
-        one, other = self.a.query_spans(a.index), self.b.query_spans(b.index)
-        return _shared(self._side(a.level, b.level), one, other)
+    def rows(self, layer_a: Layer, layer_b: Layer) -> SharedPieces:
+        """The pieces of the queries of a layer of A and of one of B."""
+        spans = self.a.query_spans(layer_a.index), self.b.query_spans(layer_b.index)
+        return _shared_pieces(self._level_places(layer_a.level, layer_b.level), *spans)
 
-    def columns(self, a: Layer, b: Layer) -> Shared:
-        """The columns of a layer's maps in A and of one in B."""
-        one, other = self.a.key_spans(a.index), self.b.key_spans(b.index)
-        return _shared(self._side(a.key_level, b.key_level), one, other)
+    def columns(self, layer_a: Layer, layer_b: Layer) -> SharedPieces:
+        """The pieces of the keys of a layer of A and of one of B."""
+        spans = self.a.key_spans(layer_a.index), self.b.key_spans(layer_b.index)
+        return _shared_pieces(self._level_places(layer_a.key_level, layer_b.key_level), *spans)
 
-    def _side(self, a: int, b: int) -> tuple[_Placed, _Placed]:
-        names = self.a.spec.levels[a].sequence, self.b.spec.levels[b].sequence
-        return self._placed(*names, self.a.prompt_of(a), self.b.prompt_of(b))
+    def _level_places(self, level_a: int, level_b: int) -> tuple[_TokenPlaces, _TokenPlaces]:
+        sequences = self.a.spec.levels[level_a].sequence, self.b.spec.levels[level_b].sequence
+        return self._token_places(*sequences, self.a.prompt_of(level_a), self.b.prompt_of(level_b))
 
-    def _placed(self, a: str, b: str, one: Prompt, other: Prompt) -> tuple[_Placed, _Placed]:
-        if (a, b) not in self._texts:
-            self._texts[a, b] = _place(one, other)
-        return self._texts[a, b]
+    def _token_places(
+        self, sequence_a: str, sequence_b: str, a: Prompt, b: Prompt
+    ) -> tuple[_TokenPlaces, _TokenPlaces]:
+        key = sequence_a, sequence_b
+        if key not in self._places:
+            self._places[key] = _token_places(a, b)
+        return self._places[key]
 
 
-# --- tokens ---------------------------------------------------------------------------------------
-
-
-def same_prompt(a: Prompt, b: Prompt) -> bool:
-    """Whether two texts have the same tokens."""
+def same_tokens(a: Prompt, b: Prompt) -> bool:
+    """Whether two prompts have the same tokens at the same characters."""
     return (
         np.array_equal(a.ids, b.ids) and np.array_equal(a.spans, b.spans) and a.pieces == b.pieces
     )
 
 
-def _place(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
-    if same_prompt(a, b):
-        numbers = np.arange(len(a), dtype=np.int64)
-        spans = np.stack([numbers, numbers + 1], 1)
-        alike = _Placed(spans, spans, np.full(len(a), -1, np.int64))
-        return alike, alike
+def _token_places(a: Prompt, b: Prompt) -> tuple[_TokenPlaces, _TokenPlaces]:
+    """Where the tokens of two prompts lie on their common text."""
+    none_special = [np.full(len(prompt), -1, np.int64) for prompt in (a, b)]
+    if same_tokens(a, b):
+        spans = _unit_spans(len(a))
+        places = _TokenPlaces(spans, spans, none_special[0])
+        return places, places
     if a.signal is not None or b.signal is not None:
-        return _seen(a, b)
-    texts = bool(a.text) and bool(b.text)
-    sides = [_own(one, texts) for one in (a, b)]
-    words = [_WORDS.findall(one.text) if texts else [*one.pieces] for one in (a, b)]
-    at = _characters(words[0], words[1], texts)
-    one, other = (side.copy() for side in sides)
-    # a token is in both where all its characters are, with none of the other text among them
-    both = np.zeros(int(one.max(initial=0)), bool)
-    both[at[(at >= 0) & (at < len(both))]] = True
-    lacking = np.concatenate([[0], np.cumsum(~both)])
-    one[lacking[one[:, 1]] != lacking[one[:, 0]]] = -1
-    real = other[:, 0] >= 0
-    first, last = at[other[real, 0]], at[other[real, 1] - 1]
-    there = (first >= 0) & (last >= 0) & (last - first == np.diff(other[real])[:, 0] - 1)
-    other[real] = np.where(there[:, None], np.stack([first, last + 1], 1), -1)
-    marks = _marks(a, b) if texts else tuple(np.full(len(side), -1, np.int64) for side in (a, b))
-    return _Placed(one, sides[0], marks[0]), _Placed(other, sides[1], marks[1])
+        # patches and frames have no characters: they are paired by their names, as if special
+        special = _shared_special(a, b) if _same_positions(a, b) else none_special
+        outside = [np.full((len(prompt), 2), -1, np.int64) for prompt in (a, b)]
+        places_a, places_b = (
+            _TokenPlaces(spans, spans, numbers)
+            for spans, numbers in zip(outside, special, strict=True)
+        )
+        return places_a, places_b
+    if a.text and b.text:
+        own_a, own_b = (_character_spans(prompt) for prompt in (a, b))
+        words = _WORDS.findall(a.text), _WORDS.findall(b.text)
+        in_a = _shared_characters(*words, [len(x) for x in words[0]], [len(x) for x in words[1]])
+        special = _shared_special(a, b)
+    else:  # tokens without a text: each piece counts as one character
+        own_a, own_b = _unit_spans(len(a)), _unit_spans(len(b))
+        in_a = _shared_characters([*a.pieces], [*b.pieces], [1] * len(a), [1] * len(b))
+        special = none_special
+    common_a, common_b = own_a.copy(), own_b.copy()
+    is_shared = np.zeros(int(own_a.max(initial=0)), bool)
+    is_shared[in_a[(in_a >= 0) & (in_a < len(is_shared))]] = True
+    lacking = np.concatenate([[0], np.cumsum(~is_shared)])
+    common_a[lacking[own_a[:, 1]] != lacking[own_a[:, 0]]] = -1
+    # a token of B is in A where its first and last character are, with nothing else in between
+    is_real = own_b[:, 0] >= 0
+    first, last = in_a[own_b[is_real, 0]], in_a[own_b[is_real, 1] - 1]
+    is_whole = (first >= 0) & (last >= 0) & (last - first == np.diff(own_b[is_real])[:, 0] - 1)
+    common_b[is_real] = np.where(is_whole[:, None], np.stack([first, last + 1], 1), -1)
+    return _TokenPlaces(common_a, own_a, special[0]), _TokenPlaces(common_b, own_b, special[1])
 
 
-def cut_alike(a: Prompt, b: Prompt) -> bool:
-    """Whether positions of one name stand for the same part: patches of one grid, frames of one
-    length, of pictures without patches and texts beside them none."""
+def _unit_spans(count: int) -> Integers:
+    """[[0, 1], [1, 2], ...]"""
+    numbers = np.arange(count, dtype=np.int64)
+    return np.stack([numbers, numbers + 1], 1)
+
+
+def _character_spans(prompt: Prompt) -> Integers:
+    """The characters of every token (tokens, 2), (-1, -1) for special and empty ones."""
+    spans = np.array(prompt.spans, np.int64).reshape(-1, 2)
+    spans[spans[:, 0] >= spans[:, 1]] = -1
+    return spans
+
+
+def _same_positions(a: Prompt, b: Prompt) -> bool:
+    """Whether positions of one name stand for the same part of two images or sounds: patches of
+    one grid, frames of one length."""
     if a.signal is None or b.signal is None:
         return False
     if a.signal.grid or b.signal.grid:
@@ -140,127 +222,107 @@ def cut_alike(a: Prompt, b: Prompt) -> bool:
     return a.pieces[:shorter] == b.pieces[:shorter] and (sounds or len(a) == len(b))
 
 
-def _seen(a: Prompt, b: Prompt) -> tuple[_Placed, _Placed]:
-    """Of pictures and sounds, positions of one name meet."""
-    marks = _marks(a, b) if cut_alike(a, b) else [np.full(len(one), -1, np.int64) for one in (a, b)]
-    nowhere = [np.full((len(one), 2), -1, np.int64) for one in (a, b)]
-    one, other = (_Placed(x, x, mark) for x, mark in zip(nowhere, marks, strict=True))
-    return one, other
+def _shared_characters(
+    words_a: list[str], words_b: list[str], sizes_a: list[int], sizes_b: list[int]
+) -> Integers:
+    """For each character of B the number of the same one in A, -1 for none; sizes: of words."""
+    starts_a, starts_b = (np.concatenate([[0], np.cumsum(x)]) for x in (sizes_a, sizes_b))
+    characters = np.full(int(starts_b[-1]), -1, np.int64)
+    for first_a, first_b, count in _equal_runs(words_a, words_b):
+        begin, end = int(starts_b[first_b]), int(starts_b[first_b + count])
+        characters[begin:end] = int(starts_a[first_a]) + np.arange(end - begin)
+    return characters
 
 
-def _own(prompt: Prompt, texts: bool) -> Integers:
-    """Where tokens lie in their own text, or in their row where there is no text."""
-    if not texts:
-        numbers = np.arange(len(prompt), dtype=np.int64)
-        return np.stack([numbers, numbers + 1], 1)
-    spans = np.array(prompt.spans, np.int64).reshape(-1, 2)
-    spans[spans[:, 0] >= spans[:, 1]] = -1  # special, or a token of no characters
-    return spans
-
-
-def _characters(a: list[str], b: list[str], texts: bool) -> Integers:
-    """For each character of B (or piece, where there is no text) that of A, -1 for none."""
-    if a == b:
-        return np.arange(sum(map(len, b)) if texts else len(b), dtype=np.int64)
-    sizes = [np.array([len(one) if texts else 1 for one in side], np.int64) for side in (a, b)]
-    starts = [np.concatenate([[0], np.cumsum(one)]) for one in sizes]
-    found = np.full(starts[1][-1], -1, np.int64)
-    for first, second, count in _blocks(a, b):
-        begin, end = starts[1][second], starts[1][second + count]
-        found[begin:end] = starts[0][first] + np.arange(end - begin)
-    return found
-
-
-def _blocks(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
-    """Runs of equal words (first in A, first in B, how many), in the order of both."""
-    least, head = min(len(a), len(b)), 0
-    while head < least and a[head] == b[head]:
+def _equal_runs(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
+    """Runs of equal words in the order of both: (first in A, first in B, count)."""
+    shorter, head = min(len(a), len(b)), 0
+    while head < shorter and a[head] == b[head]:
         head += 1
     tail = 0
-    while tail < least - head and a[-1 - tail] == b[-1 - tail]:
+    while tail < shorter - head and a[-1 - tail] == b[-1 - tail]:
         tail += 1
-    found = [(0, 0, head), (len(a) - tail, len(b) - tail, tail)]
-    inner = a[head : len(a) - tail], b[head : len(b) - tail]
-    if max(map(len, inner)) <= _MOST:
-        matcher = SequenceMatcher(None, *inner, autojunk=False)
-        found += [(head + i, head + j, count) for i, j, count in matcher.get_matching_blocks()]
-    return found
+    runs = [(0, 0, head), (len(a) - tail, len(b) - tail, tail)]
+    middle = a[head : len(a) - tail], b[head : len(b) - tail]
+    if max(map(len, middle)) <= _MAX_WORDS:
+        matcher = SequenceMatcher(None, *middle, autojunk=False)
+        runs += [(head + i, head + j, count) for i, j, count in matcher.get_matching_blocks()]
+    return runs
 
 
-def _marks(a: Prompt, b: Prompt) -> tuple[Integers, Integers]:
-    """Special tokens of one name meet in turn: the first [SEP] and the first, the second ..."""
-    names = [_special(one) for one in (a, b)]
-    common = {name: number for number, name in enumerate(sorted({*names[0]} & {*names[1]}))}
-    found = [np.full(len(one), -1, np.int64) for one in (a, b)]
-    for side, marks in zip(names, found, strict=True):
-        for name, token in side.items():
-            marks[token] = common.get(name, -1)
-    return found[0], found[1]
+def _shared_special(a: Prompt, b: Prompt) -> list[Integers]:
+    """Numbers of the special tokens that both have: the first [SEP] of A and of B, the second ...
+
+    (tokens,) of A and of B, -1 for other tokens.
+    """
+    places: list[dict[tuple[str, int], int]] = []
+    for prompt in (a, b):
+        repeats = Counter[str]()
+        places.append({})
+        for token in np.flatnonzero(prompt.spans[:, 0] < 0).tolist():
+            piece = prompt.pieces[token]
+            places[-1][piece, repeats[piece]] = token
+            repeats[piece] += 1
+    names = {name: number for number, name in enumerate(sorted({*places[0]} & {*places[1]}))}
+    special = [np.full(len(prompt), -1, np.int64) for prompt in (a, b)]
+    for numbers, tokens in zip(special, places, strict=True):
+        for name, token in tokens.items():
+            numbers[token] = names.get(name, -1)
+    return special
 
 
-def _special(prompt: Prompt) -> dict[tuple[str, int], int]:
-    """The special tokens by name and how many of that name stand before."""
-    seen: dict[str, int] = {}
-    found = {}
-    for token in np.flatnonzero(prompt.spans[:, 0] < 0):
-        piece = prompt.pieces[token]
-        found[piece, seen.setdefault(piece, 0)] = int(token)
-        seen[piece] += 1
-    return found
-
-
-# --- positions ------------------------------------------------------------------------------------
-
-
-def _shared(placed: tuple[_Placed, _Placed], a: Integers, b: Integers) -> Shared:
-    """The pieces of positions that stand for tokens a (positions, 2) and b."""
-    if placed[0] is placed[1] and np.array_equal(a, b):
-        numbers = np.arange(len(a), dtype=np.int64)  # those of the shift and of padding as well
-        return Shared(numbers, numbers)
-    sides = [_positions(one, spans) for one, spans in zip(placed, (a, b), strict=True)]
-    cuts = _cuts([spans for spans, _ in sides])
-    pieces = [
-        np.where(marks >= 0, len(cuts) + marks, np.where(spans[:, 0] >= 0, cuts[spans[:, 0]], -1))
-        for spans, marks in sides
+def _shared_pieces(
+    places: tuple[_TokenPlaces, _TokenPlaces], spans_a: Integers, spans_b: Integers
+) -> SharedPieces:
+    """The pieces of positions that stand for spans of tokens (positions, 2) of A and of B."""
+    if places[0] is places[1] and np.array_equal(spans_a, spans_b):
+        numbers = np.arange(len(spans_a), dtype=np.int64)  # shifts and padding are the same too
+        return SharedPieces(numbers, numbers)
+    sides = [
+        _position_places(one, spans) for one, spans in zip(places, (spans_a, spans_b), strict=True)
     ]
-    return in_order(*(_narrow(one) for one in pieces))
+    piece_at = _piece_of_characters([common for common, _ in sides])
+    pieces = []
+    for common, special in sides:
+        by_character = np.where(common[:, 0] >= 0, piece_at[common[:, 0]], -1)
+        numbers = np.where(special >= 0, len(piece_at) + special, by_character)
+        # where levels cut at alternating tokens one piece would span the whole text
+        names, inverse, count = np.unique(numbers, return_inverse=True, return_counts=True)
+        pieces.append(np.where(count[inverse] > _LARGEST_PIECE, -1, names[inverse]))
+    return common_pieces(*pieces)
 
 
-def _narrow(pieces: Integers) -> Integers:
-    """Without pieces of so many positions that they are no piece of the text any more, as where
-    one side shortens by pairs and the other by pairs that begin a token later."""
-    names, which, count = np.unique(pieces, return_inverse=True, return_counts=True)
-    return np.where(count[which] > _WIDEST, -1, names[which])
+def _position_places(places: _TokenPlaces, spans: Integers) -> tuple[Integers, Integers]:
+    """The common characters of positions (positions, 2), and the special token of each or -1.
+
+    A position has characters where all its tokens are in both texts without a gap.
+    """
+    count = len(places.special)
+    numbers, is_common = np.arange(count), places.common[:, 0] >= 0
+    # the first token of the common text at or after each, and the last at or before
+    after = np.minimum.accumulate(np.where(is_common, numbers, count)[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(is_common, numbers, -1))
+    characters = np.full((len(spans), 2), -1, np.int64)
+    special = np.full(len(spans), -1, np.int64)
+    is_real = (spans[:, 0] >= 0) & (spans[:, 1] > spans[:, 0])
+    start, stop = spans[is_real].T
+    first, last = after[start], before[stop - 1]
+    has_tokens = first <= last
+    first, last = np.where(has_tokens, first, 0), np.where(has_tokens, last, 0)
+    common = np.stack([places.common[first, 0], places.common[last, 1]], 1)
+    own = np.stack([places.own[first, 0], places.own[last, 1]], 1)
+    missing = np.concatenate([[0], np.cumsum((places.own[:, 0] >= 0) & ~is_common)])
+    is_whole = has_tokens & (missing[stop] == missing[start])
+    is_whole &= (np.diff(common) == np.diff(own))[:, 0]
+    characters[is_real] = np.where(is_whole[:, None], common, -1)
+    is_single = is_real & (np.diff(spans)[:, 0] == 1)
+    special[is_single] = places.special[spans[is_single, 0]]
+    return characters, special
 
 
-def _positions(placed: _Placed, tokens: Integers) -> tuple[Integers, Integers]:
-    """What positions cover of the common text (positions, 2), and their special token or -1."""
-    count = len(placed.marks)
-    numbers, there = np.arange(count), placed.spans[:, 0] >= 0
-    # the first token there at or after each, and the last at or before
-    after = np.minimum.accumulate(np.where(there, numbers, count)[::-1])[::-1]
-    before = np.maximum.accumulate(np.where(there, numbers, -1))
-    found = np.full((len(tokens), 2), -1, np.int64)
-    marks = np.full(len(tokens), -1, np.int64)
-    real = (tokens[:, 0] >= 0) & (tokens[:, 1] > tokens[:, 0])
-    first, last = after[tokens[real, 0]], before[tokens[real, 1] - 1]
-    some = first <= last
-    first, last = np.where(some, first, 0), np.where(some, last, 0)
-    spans = np.stack([placed.spans[first, 0], placed.spans[last, 1]], 1)
-    own = np.stack([placed.own[first, 0], placed.own[last, 1]], 1)
-    # tokens in between that the other text has not
-    lost = np.concatenate([[0], np.cumsum((placed.own[:, 0] >= 0) & ~there)])
-    whole = lost[tokens[real, 1]] == lost[tokens[real, 0]]
-    whole &= some & (np.diff(spans) == np.diff(own))[:, 0]
-    found[real] = np.where(whole[:, None], spans, -1)
-    single = real & (tokens[:, 1] - tokens[:, 0] == 1)
-    marks[single] = placed.marks[tokens[single, 0]]
-    return found, marks
-
-
-def _cuts(sides: list[Integers]) -> Integers:
-    """For each place of the text the number of its piece: a piece ends where none runs across."""
-    end = max(int(one.max(initial=-1)) for one in sides) + 2
+def _piece_of_characters(sides: list[Integers]) -> Integers:
+    """For each character the number of its piece: a piece ends where no span runs across."""
+    end = max(int(spans.max(initial=-1)) for spans in sides) + 2
     across = np.zeros(end + 1, np.int64)
     for spans in sides:
         start, stop = spans[spans[:, 0] >= 0].T
@@ -269,22 +331,202 @@ def _cuts(sides: list[Integers]) -> Integers:
     return np.cumsum(np.cumsum(across) == 0)
 
 
-def in_order(a: Integers, b: Integers) -> Shared:
-    """The numbers that both have, counted from 0 as they stand in A; none may fall in either."""
+def common_pieces(a: Integers, b: Integers) -> SharedPieces:
+    """Keep the pieces that both sides have, renumbered from 0 in the order of A.
+
+    a (positions,) and b hold numbers of pieces, -1 for none. A piece whose number would fall along
+    a side is left out.
+    """
     while True:
         both = np.intersect1d(a[a >= 0], b[b >= 0])
-        kept = np.isin(a, both)
-        names, first = np.unique(a[kept], return_index=True)
+        names, first = np.unique(a[np.isin(a, both)], return_index=True)
         rank = np.argsort(np.argsort(first))
-        found = []
+        sides = []
         for side in (a, b):
-            numbers, inside = np.full(len(side), -1, np.int64), np.isin(side, both)
-            numbers[inside] = rank[np.searchsorted(names, side[inside])]
-            found.append(numbers)
-        falls = [
-            side[(side >= 0) & (side < np.maximum.accumulate(side))] for side in found if len(side)
-        ]
-        wrong = np.unique(np.concatenate(falls)) if falls else both[:0]
+            numbers, is_shared = np.full(len(side), -1, np.int64), np.isin(side, both)
+            numbers[is_shared] = rank[np.searchsorted(names, side[is_shared])]
+            sides.append(numbers)
+        falling = [side[(side >= 0) & (side < np.maximum.accumulate(side))] for side in sides]
+        wrong = np.unique(np.concatenate(falling))
         if not len(wrong):
-            return Shared(found[0], found[1])
-        a, b = (np.where(np.isin(side, wrong), -1, side) for side in found)
+            return SharedPieces(sides[0], sides[1])
+        a, b = (np.where(np.isin(side, wrong), -1, side) for side in sides)
+
+
+# --- one grid for two heads -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GridAxis:
+    """The rows, or the columns, of a grid that a map of A and one of B share.
+
+    a, b: the positions of both maps in each cell. spans (cells, 2) of A and of B: the tokens of
+    each cell; an empty span, before the next token, where the side has none. by_token: cells are
+    tokens. is_identity: cells are the positions of both maps.
+    """
+
+    a: Axis
+    b: Axis
+    spans: tuple[Integers, Integers]
+    by_token: bool = False
+    is_identity: bool = False
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+    @cached_property
+    def in_both(self) -> NDArray[np.bool_]:
+        """(cells,): whether both maps have positions in a cell."""
+        cells: NDArray[np.bool_] = self.a.there & self.b.there
+        return cells
+
+    def cell(self, token: int, position: int) -> int | None:
+        """The cell of a token of A, whose position in the map is known; None for none."""
+        if self.by_token:
+            return token if token < len(self) else None
+        cells = self.a.cells
+        return int(cells[position]) if position < len(cells) and cells[position] >= 0 else None
+
+    def token(self, cell: int) -> int | None:
+        """The last token of A in a cell, None for none."""
+        start, stop = (int(end) for end in self.spans[0][cell])
+        return stop - 1 if stop > max(start, 0) and self.a.there[cell] else None
+
+
+@dataclass(frozen=True)
+class SharedGrid:
+    """The cells on which a head of A and one of B are compared.
+
+    Where both maps stand for the same positions these are the cells. Where they are levels of the
+    same tokens the cells are tokens: a row is repeated for the tokens that it speaks for, a column
+    shared out among those that it holds. Else the cells are the pieces of text that both share,
+    and between them the positions that only one side has.
+    """
+
+    a: Capture
+    b: Capture
+    head_a: HeadId
+    head_b: HeadId
+    rows: GridAxis
+    columns: GridAxis
+
+    @classmethod
+    def of(cls, alignment: Alignment, head_a: HeadId, head_b: HeadId) -> SharedGrid:
+        """The grid of two captured heads; it has no cells where their texts share nothing."""
+        a, b = alignment.a, alignment.b
+        layers = a.spec.layers[head_a.layer], b.spec.layers[head_b.layer]
+        sides = [(a, head_a.layer), (b, head_b.layer)]
+        rows = _grid_axis(
+            alignment.rows(*layers),
+            [capture.query_prompt(layer) for capture, layer in sides],
+            [capture.query_spans(layer) for capture, layer in sides],
+            [_rows_of_tokens(capture, layer) for capture, layer in sides],
+        )
+        columns = _grid_axis(
+            alignment.columns(*layers),
+            [capture.key_prompt(layer) for capture, layer in sides],
+            [capture.key_spans(layer) for capture, layer in sides],
+            [_columns_of_tokens(capture.key_spans(layer)) for capture, layer in sides],
+        )
+        return cls(a, b, head_a, head_b, rows, columns)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether the cells are those of both maps."""
+        return self.rows.is_identity and self.columns.is_identity
+
+    @property
+    def heads_off(self) -> tuple[bool, bool]:
+        """Whether the head of A is switched off there, and that of B."""
+        return self.head_a in self.a.off, self.head_b in self.b.off
+
+    @property
+    def sides(self) -> tuple[tuple[Capture, HeadId], tuple[Capture, HeadId]]:
+        """A with its head, B with its own."""
+        return (self.a, self.head_a), (self.b, self.head_b)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns)"""
+        return len(self.rows), len(self.columns)
+
+    def cell(self, query: int | None, key: int | None) -> tuple[int | None, int | None]:
+        """The row and the column of two tokens of A, None for none."""
+        layer = self.head_a.layer
+        row = None if query is None else self.rows.cell(query, self.a.row(layer, query))
+        column = None if key is None else self.columns.cell(key, self.a.column(layer, key))
+        return row, column
+
+    def tokens(self, row: int, column: int) -> tuple[int | None, int | None]:
+        """The query and the key of a cell as tokens of A, None for none."""
+        return self.rows.token(row), self.columns.token(column)
+
+
+def _grid_axis(
+    shared: SharedPieces,
+    prompts: list[Prompt],
+    spans: list[Integers],
+    positions: list[tuple[Integers, Integers]],
+) -> GridAxis:
+    """Cells by position, by token or by piece, whichever is the first that fits both sides.
+
+    spans (positions, 2): tokens of the positions of A and of B; positions: pairs of a token and a
+    position that stands for it.
+    """
+    if shared.is_identity:
+        axis = Axis(np.arange(shared.count), np.arange(shared.count + 1))
+        return GridAxis(axis, axis, (spans[0], spans[1]), is_identity=True)
+    if same_tokens(*prompts):
+        tokens = _unit_spans(len(prompts[0]))
+        a, b = (Axis.of(*pairs, len(tokens)) for pairs in positions)
+        return GridAxis(a, b, (tokens, tokens), by_token=True)
+    # the pieces of both, after each the positions that only A has, then those that only B has
+    keys, is_placed = [], []
+    for side, pieces in enumerate((shared.a, shared.b)):
+        is_alone = pieces < 0
+        piece_before = np.maximum.accumulate(np.append(-1, pieces))[1:]
+        number = np.where(is_alone, np.arange(len(pieces)), 0)
+        keys.append(np.stack([piece_before, np.where(is_alone, 1 + side, 0), number], 1))
+        is_placed.append(~is_alone | (spans[side][:, 0] >= 0))
+    every = np.concatenate([key[chosen] for key, chosen in zip(keys, is_placed, strict=True)])
+    names, cells = np.unique(every, axis=0, return_inverse=True)
+    cells_of = np.split(cells.reshape(-1), [int(is_placed[0].sum())])
+    axes, ends = [], []
+    for chosen, numbers, tokens in zip(is_placed, cells_of, spans, strict=True):
+        order = np.argsort(numbers, kind="stable")
+        axes.append(Axis.of(numbers[order], np.flatnonzero(chosen)[order], len(names)))
+        ends.append(_cell_spans(axes[-1], tokens))
+    return GridAxis(axes[0], axes[1], (ends[0], ends[1]))
+
+
+def _rows_of_tokens(capture: Capture, layer: int) -> tuple[Integers, Integers]:
+    """All tokens that a row of a layer speaks for, and their rows."""
+    maps = capture.maps[layer]
+    assert maps is not None
+    tokens = np.arange(len(capture.query_prompt(layer)))
+    level = capture.spec.levels[capture.spec.layers[layer].level]
+    if level.stride is not None:
+        rows = (tokens - level.apart) // level.stride + level.apart
+    else:
+        rows = np.array([capture.row(layer, int(token)) for token in tokens], np.int64)
+    inside = rows < maps.shape[1]
+    return tokens[inside], rows[inside]
+
+
+def _columns_of_tokens(spans: Integers) -> tuple[Integers, Integers]:
+    """The tokens (ascending) that columns with these spans (columns, 2) hold, and their columns."""
+    sizes = np.where(spans[:, 0] >= 0, spans[:, 1] - spans[:, 0], 0)
+    columns = np.repeat(np.arange(len(spans)), sizes)
+    first = np.cumsum(sizes) - sizes
+    tokens = np.arange(sizes.sum()) - np.repeat(first - spans[:, 0], sizes)
+    order = np.argsort(tokens, kind="stable")
+    return tokens[order], columns[order]
+
+
+def _cell_spans(axis: Axis, spans: Integers) -> Integers:
+    """The tokens of the positions in each cell (cells, 2), an empty span for none."""
+    cells, filled = np.zeros((len(axis), 2), np.int64), axis.there
+    cells[filled, 0] = spans[axis.positions[axis.offsets[:-1][filled]], 0]
+    cells[filled, 1] = spans[axis.positions[axis.offsets[1:][filled] - 1], 1]
+    cells = np.maximum(cells, 0)
+    return np.where(filled[:, None], cells, np.maximum.accumulate(cells[:, 1])[:, None])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hgviz.analysis.alignment import Alignment, in_order
+from hgviz.analysis.alignment import Alignment, common_pieces, paired_heads, paired_layers
 from hgviz.analysis.differences import (
     NEAR_ZERO,
     Array,
@@ -20,7 +20,6 @@ from hgviz.analysis.differences import (
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.layout import Layout
 from hgviz.analysis.logits import LogitDifference, logits_apart
-from hgviz.analysis.pairing import common, layers
 from hgviz.analysis.reading import Bools, Reading
 from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Prompt, Signal, progress
 
@@ -66,7 +65,7 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
     tokens = alignment.tokens()
     if not tokens.count:
         raise _nothing_shared(a.main, b.main)
-    pairs = layers(a, b)
+    pairs = paired_layers(a, b)
     found: list[HeadDifference] = []
     apart: list[Layer] = []
     readings: tuple[dict[str, Reading], dict[str, Reading]] = ({}, {})
@@ -83,7 +82,9 @@ def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
     progress(len(pairs), len(pairs), "", tuple(found))
     logits, why = logits_apart(alignment)
     notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
-    met = [(HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in common(a, b, x, y)]
+    met = [
+        (HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in paired_heads(a, b, x, y)
+    ]
     only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
     only_b = tuple(one for one in _heads(b) if one not in {x for _, x in met})
     return Comparison(tuple(found), only_a, only_b, logits, tuple(notes))
@@ -203,9 +204,9 @@ class _Pair:
         rows = alignment.rows(one, other)
         # rows of padding stand for nothing
         real = [side.layout.real for side in self.sides]
-        self.rows = in_order(np.where(real[0], rows.a, -1), np.where(real[1], rows.b, -1))
+        self.rows = common_pieces(np.where(real[0], rows.a, -1), np.where(real[1], rows.b, -1))
         maps = [side.known for side in self.sides]
-        self.heads = common(a, b, one, other)
+        self.heads = paired_heads(a, b, one, other)
         self.blocks = self._blocks(maps[0].shape[1:], every) if self.columns else []
         self.measured = sum(map(len, self.blocks))
         most = min(self.measured, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))

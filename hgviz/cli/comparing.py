@@ -194,7 +194,6 @@ def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: 
     """What a model makes of what is given, or else of the text, the picture or the sound of the
     capture beside it."""
     from hgviz import tasks
-    from hgviz.analysis.texts import texts_of
 
     text, text_file, pair, target, image, audio = words
     heads = tasks.heads_from(off, model.spec)
@@ -205,7 +204,7 @@ def _captured(model: Model, name: str, words: Any, beside: Capture | None, off: 
             return terminal.run(
                 partial(tasks.capture_alike, model, beside, heads), f"Reading it with {name}"
             )
-        text, second = texts_of(beside)
+        text, second = beside.texts
         if second:
             pair, target = (None, second) if model.spec.needs_target else (second, None)
     prompt, other = tasks.prompt_from(

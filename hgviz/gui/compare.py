@@ -15,10 +15,8 @@ from PySide6.QtGui import QFocusEvent, QFontMetricsF, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.alignment import Alignment
-from hgviz.analysis.meeting import Edge, Meeting
+from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
 from hgviz.analysis.numbers import NUMBERS, HeadNumbers, numbers, peers
-from hgviz.analysis.pairing import counterpart
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
@@ -86,7 +84,7 @@ def read(
     if row is None or column is None or row not in compared.rows:
         return blank, blank, blank
     a, b = (side[column] for side in compared.rows[row])
-    edges = compared.meeting.rows, compared.meeting.columns
+    edges = compared.grid.rows, compared.grid.columns
     there = [
         bool(one.there[row] and other.there[column])
         for one, other in ((edges[0].a, edges[1].a), (edges[0].b, edges[1].b))
@@ -570,15 +568,16 @@ class CompareView(CellsView):
 
     def _off(self, compared: OpenedPair) -> tuple[bool, bool, bool]:
         """Whether the head is switched off in A, in B, and in both."""
-        a, b = compared.meeting.off
+        a, b = compared.grid.heads_off
         return a, b, a and b
 
     def _entitle(self) -> None:
         assert self._compared is not None and self.session is not None
-        met, facts = self._compared.meeting, self.session.facts.get(self._compared.meeting.head)
-        title = tr("Head {head}", head=met.head)
-        if met.head != met.other:
-            title = tr("Head {head} beside {other}", head=met.head, other=met.other)
+        grid = self._compared.grid
+        facts = self.session.facts.get(grid.head_a)
+        title = tr("Head {head}", head=grid.head_a)
+        if grid.head_a != grid.head_b:
+            title = tr("Head {head} beside {other}", head=grid.head_a, other=grid.head_b)
         self.head.title.setText(title)
         said = tr(facts.role) if facts else ""
         self.role.setText(
@@ -586,7 +585,7 @@ class CompareView(CellsView):
         )
         self.role.setToolTip(said)
         self.role.setVisible(bool(said))
-        levels = (sentences.ends(one.spec, head.layer) for one, head in met.sides)
+        levels = (sentences.ends(one.spec, head.layer) for one, head in grid.sides)
         self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
         told = sides_of(self.session)
@@ -595,18 +594,18 @@ class CompareView(CellsView):
 
     # --- what is looked at ------------------------------------------------------------------------
 
-    def _grid(self) -> Meeting | None:
-        return None if self._compared is None else self._compared.meeting
+    def _grid(self) -> SharedGrid | None:
+        return None if self._compared is None else self._compared.grid
 
     def _head(self) -> HeadId:
-        return self._compared.meeting.head
+        return self._compared.grid.head_a
 
     def _follow(self, reveal: bool = False) -> None:
         """The cursor and the cards for what is looked at."""
         compared, session = self._compared, self.session
         if compared is None or session is None:
             return
-        if compared.meeting.head != session.selection.head_id:  # the next one brings its own
+        if compared.grid.head_a != session.selection.head_id:  # the next one brings its own
             return
         row, column = self._cell()
         if reveal:
@@ -868,16 +867,16 @@ def _does(
 
 def _many(spread: float, pair: PairedRow) -> str:
     unit = pair.names[0].prompt.unit
-    single = np.diff(pair.meeting.columns.spans[0], axis=1).max(initial=1) <= 1
+    single = np.diff(pair.grid.columns.spans[0], axis=1).max(initial=1) <= 1
     return counted(max(1, round(spread)), unit if single else "position")
 
 
 def _query(pair: PairedRow) -> str:
     """What asks: the tokens of A behind the row."""
-    meeting = pair.meeting
-    prompt = meeting.a.query_prompt(meeting.head.layer)
+    grid = pair.grid
+    prompt = grid.a.query_prompt(grid.head_a.layer)
     assert pair.row is not None
-    start, stop = (int(one) for one in meeting.rows.spans[0][pair.row])
+    start, stop = (int(one) for one in grid.rows.spans[0][pair.row])
     return sentences.glyph(prompt, start, stop) if stop > start else "∅"
 
 
@@ -939,7 +938,7 @@ def status(pair: PairedRow, told: SideNames) -> str:
     dot = "   ·   "
     if pair.row is None:
         return ""
-    query = _number(pair.meeting.rows, pair.row)
+    query = _number(pair.grid.rows, pair.row)
     asker = sentences.quoted(_query(pair))
     parts = [tr("query {number:,} {token}", number=query, token=asker)]
     if pair.key is None:
@@ -950,7 +949,7 @@ def status(pair: PairedRow, told: SideNames) -> str:
         return dot.join(parts)
     cell = pair.key
     names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
-    key, token = _number(pair.meeting.columns, cell), sentences.quoted(names.text(cell))
+    key, token = _number(pair.grid.columns, cell), sentences.quoted(names.text(cell))
     parts.append(tr("key {number:,} {token}", number=key, token=token))
     for name, one in ((told.a, pair.a), (told.b, pair.b)):
         if one is None or not one.there[cell]:
@@ -958,13 +957,13 @@ def status(pair: PairedRow, told: SideNames) -> str:
         else:
             value = float(one.weights[cell])
             parts.append(f"{name} {with_sign(value) if one.signed else _exact(value)}")
-    if pair.difference is not None and pair.meeting.columns.both[cell]:
+    if pair.difference is not None and pair.grid.columns.in_both[cell]:
         less = with_sign(float(pair.difference[cell]))
         parts.append(tr("difference {value}", value=less))
     return dot.join(parts)
 
 
-def _number(edge: Edge, cell: int) -> int:
+def _number(edge: GridAxis, cell: int) -> int:
     """The position of a cell in A, or its token where cells are tokens."""
     if edge.by_token or not edge.a.there[cell]:
         return cell
@@ -1014,8 +1013,8 @@ class PairReader:
 
     def __init__(self) -> None:
         self._alignment: Alignment | None = None
-        self._meeting: Meeting | None = None
-        self._names: tuple[CellTexts, CellTexts] | None = None  # of the meeting
+        self._shared_grid: SharedGrid | None = None
+        self._names: tuple[CellTexts, CellTexts] | None = None  # of the grid
         self._said: tuple[str, str] = ("", "")
         self._of: tuple[object, ...] = ()
 
@@ -1027,7 +1026,7 @@ class PairReader:
         known = self._alignment
         if known is None or known.a is not a or known.b is not b:
             self._alignment = known = Alignment(a, b)
-            self._meeting, self._of = None, ()
+            self._shared_grid, self._of = None, ()
         of = (told, a.logits is None, b.logits is None)
         if self._of != of:
             self._said = of_text(a, b, told), differing(known)
@@ -1041,21 +1040,21 @@ class PairReader:
             return blank
         progress(1, 2, "Reading the text’s weights")
         if other is None:
-            alone = Meeting.of(Alignment(a, a), chosen.head_id, chosen.head_id)
+            alone = SharedGrid.of(Alignment(a, a), chosen.head_id, chosen.head_id)
             pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
             return replace(blank, pair=pair, alone=True)
-        meeting = self._met(known, chosen.head_id, other)
-        pair = rowpair.read(meeting, chosen.query, chosen.key, self._names)
-        return replace(blank, pair=pair, differs=differing(known, meeting))
+        grid = self._met(known, chosen.head_id, other)
+        pair = rowpair.read(grid, chosen.query, chosen.key, self._names)
+        return replace(blank, pair=pair, differs=differing(known, grid))
 
-    def _met(self, known: Alignment, head: HeadId, other: HeadId) -> Meeting:
-        found = self._meeting
-        if found is None or (found.a, found.head, found.other) != (known.a, head, other):
-            self._meeting = found = Meeting.of(known, head, other)
-            self._names = rowpair.named(found)
-            for one in self._names:  # found here, not while it is painted
-                one.prepare()
-        return found
+    def _met(self, known: Alignment, head: HeadId, other: HeadId) -> SharedGrid:
+        grid = self._shared_grid
+        if grid is None or (grid.a, grid.head_a, grid.head_b) != (known.a, head, other):
+            self._shared_grid = grid = SharedGrid.of(known, head, other)
+            self._names = rowpair.named(grid)
+            for names in self._names:  # laid out here, not while it is painted
+                names.prepare()
+        return grid
 
 
 class TextsView(View):
@@ -1144,7 +1143,7 @@ class TextsView(View):
     # --- inside -----------------------------------------------------------------------------------
 
     def _token(self, cell: int) -> int | None:
-        return self._pair.meeting.columns.token(cell) if self._pair is not None else None
+        return self._pair.grid.columns.token(cell) if self._pair is not None else None
 
     def _point(self, cell: int | None) -> None:
         if self.session is None:
@@ -1174,17 +1173,17 @@ def rows_of(
     pair: PairedRow, told: SideNames, alone: bool = False
 ) -> tuple[TextRow, TextRow, TextRow]:
     """The rows of A, of B and of A − B; alone: B has no such head."""
-    edge, signed = pair.meeting.columns, pair.signed
+    edge, signed = pair.grid.columns, pair.signed
     names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
     one, other = (
         _row(f"{letter} {name}".rstrip(), half, pair, side, signed)
         for side, (letter, name, half) in enumerate(zip("AB", names, (pair.a, pair.b), strict=True))
     )
-    third = TextRow("A − B", pair.names[0], edge.both, signed=True)
+    third = TextRow("A − B", pair.names[0], edge.in_both, signed=True)
     if alone:
         lacks = replace(other, told=tr("there is no such head"))
         return one, lacks, replace(third, told=tr("nothing to subtract"))
-    if not edge.both.any():
+    if not edge.in_both.any():
         return one, other, replace(third, told=tr(APART))
     if pair.row is not None and pair.difference is None:
         return one, other, replace(third, told=tr("only one side has this row"))
@@ -1192,20 +1191,20 @@ def rows_of(
 
 
 def _row(name: str, half: SideRow | None, pair: PairedRow, side: int, signed: bool) -> TextRow:
-    edge, names = pair.meeting.columns, pair.names[side]
+    edge, names = pair.grid.columns, pair.names[side]
     there = (edge.a, edge.b)[side].there
     if half is None:
         return TextRow(name, names, there, signed=signed)
     return TextRow(name, names, there, half.weights, half.seen, signed)
 
 
-def differing(alignment: Alignment, meeting: Meeting | None = None) -> str:
-    """How much of the text both have, "" where both have the same tokens. meeting: of the levels
+def differing(alignment: Alignment, grid: SharedGrid | None = None) -> str:
+    """How much of the text both have, "" where both have the same tokens. grid: of the levels
     at hand, where there may be less of it than among the tokens."""
     if alignment.same_tokens:
         return ""
     a, b = alignment.a.main, alignment.b.main
-    pieces = meeting.columns.both.sum() if meeting is not None else alignment.tokens().count
+    pieces = grid.columns.in_both.sum() if grid is not None else alignment.tokens().count
     shared = int(pieces)
     sizes = [counted(len(one), one.unit) for one in (a, b)]
     if not shared:

@@ -12,9 +12,13 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.alignment import Alignment, same_prompt
-from hgviz.analysis.meeting import Edge, Meeting
-from hgviz.analysis.pairing import counterpart
+from hgviz.analysis.alignment import (
+    Alignment,
+    GridAxis,
+    SharedGrid,
+    counterpart,
+    same_tokens,
+)
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
 from hgviz.gui import grid as signs
 from hgviz.gui import sentences
@@ -272,8 +276,8 @@ class DifferenceCells:
 
     a: Rule | Sight
     b: Rule | Sight
-    rows: Edge
-    columns: Edge
+    rows: GridAxis
+    columns: GridAxis
 
     @property
     def causal(self) -> bool:
@@ -294,7 +298,7 @@ class DifferenceCells:
     def _sums(self) -> tuple[Integers, Integers]:
         """How many rows, and columns, up to each stand for something in both."""
         down, across = (
-            np.concatenate([[0], np.cumsum(edge.both)]) for edge in (self.rows, self.columns)
+            np.concatenate([[0], np.cumsum(edge.in_both)]) for edge in (self.rows, self.columns)
         )
         return down, across
 
@@ -362,7 +366,7 @@ class TiledMap:
 
 
 class OpenedPair:
-    """A head of A and one of B on the cells of a meeting, as they are known so far.
+    """A head of A and one of B on the cells of a grid, as they are known so far.
 
     Filled in by lanes, read by the window. sources: of A, B and A − B. names: how the rows and the
     columns of each of them are called. peak: the largest weight by magnitude of both, or the
@@ -371,23 +375,23 @@ class OpenedPair:
     has no such head, and A's is met with itself.
     """
 
-    def __init__(self, meeting: Meeting, tiles: Tiles, lone: bool = False) -> None:
-        self.meeting, self.lone = meeting, lone
-        sides = meeting.sides
+    def __init__(self, grid: SharedGrid, tiles: Tiles, lone: bool = False) -> None:
+        self.grid, self.lone = grid, lone
+        sides = grid.sides
         a, b = (self._source(number, *side) for number, side in enumerate(sides))
         self.sources: Three = a, b, self._difference(a, b, tiles)
         self.signed = a.signed or b.signed
-        peaks = [_peak(*side) for side in sides] if meeting.same else [None]
+        peaks = [_peak(*side) for side in sides] if grid.is_identity else [None]
         self.exact = None not in peaks
         self.peak = max((one for one in peaks if one is not None), default=0.0)
-        self.names = _names(meeting)
+        self.names = _names(grid)
         self.rows: OrderedDict[int, tuple[Floats, Floats]] = OrderedDict()
         self.masses: tuple[Floats, Floats, Floats] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns)"""
-        return self.meeting.shape
+        return self.grid.shape
 
     @property
     def small(self) -> bool:
@@ -402,13 +406,13 @@ class OpenedPair:
     @property
     def apart(self) -> bool:
         """Whether no cell stands for something in both."""
-        return not (self.meeting.rows.both.any() and self.meeting.columns.both.any())
+        return not (self.grid.rows.in_both.any() and self.grid.columns.in_both.any())
 
     @property
     def lacks(self) -> tuple[Lack, Lack]:
         """Why B, and why A − B is not there: what is said in their places, None where they are."""
         if self.lone:
-            head = self.meeting.head
+            head = self.grid.head_a
             why = tr("It was removed there, or that model has no such layer.")
             only = tr("Only A has head {head}.", head=head)
             return (tr("B has no head {head}", head=head), why), (tr("Nothing to subtract"), only)
@@ -420,28 +424,28 @@ class OpenedPair:
     @property
     def laid(self) -> str:
         """How the two maps come to have the same cells, in words; "" where they have them."""
-        edges = self.meeting.rows, self.meeting.columns
+        edges = self.grid.rows, self.grid.columns
         if any(edge.by_token for edge in edges):
-            unit = self.meeting.a.query_prompt(self.meeting.head.layer).unit
+            unit = self.grid.a.query_prompt(self.grid.head_a.layer).unit
             return tr("both spread to {units}", units=tr(f"{unit}s"))
-        return "" if self.meeting.same else tr("hatched: not in both")
+        return "" if self.grid.is_identity else tr("hatched: not in both")
 
     @property
     def there(self) -> tuple[There, There, There]:
         """For each of the three the rows and the columns it has anything in; None for all."""
-        if self.meeting.same:
+        if self.grid.is_identity:
             return None, None, None
-        rows, columns = self.meeting.rows, self.meeting.columns
+        rows, columns = self.grid.rows, self.grid.columns
         return (
             (rows.a.there, columns.a.there),
             (rows.b.there, columns.b.there),
-            (rows.both, columns.both),
+            (rows.in_both, columns.in_both),
         )
 
     @property
     def sides(self) -> tuple[str, str]:
         """What columns and rows are: of two texts, which."""
-        spec, layer = self.meeting.a.spec, self.meeting.head.layer
+        spec, layer = self.grid.a.spec, self.grid.head_a.layer
         one = spec.layers[layer]
         if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
             return tr("Key"), tr("Query")
@@ -452,23 +456,21 @@ class OpenedPair:
         whole = capture.maps[head.layer]
         assert whole is not None  # the counterpart of a head is captured
         rule = rule_of(capture, head)
-        if self.meeting.same:
+        if self.grid.is_identity:
             small = whole.shape[1] * whole.shape[2] <= SMALL
             thumb = whole.summary(head.head).thumb if capture.path or small else None  # type: ignore[attr-defined]
             return Source(whole, head.head, rule, thumb)
-        rows, columns = (
-            (edge.a, edge.b)[number] for edge in (self.meeting.rows, self.meeting.columns)
-        )
+        rows, columns = ((edge.a, edge.b)[number] for edge in (self.grid.rows, self.grid.columns))
         laid = Projected(whole, rows, columns, signs.of(whole, head.head))
         return Source(laid, head.head, PlacedCells(rule, rows, columns))
 
     def _difference(self, a: Source, b: Source, tiles: Tiles) -> Source:
         maps = TiledMap(a, tiles), TiledMap(b, tiles)
-        same = self.meeting.same and alike(a.rule, b.rule)  # type: ignore[arg-type]
-        edges = self.meeting.rows, self.meeting.columns
-        both = None if self.meeting.same else (edges[0].both, edges[1].both)
+        same = self.grid.is_identity and alike(a.rule, b.rule)  # type: ignore[arg-type]
+        edges = self.grid.rows, self.grid.columns
+        both = None if self.grid.is_identity else (edges[0].in_both, edges[1].in_both)
         rule = a.rule if same else DifferenceCells(a.rule, b.rule, *edges)
-        less = Difference(*maps, {a.head: b.head}, both, self.meeting.off)
+        less = Difference(*maps, {a.head: b.head}, both, self.grid.heads_off)
         return Source(less, a.head, rule)
 
     def saw(self, tiles: Tiles, key: Key) -> bool:
@@ -553,7 +555,7 @@ class PairOpener:
             found.load(self.tiles, _all(found))
         else:
             progress(1, 3, "Opening the heads", value=found)
-        row = found.meeting.cell(query, None)[0]
+        row = found.grid.cell(query, None)[0]
         if row is not None:
             found.read_row(row)
         return found
@@ -567,8 +569,8 @@ class PairOpener:
         found = self._kept.get((head, other))
         if found is None:
             lone = other is None
-            meeting = Meeting.of(Alignment(a, a) if lone else known, head, other or head)
-            found = OpenedPair(meeting, self.tiles, lone)
+            grid = SharedGrid.of(Alignment(a, a) if lone else known, head, other or head)
+            found = OpenedPair(grid, self.tiles, lone)
         self._kept[head, other] = found
         self._kept.move_to_end((head, other))
         while len(self._kept) > KEPT:
@@ -592,15 +594,15 @@ def _peak(capture: Capture, head: HeadId) -> float | None:
     return float(whole.summary(head.head).peak)  # type: ignore[attr-defined]
 
 
-def _names(meeting: Meeting) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
+def _names(grid: SharedGrid) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
     """For A and for B what rows and columns are called; the same objects where they are the same,
     so that what is written along the axes is found once."""
     known: list[Names] = []
 
-    def named(capture: Capture, level: int, edge: Edge, side: int) -> Names:
+    def named(capture: Capture, level: int, edge: GridAxis, side: int) -> Names:
         prompt, spans = capture.prompt_of(level), edge.spans[side]
         for one in known:
-            if same_prompt(one.prompt, prompt) and np.array_equal(one.spans, spans):
+            if same_tokens(one.prompt, prompt) and np.array_equal(one.spans, spans):
                 return one
         alike = (one.word_spans for one in known if one.prompt is prompt)
         found: Integers | None = next(alike, None)
@@ -608,12 +610,12 @@ def _names(meeting: Meeting) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
         return known[-1]
 
     pairs = []
-    for side, (capture, head) in enumerate(((meeting.a, meeting.head), (meeting.b, meeting.other))):
+    for side, (capture, head) in enumerate(((grid.a, grid.head_a), (grid.b, grid.head_b))):
         layer = capture.spec.layers[head.layer]
         pairs.append(
             (
-                named(capture, layer.level, meeting.rows, side),
-                named(capture, layer.key_level, meeting.columns, side),
+                named(capture, layer.level, grid.rows, side),
+                named(capture, layer.key_level, grid.columns, side),
             )
         )
     return pairs[0], pairs[1]

@@ -15,7 +15,6 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, Prompt, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import sentences as verdict
@@ -542,7 +541,7 @@ class Program:
         size = parameters(spec.parameters) if spec else ""
         if self.session.study and not (self.session.capture or self.session.checkpoint):
             size = tr("study")
-        at = place(self.session.capture) if self.session.capture else None
+        at = self.session.capture.place_in_corpus if self.session.capture else None
         which = tr("text {number:,} of {count:,}", number=at[0], count=at[1]) if at else ""
         parts = (name, which, "hgviz") if spec else ("hgviz",)
         if sweep is not None and self.session.mode == "sweep":

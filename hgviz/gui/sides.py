@@ -21,8 +21,7 @@ from PySide6.QtWidgets import (
 
 from hgviz import settings, tasks
 from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
-from hgviz.analysis.pairing import counterpart
-from hgviz.analysis.texts import texts_of
+from hgviz.analysis.alignment import counterpart
 from hgviz.core import (
     NO_STREAMING,
     Capture,
@@ -887,7 +886,7 @@ class CompareDialog(Overlay):
         return _column(self.paths, buttons)
 
     def _text(self) -> QWidget:
-        texts = texts_of(self._capture)
+        texts = self._capture.texts
         reads = ModelInputs.of(self._session.model)
         self.texts = []
         for text, name in ((texts[0], "Text of B"), (texts[1], "Second text of B")):

@@ -11,7 +11,6 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from hgviz.analysis.texts import place
 from hgviz.core import Capture, Display, Integers, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences
@@ -159,7 +158,7 @@ class TextStrip(View):
         assert self.session is not None
         self._shown = result
         unit, spec = result.unit, result.capture.spec
-        at = place(result.capture)
+        at = result.capture.place_in_corpus
         self.head.title.setText(
             tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
             if at

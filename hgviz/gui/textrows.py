@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.meeting import Edge, Meeting
+from hgviz.analysis.alignment import GridAxis, SharedGrid
 from hgviz.core import (
     Capture,
     Display,
@@ -960,7 +960,7 @@ class PairedRow:
     """A row of the grid of two heads. row, query, key: cells, None where there are none; a, b:
     None where no query is chosen, or where that side has no such row."""
 
-    meeting: Meeting
+    grid: SharedGrid
     names: tuple[CellTexts, CellTexts]
     row: int | None = None
     query: int | None = None
@@ -984,7 +984,7 @@ class PairedRow:
     @property
     def both(self) -> Bools:
         """(cells,): what both sides have and could look at."""
-        found: Bools = self.meeting.columns.both
+        found: Bools = self.grid.columns.in_both
         for one in (self.a, self.b):
             if one is not None:
                 found = found & one.seen
@@ -997,46 +997,46 @@ class PairedRow:
         return float(max(found, default=0.0))
 
 
-def named(meeting: Meeting) -> tuple[CellTexts, CellTexts]:
+def named(grid: SharedGrid) -> tuple[CellTexts, CellTexts]:
     """What is written in the cells along the columns, for A and for B."""
     prompts = (
-        meeting.a.key_prompt(meeting.head.layer),
-        meeting.b.key_prompt(meeting.other.layer),
+        grid.a.key_prompt(grid.head_a.layer),
+        grid.b.key_prompt(grid.head_b.layer),
     )
-    first, second = (CellTexts.of(meeting.columns, side, one) for side, one in enumerate(prompts))
+    first, second = (CellTexts.of(grid.columns, side, one) for side, one in enumerate(prompts))
     return first, second
 
 
 def read(
-    meeting: Meeting,
+    grid: SharedGrid,
     query: int | None,
     key: int | None,
     names: tuple[CellTexts, CellTexts] | None = None,
 ) -> PairedRow:
     """The row of a token of A in both maps; reads the rows that stand in it. names: those of the
-    meeting, where they are known."""
-    names = names or named(meeting)
-    row, column = meeting.cell(query, key)
-    one = meeting.a.spec.layers[meeting.head.layer]
-    levels = meeting.a.spec.levels
+    grid, where they are known."""
+    names = names or named(grid)
+    row, column = grid.cell(query, key)
+    one = grid.a.spec.layers[grid.head_a.layer]
+    levels = grid.a.spec.levels
     alike = levels[one.level].sequence == levels[one.key_level].sequence
-    mine = meeting.cell(None, query)[1] if alike else None
-    blank = PairedRow(meeting, names, row, mine, column)
+    mine = grid.cell(None, query)[1] if alike else None
+    blank = PairedRow(grid, names, row, mine, column)
     if row is None:
         return blank
     sides = (
-        (meeting.a, meeting.head, meeting.rows.a, meeting.columns.a),
-        (meeting.b, meeting.other, meeting.rows.b, meeting.columns.b),
+        (grid.a, grid.head_a, grid.rows.a, grid.columns.a),
+        (grid.b, grid.head_b, grid.rows.b, grid.columns.b),
     )
     halves = [_half(capture, head, rows, columns, row) for capture, head, rows, columns in sides]
-    return PairedRow(meeting, names, row, mine, column, *halves)
+    return PairedRow(grid, names, row, mine, column, *halves)
 
 
 def _half(capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int) -> SideRow | None:
     if not rows.there[row]:
         return None
     whole = capture.maps[head.layer]
-    assert whole is not None  # Meeting takes no other
+    assert whole is not None  # SharedGrid takes no other
     positions = rows.positions[rows.offsets[row] : rows.offsets[row + 1]]
     ends = np.array([[int(positions[0]), int(positions[-1]) + 1]])
     block = whole.read(head.head, (int(ends[0, 0]), int(ends[0, 1])))[positions - positions[0]]
@@ -1071,7 +1071,7 @@ class CellTexts:
     there: Bools
 
     @classmethod
-    def of(cls, edge: Edge, side: int, prompt: Prompt) -> CellTexts:
+    def of(cls, edge: GridAxis, side: int, prompt: Prompt) -> CellTexts:
         """Of A (0) or of B (1)."""
         spans = edge.spans[side]
         there = (edge.a, edge.b)[side].there & (spans[:, 1] > np.maximum(spans[:, 0], 0))
@@ -1216,7 +1216,7 @@ class TextRows(RulerWidget):
         width = min(WIDEST, max(NARROWEST, room / max(1.0, float(edges[-1]))))
         offset = self.ruler.offset if keep and self.ruler is not None else 0.0
         self.ruler = Ruler(edges, width, room).moved(offset)
-        self._grid = self.pair.meeting
+        self._grid = self.pair.grid
 
     @property
     def bands(self) -> list[QRectF]:
@@ -1416,6 +1416,6 @@ class TextRows(RulerWidget):
 
 def _alike(one: PairedRow, other: PairedRow) -> bool:
     """Whether two rows are of grids with the same cells."""
-    a, b = one.meeting.columns, other.meeting.columns
+    a, b = one.grid.columns, other.grid.columns
     same = one.names[0].prompt is other.names[0].prompt and len(a) == len(b)
     return same and bool(np.array_equal(a.spans[0], b.spans[0]))

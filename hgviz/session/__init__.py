@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy import array_equal
 from psygnal import Signal
 
-from hgviz.analysis.texts import first_written, goes_on, texts_of
 from hgviz.analysis.trial import History, Trial
 from hgviz.core import (
     Capture,
@@ -285,7 +284,7 @@ class Session:
 
     def _texts(self, capture: Capture) -> tuple[str, str]:
         """The texts of a capture; beside an image or a sound, the last text that was read stays."""
-        text, second = texts_of(capture)
+        text, second = capture.texts
         return (text if capture.prompt.signal is None else self.text), second
 
     def _fitting(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -338,13 +337,13 @@ class Session:
         new = self.capture
         self.grew = self.stepped = False
         if old is not None and new is not None:
-            self.grew = goes_on(old, new)
+            self.grew = new.continues(old)
             same = (old.path, old.spec) == (new.path, new.spec)
             self.stepped = same and bool(new.items) and not self.grew
         if "habits" not in fields and not (self.stepped and self.habits and self.habits.texts > 1):
             self.habits = None
         if not self.grew and "written" not in fields:
-            self.written = None if new is None else first_written(new)
+            self.written = None if new is None else new.first_generated
         if new is None:
             self.hover = None
             self.facts = {} if "facts" not in fields else self.facts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hgviz.analysis.texts import texts_of
 from hgviz.core import NO_STREAMING, Capture, HeadSet, HgvizError, Prompt, Streaming, progress
 from hgviz.tasks.capturing import capture
 
@@ -90,7 +89,7 @@ def _second(model: Model, like: Capture) -> str:
     """The second text of a pair, "" where the model reads no pairs or there is none."""
     if like.target is not None or not getattr(model.config, "segments", 0) > 1:
         return ""
-    return texts_of(like)[1]
+    return like.texts[1]
 
 
 def _read(model: Model, prompt: Prompt, second: str = "") -> Prompt:

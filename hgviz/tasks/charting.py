@@ -12,9 +12,8 @@ from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection
 from hgviz.errors import require
 
 if TYPE_CHECKING:
+    from hgviz.analysis.alignment import GridAxis, SharedGrid
     from hgviz.analysis.bench import Bench, Change
-    from hgviz.analysis.meeting import Edge as Met
-    from hgviz.analysis.meeting import Meeting
     from hgviz.figures.content.charts import Line, Many
     from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
 
@@ -187,9 +186,7 @@ def pair_chart(
     selection.beside: the head of B, where it is another one. Errors: HgvizError where a capture
     lacks the head, or both share nothing.
     """
-    from hgviz.analysis.alignment import Alignment
-    from hgviz.analysis.meeting import Meeting
-    from hgviz.analysis.pairing import counterpart
+    from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
     from hgviz.figures.content.laboratory import Three
     from hgviz.figures.paper.frame import has_negative_weights, map_of
     from hgviz.maps import Difference, Projected
@@ -202,40 +199,40 @@ def pair_chart(
             f"B has no head beside {head} of A: its layers and heads are others", "Choose another"
         )
     two = map_of(b, other.layer, other.head)
-    meeting = Meeting.of(Alignment(a, b), head, other)
-    require(all(meeting.shape), "these two share no token", "Capture the same text with both")
-    rows, columns = meeting.rows, meeting.columns
+    grid = SharedGrid.of(Alignment(a, b), head, other)
+    require(all(grid.shape), "these two share no token", "Capture the same text with both")
+    rows, columns = grid.rows, grid.columns
     laid = [one, two]
-    if not meeting.same:
+    if not grid.is_identity:
         laid = [Projected(one, rows.a, columns.a), Projected(two, rows.b, columns.b)]
-    zoom = max(0, int(np.ceil(np.log2(max(meeting.shape) / MOST))))
-    apart = Difference(laid[0], laid[1], {head.head: other.head}, off=meeting.off)
+    zoom = max(0, int(np.ceil(np.log2(max(grid.shape) / MOST))))
+    apart = Difference(laid[0], laid[1], {head.head: other.head}, off=grid.heads_off)
     maps = (
         laid[0].read(head.head, zoom=zoom),
         laid[1].read(other.head, zoom=zoom),
         apart.read(head.head, zoom=zoom),
     )
-    seen = [_seen(meeting, side, zoom) for side in (0, 1)]
-    both = seen[0] & seen[1] if meeting.same else _pooled(
-        np.outer(rows.both, columns.both), zoom) & (seen[0] | seen[1])  # fmt: skip
+    seen = [_seen(grid, side, zoom) for side in (0, 1)]
+    both = seen[0] & seen[1] if grid.is_identity else _pooled(
+        np.outer(rows.in_both, columns.in_both), zoom) & (seen[0] | seen[1])  # fmt: skip
     said = [given or side.spec.name for given, side in zip(names, (a, b), strict=True)]
     signed = has_negative_weights(a, head.layer, head.head) or has_negative_weights(
         b, other.layer, other.head
     )
     title = f"Head {head}" if head == other else f"Head {head} of A, {other} of B"
-    notes: tuple[str, ...] = () if meeting.same else ("Hatched: what only one of the two has.",)
+    notes: tuple[str, ...] = () if grid.is_identity else ("Hatched: what only one of the two has.",)
     notes += tuple(
         f"Head {number} is off in {side}: it counts as 0 in A - B."
-        for side, number, off in zip("AB", (head, other), meeting.off, strict=True) if off
+        for side, number, off in zip("AB", (head, other), grid.heads_off, strict=True) if off
     )  # fmt: skip
     return Three(
-        maps, (seen[0], seen[1], both), meeting.shape, zoom, signed,
+        maps, (seen[0], seen[1], both), grid.shape, zoom, signed,
         _labels(a.query_prompt(head.layer), rows), _labels(a.key_prompt(head.layer), columns),
         (said[0], said[1]), title, notes=notes, about=_about(a, b, head, other),
     )  # fmt: skip
 
 
-def _labels(prompt: object, edge: Met) -> Edge:
+def _labels(prompt: object, edge: GridAxis) -> Edge:
     from hgviz.figures.content.laboratory import Edge
 
     spans: Integers = np.where(edge.a.there[:, None], edge.spans[0], -1)
@@ -243,16 +240,16 @@ def _labels(prompt: object, edge: Met) -> Edge:
 
 
 def _seen(
-    meeting: Meeting, side: int, zoom: int
+    grid: SharedGrid, side: int, zoom: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Where one side has anything, in cells of 2^zoom."""
     from hgviz.figures.content.unseen import seen_cells
     from hgviz.maps import DenseMap, Projected
 
-    capture, head = (meeting.a, meeting.head) if side == 0 else (meeting.b, meeting.other)
-    if meeting.same:
+    capture, head = (grid.a, grid.head_a) if side == 0 else (grid.b, grid.head_b)
+    if grid.is_identity:
         return seen_cells(capture, head.layer, zoom)
-    rows, columns = ((edge.a, edge.b)[side] for edge in (meeting.rows, meeting.columns))
+    rows, columns = ((edge.a, edge.b)[side] for edge in (grid.rows, grid.columns))
     there = np.outer(rows.there, columns.there)
     if there.size <= MASKED:
         own = seen_cells(capture, head.layer).astype(np.float32)[None]

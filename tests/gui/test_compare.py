@@ -9,8 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyle
 
 from hgviz import palettes
-from hgviz.analysis.alignment import Alignment
-from hgviz.analysis.meeting import Meeting
+from hgviz.analysis.alignment import Alignment, SharedGrid
 from hgviz.core import HeadId, Selection
 from hgviz.gui import compare, heatmap, textrows, theme
 from hgviz.gui.compare import CompareView, NumbersView, PairReader, TextsView, rows_of
@@ -228,7 +227,7 @@ def test_any_head_stands_beside_any_of_any_model(app, every, one):
                 session.put(selection=Selection(layer, 1, 4, 2, other))
                 view.settle()
                 found = view._compared
-                assert found.meeting.other == other and found.masses is not None
+                assert found.grid.head_b == other and found.masses is not None
                 assert view.trio.panes[0].quality == "exact", name
                 check_difference(found)
                 view.grab()
@@ -237,7 +236,7 @@ def test_any_head_stands_beside_any_of_any_model(app, every, one):
 def check_difference(found):
     """A − B is what A weighs less what B weighs where both stand for something, else nothing."""
     a, b, least = (one.map.read(one.head) for one in found.sources)
-    both = np.ix_(found.meeting.rows.both, found.meeting.columns.both)
+    both = np.ix_(found.grid.rows.in_both, found.grid.columns.in_both)
     expected = np.zeros_like(least)
     expected[both] = (a - b)[both]
     assert np.array_equal(least, expected)
@@ -417,7 +416,7 @@ FIRST = HeadId(0, 0)
 
 def pair_of(a, b, head=FIRST, other=None, query=40, key=None):
     """A row of two heads."""
-    return textrows.read(Meeting.of(Alignment(a, b), head, other or head), query, key)
+    return textrows.read(SharedGrid.of(Alignment(a, b), head, other or head), query, key)
 
 
 def compared(a, b, head=FIRST, query=40, beside=None, kind="model"):
@@ -447,10 +446,10 @@ def test_on_one_text_a_row_is_that_of_the_map_and_the_difference_is_exact():
 @pytest.mark.parametrize("heads", [(HeadId(0, 1), HeadId(5, 2)), (HeadId(5, 2), HeadId(0, 1))])
 def test_rows_of_two_levels_are_those_of_the_maps_spread_to_tokens(heads):
     a = make_capture(LONG)
-    meeting = Meeting.of(Alignment(a, a), *heads)
-    pair = textrows.read(meeting, 40, 7)
+    grid = SharedGrid.of(Alignment(a, a), *heads)
+    pair = textrows.read(grid, 40, 7)
     for half, head, edge in ((pair.a, heads[0], "a"), (pair.b, heads[1], "b")):
-        axes = [getattr(one, edge) for one in (meeting.rows, meeting.columns)]
+        axes = [getattr(one, edge) for one in (grid.rows, grid.columns)]
         whole = Projected(a.maps[head.layer], *axes)
         assert np.array_equal(half.weights, whole.read(head.head, (40, 41))[0])
         assert half.weights.sum() == pytest.approx(1, abs=1e-5)
@@ -459,13 +458,13 @@ def test_rows_of_two_levels_are_those_of_the_maps_spread_to_tokens(heads):
 
 def test_texts_of_other_tokens_are_compared_in_the_pieces_both_have():
     a, b = make_capture("Good old sea, good sea."), gpt2("Good old sea, bad sea.")
-    meeting = Meeting.of(Alignment(a, b), HeadId(0, 0), HeadId(0, 0))
-    pair = textrows.read(meeting, 10, None)
+    grid = SharedGrid.of(Alignment(a, b), HeadId(0, 0), HeadId(0, 0))
+    pair = textrows.read(grid, 10, None)
     rows = rows_of(pair, TOLD)
     assert (rows[0].there != rows[1].there).any() and rows[2].there.any()
     assert np.array_equal(rows[2].there, rows[0].there & rows[1].there)
     for names in pair.names:
-        written = "".join(one.text for one in names.glyphs(0, len(meeting.columns)))
+        written = "".join(one.text for one in names.glyphs(0, len(grid.columns)))
         assert written.replace("·", "").startswith("Goodoldsea,")
         assert (names.widths > 0).sum() == names.there.sum()
 
@@ -656,9 +655,9 @@ def test_the_reader_opens_a_meeting_once():
     reader, session = PairReader(), compared(a, b)
     first = reader.read(a, b, session.selection, TOLD, session.display)
     again = reader.read(a, b, replace(session.selection, query=9), TOLD, session.display)
-    assert again.pair.meeting is first.pair.meeting and again.of_text == first.of_text
+    assert again.pair.grid is first.pair.grid and again.of_text == first.of_text
     other = reader.read(b, a, session.selection, TOLD, session.display)
-    assert other.pair.meeting.a is b
+    assert other.pair.grid.a is b
 
 
 def test_shares_are_whole_only_where_they_are():

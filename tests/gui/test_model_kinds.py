@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes, tasks
 from hgviz.analysis import heads
 from hgviz.analysis.mixed import is_of_tokens, of_tokens
-from hgviz.analysis.texts import texts_of
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
 from hgviz.figures.paper.frame import has_negative_weights
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
@@ -276,7 +275,7 @@ def test_an_edited_second_text_is_stale():
 
 def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     capture = made("pair")
-    assert texts_of(capture) == (ENGLISH, PAIR) and texts_of(made("bert")) == (ENGLISH, "")
+    assert capture.texts == (ENGLISH, PAIR) and made("bert").texts == (ENGLISH, "")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
         card = plain(view.canvas.card.text)
         assert "liked second text, position 19" in " ".join(card.split())

@@ -12,7 +12,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
-from hgviz.analysis.texts import place
 from hgviz.core import HgvizError, Item, Selection, progress, progress_as, raise_if_cancelled
 from hgviz.gui import sources
 from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
@@ -182,7 +181,7 @@ def test_a_text_is_opened_by_enter_and_the_head_stays(corpus, until):
     until(lambda: session.capture.item == 299 and session.facts and not busy(corpus))
     assert corpus.asked == [("many.h5", 299)]
     assert session.selection.head_id == (3, 2)
-    assert place(session.capture) == (300, 300)
+    assert session.capture.place_in_corpus == (300, 300)
     assert "last" in corpus.frame.actions_by_name["next_text"].toolTip()
     corpus.settle()
     assert panel.list.currentIndex().row() == 0 and panel.field.text() == "evening 299"

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis.alignment import Alignment, in_order
-from hgviz.analysis.meeting import Meeting
-from hgviz.analysis.pairing import counterpart
+from hgviz.analysis.alignment import Alignment, SharedGrid, common_pieces, counterpart
 from hgviz.core import Capture, HeadId, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Projected
 from tests.making import byte_prompt, make_capture
@@ -18,8 +16,8 @@ TEXT = "The sand ran down."
 FIRST = HeadId(0, 0)
 
 
-def met(a, b, head=FIRST, other=None):
-    return Meeting.of(Alignment(a, b), head, other or head)
+def shared_grid(a, b, head=FIRST, other=None):
+    return SharedGrid.of(Alignment(a, b), head, other or head)
 
 
 def in_words(text):
@@ -40,29 +38,29 @@ def in_words(text):
 
 def test_two_models_on_one_text_meet_in_the_cells_they_have():
     a, b = (make_capture(TEXT, seed=seed) for seed in range(2))
-    found = met(a, b)
-    assert found.same and found.shape == a.maps[0].shape[1:]
-    assert found.rows.both.all() and found.columns.both.all()
+    found = shared_grid(a, b)
+    assert found.is_identity and found.shape == a.maps[0].shape[1:]
+    assert found.rows.in_both.all() and found.columns.in_both.all()
     assert found.cell(7, 3) == (7, 3) and found.tokens(7, 3) == (7, 3)
 
 
 def test_two_levels_meet_in_tokens():
     a = make_capture("abcdefghij", strides=(1, 2, 4))
     middle = next(one.index for one in a.spec.layers if one.role == "self" and one.level == 2)
-    found = met(a, a, HeadId(0, 1), HeadId(middle, 1))
-    assert found.shape == (10, 10) and not found.same and found.rows.by_token
+    found = shared_grid(a, a, HeadId(0, 1), HeadId(middle, 1))
+    assert found.shape == (10, 10) and not found.is_identity and found.rows.by_token
     # a token is spoken for by the position whose newest token is no later than it
     assert found.rows.b.positions.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]
     # position g holds the tokens up to 4 g: the last one is in none, as nobody can look at it
     assert found.columns.b.positions.tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2]
-    assert found.columns.both.tolist() == [True] * 9 + [False]
+    assert found.columns.in_both.tolist() == [True] * 9 + [False]
     assert found.cell(9, 9) == (9, 9) and found.tokens(6, 5) == (6, 5)
 
 
 def test_a_level_spread_to_tokens_is_the_map_by_hand():
     a = make_capture("abcdefghijkl", strides=(1, 2, 4))
     middle = next(one.index for one in a.spec.layers if one.role == "self" and one.level == 2)
-    found = met(a, a, HeadId(0, 1), HeadId(middle, 1))
+    found = shared_grid(a, a, HeadId(0, 1), HeadId(middle, 1))
     laid = Projected(a.maps[middle], found.rows.b, found.columns.b).read(1)
     whole = a.maps[middle].read(1)
     for t in range(12):
@@ -76,8 +74,8 @@ def test_a_level_spread_to_tokens_is_the_map_by_hand():
 
 def test_letters_and_words_of_one_text_meet_in_words():
     a, b = make_capture(TEXT, strides=(1,), heads=2), in_words(TEXT)
-    found = met(a, b)
-    assert len(found.rows) == 4 and found.rows.both.all()
+    found = shared_grid(a, b)
+    assert len(found.rows) == 4 and found.rows.in_both.all()
     laid = Projected(a.maps[0], found.rows.a, found.columns.a).read(0)
     cuts = [0, 3, 8, 12, 18]
     whole = a.maps[0].read(0)
@@ -90,10 +88,10 @@ def test_letters_and_words_of_one_text_meet_in_words():
 
 def test_what_only_one_text_has_stands_between():
     a, b = make_capture("one two four"), make_capture("one two three four")
-    found = met(a, b)
-    assert found.shape == (18, 18) and not found.same
+    found = shared_grid(a, b)
+    assert found.shape == (18, 18) and not found.is_identity
     assert found.rows.a.there.sum() == 12 and found.rows.b.there.all()
-    gone = np.flatnonzero(~found.rows.both)
+    gone = np.flatnonzero(~found.rows.in_both)
     assert len(gone) == 6 and (np.diff(gone) == 1).all() and gone[0] in (7, 8)
     assert found.tokens(int(gone[0]), 0) == (None, 0)
     for token in range(12):
@@ -104,15 +102,15 @@ def test_what_only_one_text_has_stands_between():
 
 
 def test_texts_that_share_nothing_have_no_cell_in_common():
-    found = met(make_capture("aaaa"), make_capture("bbbbb"))
-    assert found.shape == (9, 9) and not found.rows.both.any()
+    found = shared_grid(make_capture("aaaa"), make_capture("bbbbb"))
+    assert found.shape == (9, 9) and not found.rows.in_both.any()
 
 
 def test_no_position_is_lost_or_doubled_whatever_the_texts():
     random = np.random.default_rng(0)
     for _ in range(20):
         texts = ["".join(random.choice(list("ab c."), random.integers(1, 30))) for _ in range(2)]
-        found = met(*(make_capture(text, strides=(1,), heads=1) for text in texts))
+        found = shared_grid(*(make_capture(text, strides=(1,), heads=1) for text in texts))
         for axis, text in ((found.rows.a, texts[0]), (found.rows.b, texts[1])):
             assert sorted(axis.positions) == list(range(len(text)))
             assert (np.diff(axis.cells) >= 0).all()
@@ -169,7 +167,7 @@ def rows(a, b):
 def test_the_same_tokens_meet_one_by_one():
     one = plain(byte_prompt("häuser"))
     assert rows(one, one) == (list(range(7)), list(range(7)))
-    assert Alignment(one, one).tokens().same
+    assert Alignment(one, one).tokens().is_identity
 
 
 def test_a_text_cut_otherwise_meets_in_the_finest_pieces_that_both_have():
@@ -256,8 +254,8 @@ def test_a_shortened_layer_meets_itself_with_the_zeros_of_its_shift():
     other = replace(one, spec=replace(one.spec, name="another"))
     for layer in one.spec.layers:
         alignment = Alignment(one, other)
-        assert alignment.rows(layer, layer).same
-        assert alignment.columns(layer, layer).same
+        assert alignment.rows(layer, layer).is_identity
+        assert alignment.columns(layer, layer).is_identity
 
 
 @given(st.text("ab \n", max_size=12), st.data())
@@ -283,7 +281,7 @@ def test_pieces_never_fall_and_hold_the_same_characters_on_both_sides(text, data
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_that_fall_are_left_out(seed):
     random = np.random.default_rng(seed)
-    found = in_order(random.integers(-1, 6, 12), random.integers(-1, 6, 12))
+    found = common_pieces(random.integers(-1, 6, 12), random.integers(-1, 6, 12))
     for side in (found.a, found.b):
         kept = side[side >= 0]
         assert (np.diff(kept) >= 0).all()
