@@ -12,14 +12,19 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
-from hgviz.analysis import curves, scores
+from hgviz.analysis import curves
 from hgviz.analysis.importance import METHODS, changes, importance
+from hgviz.analysis.statistics import (
+    benjamini_hochberg,
+    spearman,
+    student_interval,
+    student_test,
+)
 
 SEEDS = (1, 2, 3)
 MEASURED = {one.needs for one in METHODS.values() if one.name != "gates"} | {"change"}
 ORDERS = 8  # of Shapley values; one costs as much as leave-one-out of all heads twice over
 SHARES = (0.25, 0.5, 0.75)  # of all heads, off
-T95 = 4.303  # Student's t at 97.5 % for three seeds
 PLAN = """
 [model]
 family = "bert"
@@ -169,7 +174,8 @@ def random_facts(study):
 
 def interval(values):
     """Mean and half the width of Student's interval, of one number a seed."""
-    return f"{values.mean():.1f} ± {T95 * values.std(ddof=1) / len(values) ** 0.5:.1f}"
+    found = student_interval(values)
+    return f"{found.mean:.1f} ± {found.high - found.mean:.1f}"
 
 
 def differences(studies):
@@ -177,8 +183,8 @@ def differences(studies):
     leads = {one: np.array([facts(study, one)[5] for study in studies]) for one in METHODS}
     pairs = [*combinations(METHODS, 2)]
     apart = np.array([leads[one] - leads[other] for one, other in pairs])
-    p = np.array([paired_p(row) for row in apart])
-    adjusted = scores.benjamini_hochberg(p)
+    p = np.array([student_test(row) for row in apart])
+    adjusted = benjamini_hochberg(p)
     same = (np.abs(np.sign(apart).sum(1)) == len(studies)).sum()
     print(f"{len(pairs)} pairs of scores; in {same} the same one leads in every seed, in "
           f"{(p < 0.05).sum()} p < 0.05, adjusted in {(adjusted < 0.05).sum()}")  # fmt: skip
@@ -190,13 +196,6 @@ def differences(studies):
     print()
 
 
-def paired_p(values):
-    """Two-sided p of Student's test that the mean of three numbers is 0 (2 degrees of freedom)."""
-    spread = values.std(ddof=1)
-    t = values.mean() / (spread / 3**0.5) if spread else np.inf
-    return float(1 - abs(t) / (t * t + 2) ** 0.5) if np.isfinite(t) else 0.0
-
-
 def agreement(studies):
     """Rank correlation of every score with exact losses and with lost answers, all rows."""
     print("| score | with the loss that leave-one-out adds | with the answers that it costs |")
@@ -206,7 +205,7 @@ def agreement(studies):
         exact = [importance(study, "loo") for study in studies]
         cost = [-changes(study).change for study in studies]
         told = [
-            " ".join(f"{scores.spearman(a, b):+.2f}" for a, b in zip(need, other, strict=True))
+            " ".join(f"{spearman(a, b):+.2f}" for a, b in zip(need, other, strict=True))
             for other in ([one.need for one in exact], cost)
         ]
         print(f"| {method} | {' | '.join(told)} |")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
-from hgviz.analysis.scores import benjamini_hochberg, student95
+from hgviz.analysis.statistics import benjamini_hochberg, student_interval
 
 VARIANTS = {
     "softmax": 'activations = "softmax"',
@@ -139,9 +139,8 @@ def row(name, ones, apart, p):
     """A line of the table; the interval is over sentences, for the models at hand."""
     shares = [found.score.value for found, _ in ones]
     mean = apart.mean(0)
-    half = student95(len(mean) - 1) * mean.std(ddof=1) / len(mean) ** 0.5
-    told = f"{100 * mean.mean():+.1f} ({100 * (mean.mean() - half):+.1f} to "
-    told += f"{100 * (mean.mean() + half):+.1f})"
+    found = student_interval(mean)
+    told = f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
     cells = [name, *(f"{100 * one:.1f}" for one in shares), f"{100 * np.mean(shares):.1f}"]
     cells += ["", ""] if p is None else [told, f"{p:.2f}" if p >= 0.005 else f"{p:.4f}"]
     cells += [f"{np.mean([found.loss for found, _ in ones]):.3f}", f"{ones[0][1]:,}"]

@@ -9,7 +9,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.attribution import COMPLETE, Attribution, Beside, Question
-from hgviz.analysis.scores import spearman
+from hgviz.analysis.statistics import spearman
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models import open_model

@@ -15,7 +15,7 @@ import pytest
 import typer
 from PIL import Image
 
-from hgviz.analysis.replicates import spread
+from hgviz.analysis.statistics import student_interval
 from hgviz.cli import app, verbs
 from hgviz.figures import ANSWERS, FIGURES
 from hgviz.tasks.concluding import conclude
@@ -348,9 +348,9 @@ def test_what_the_page_says_of_widths_is_so():
     by = {one.setting[1:]: one.difference.values for one in found.apart}
     page = (DOCS / "which-activation-at-which-size.md").read_text("utf-8")
     for name in ("tanh", "ymish", "per-head"):
-        assert points(spread(by["width 24", name] - by["width 96", name])) in page
+        assert points(student_interval(by["width 24", name] - by["width 96", name])) in page
     softmax = {one.setting[1]: one.score.values for one in found.reached if one.setting[2] == BASE}
-    assert points(spread(softmax["width 96"] - softmax["width 24"])) in page
+    assert points(student_interval(softmax["width 96"] - softmax["width 24"])) in page
 
 
 def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():

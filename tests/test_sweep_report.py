@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from hgviz import tasks
-from hgviz.analysis import scores
-from hgviz.analysis.replicates import signs_of_counts
+from hgviz.analysis.statistics import sign_test_of_counts
 from hgviz.core import HgvizError
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
@@ -57,7 +56,7 @@ def test_scores_over_seeds_are_those_of_the_cells():
     more = rights["ymish"] - rights["softmax"]
     assert pair.base == "softmax" and pair.over == "texts"
     assert pair.difference.values == pytest.approx(more.mean(1))
-    assert pair.p == signs_of_counts(more.sum(0))
+    assert pair.p == sign_test_of_counts(more.sum(0))
 
 
 def test_budgets_are_read_at_points_and_averaged_over_seeds():
@@ -274,7 +273,7 @@ def test_an_interval_wider_than_the_axis_is_said():
     for number, key in enumerate(keys(sweep, "score")):
         sweep = changed(sweep, key, value=0.7 + 0.1 * (number % 2))
     chart = tasks.sweep_chart("seeds", sweep)
-    wide = scores.student95(1) * 5  # points, of two seeds ten points apart
+    wide = stats.t.ppf(0.975, 1) * 5  # points, of two seeds ten points apart
     assert chart.marks()[0].high - chart.marks()[0].mean == pytest.approx(wide)
     with style.dressed():
         page = composed(Spec("seeds", width="acl"), chart)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.scores import spearman
+from hgviz.analysis.statistics import spearman
 from hgviz.core import Capture, HeadId, HeadSet, Integers, Prompt
 
 Doubles = NDArray[np.float64]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.analysis import scores
 from hgviz.analysis.passes import MEASURES, Text
+from hgviz.analysis.statistics import Z95, benjamini_hochberg, ratio_interval
 from hgviz.core import HeadId, ModelSpec
 
 Many = NDArray[np.float64]
@@ -56,7 +56,7 @@ class Bench:
     def of_heads(self, name: str) -> tuple[Many, Many, Many]:
         """The mean over texts of each head, with its interval: (heads,) each."""
         values = self.values[name]
-        return scores.ratios(values, np.ones_like(values), scores.Z95)
+        return ratio_interval(values)
 
     def of_texts(self, name: str) -> Many:
         """(texts,) means over heads."""
@@ -110,13 +110,13 @@ def changes(a: Bench, b: Bench) -> tuple[Change, ...]:
         one, other = a.of_texts(name), b.of_texts(name)
         apart = other - one
         value, low, high = _triple(apart)
-        error = (high - value) / scores.Z95
+        error = (high - value) / Z95
         exact = bool((np.abs(apart) <= 1e-6).all())
         p = float("nan")
         if math.isfinite(error):
             p = 1.0 if exact else math.erfc(abs(value) / error / math.sqrt(2)) if error else 0.0
         found.append((name, _triple(one), _triple(other), (value, low, high), p, exact))
-    adjusted = scores.benjamini_hochberg(np.array([one[4] for one in found]))
+    adjusted = benjamini_hochberg(np.array([one[4] for one in found]))
     return tuple(
         Change(name, one, other, apart, float(p), exact)
         for (name, one, other, apart, _, exact), p in zip(found, adjusted, strict=True)
@@ -124,8 +124,8 @@ def changes(a: Bench, b: Bench) -> tuple[Change, ...]:
 
 
 def _triple(values: Many) -> Triple:
-    value, low, high = scores.ratios(values[:, None], np.ones((len(values), 1)), scores.Z95)
-    return float(value[0]), float(low[0]), float(high[0])
+    value, low, high = map(float, ratio_interval(values))
+    return value, low, high
 
 
 class Mean:

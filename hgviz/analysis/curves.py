@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import orders, scores
+from hgviz.analysis import orders
 from hgviz.analysis.paired import SHARES
+from hgviz.analysis.statistics import agresti_coull, paired_difference
 from hgviz.core import HeadId, Integers
 from hgviz.study import PruningCurve, Study
 
@@ -54,13 +55,11 @@ def curve(
     right = given == study.wanted[study.places_of(rows)]
     counts, total = right.sum(1), right.shape[1]
     lost, won = (right[:1] & ~right).sum(1), (~right[:1] & right).sum(1)
-    ends = [scores.agresti_coull(int(count), total) for count in counts]
-    around = [
-        scores.paired_difference(int(b), int(c), total) if at else (0.0, 0.0)
-        for at, (b, c) in enumerate(zip(lost, won, strict=True))
-    ]
-    low, high = np.array(ends, np.float32).T
-    change_low, change_high = np.array(around, np.float32).T
+    low, high = (end.astype(np.float32) for end in agresti_coull(counts, total))
+    change_low, change_high = (
+        end.astype(np.float32) for end in paired_difference(lost, won, total)
+    )
+    change_low[:1] = change_high[:1] = 0.0  # nothing is off at the first point
     return PruningCurve(
         method, tuple(order), np.array(removed, np.int64), (counts / total).astype(np.float32),
         low, high, losses.mean(1, dtype=float).astype(np.float32),
@@ -89,9 +88,30 @@ def area(one: PruningCurve, losses: bool = False) -> float:
 
     losses: the mean loss instead, in nats. A curve of one point is that point.
     """
-    values = (one.loss if losses else one.values).astype(float)
-    width = float(one.removed[-1] - one.removed[0])
-    return float(np.trapezoid(values, one.removed)) / width if width else float(values[0])
+    return mean_along(one.removed, (one.loss if losses else one.values).astype(float))
+
+
+def mean_along(off: NDArray[Any], values: NDArray[Any]) -> float:
+    """The area under values (points,) over its width, by trapezoids; of one point that value.
+
+    off (points,): how many heads, or which share of them, are off at each point.
+    """
+    x, y = np.asarray(off, float), np.asarray(values, float)
+    width = float(x[-1] - x[0])
+    return float(np.trapezoid(y, x)) / width if width else float(y[0])
+
+
+def nearest_point(off: NDArray[Any], heads: int, share: float) -> int | None:
+    """The number of the point at which the share of heads that are off is nearest to `share`, of
+    two equally near the one with fewer heads off.
+
+    off (points,): how many of `heads` are off. None where the curve ends more than half a step
+    before it: nothing is read between two points or beyond the last.
+    """
+    shares = np.asarray(off, float) / heads
+    at = int(np.argmin(np.abs(shares - share) - ROUNDING * (shares < share)))
+    step = float(np.diff(shares).max()) if len(shares) > 1 else 0.0
+    return at if abs(shares[at] - share) <= step / 2 + ROUNDING else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,9 +171,7 @@ def lead(one: PruningCurve, randoms: Band) -> float:
     By trapezoids between the points that both have; negative for a curve that is below.
     """
     _, mine, its = np.intersect1d(one.removed, randoms.removed, return_indices=True)
-    above = one.values[mine].astype(float) - randoms.middle[its]
-    width = float(one.removed[mine[-1]] - one.removed[mine[0]])
-    return float(np.trapezoid(above, one.removed[mine])) / width if width else float(above[0])
+    return mean_along(one.removed[mine], one.values[mine].astype(float) - randoms.middle[its])
 
 
 def chance(one: PruningCurve, randoms: Sequence[PruningCurve]) -> float:

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
 from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
-from hgviz.analysis.scores import Z95
+from hgviz.analysis.statistics import mcnemar, paired_difference, ratio_interval
 from hgviz.core import HeadSet, Integers, MetricEstimate
 from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
 
@@ -109,8 +108,8 @@ def disagreement(
     if one.asked == "next":
         change = _bits(one, b.loss.astype(float) - a.loss)
     else:
-        ends = scores.paired_difference(lost, won, len(at))
-        change = ((won - lost) / len(at), *ends)
+        low, high = map(float, paired_difference(lost, won, len(at)))
+        change = ((won - lost) / len(at), low, high)
     found = _Places((one, other), (a, b), met, names)
     apart = np.flatnonzero(~found.same)
     apart = apart[np.argsort(~(right | wins)[apart], kind="stable")]
@@ -120,7 +119,7 @@ def disagreement(
         f"{counts[1]:,} of B",
     )  # fmt: skip
     return Disagreement(
-        *whole, change, float(found.same.mean()), lost, won, scores.mcnemar(lost, won),
+        *whole, change, float(found.same.mean()), lost, won, float(mcnemar(lost, won)),
         tuple(found.at(int(pair)) for pair in apart), notes, len(at),
     )  # fmt: skip
 
@@ -140,9 +139,7 @@ def states_apart(
         best = np.where(own >= near.max(1) - _SAME, start + rows, near.argmax(1))
         apart[start : start + _ROWS], nearest[start : start + _ROWS] = 1 - own, best
     apart = apart.clip(min=0)
-    value, low, high = (
-        float(one[0]) for one in scores.ratios(apart[:, None], np.ones_like(apart)[:, None])
-    )
+    value, low, high = map(float, ratio_interval(apart))
     count = len(asked)
     sides = [
         Evaluation(MetricEstimate(COSINE_TO_A, *ends, count, count, gone), ends[0], cut=asked.cut)
@@ -208,8 +205,8 @@ def _bits(examples: Examples, nats: NDArray[np.float64]) -> tuple[float, float, 
     """Bits per byte that so many nats more at each place come to, with the interval."""
     sums = np.add.reduceat(nats, examples.places[:-1]) / np.log(2)
     sizes = np.array([row.size for row in examples.rows])
-    value, low, high = scores.ratios(sums[:, None], sizes[:, None], Z95)
-    return float(value[0]), float(low[0]), float(high[0])
+    value, low, high = map(float, ratio_interval(sums, sizes))
+    return value, low, high
 
 
 class _Places:

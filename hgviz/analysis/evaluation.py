@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
+from hgviz.analysis.statistics import ratio_interval, wilson
 from hgviz.core import NO_STREAMING, Floats, HeadSet, Integers, MetricEstimate, Streaming, progress
 from hgviz.examples import Batch, Examples, describe_sample
 
@@ -125,18 +125,14 @@ def scored(
         sizes = np.array([row.size for row in examples.rows])[looked_at]
         # a window of a token that is a space of the tokenizer's own counts none
         size = max(float(sizes.sum()), 1.0)
-        low, high = scores.ratio_interval(list(sums / np.log(2)), list(sizes))
-        value = scores.bits_per_byte(float(sums.sum()), 1) / size
+        _, low, high = map(float, ratio_interval(sums / np.log(2), sizes))
+        value = float(sums.sum()) / math.log(2) / size
         return MetricEstimate(metric, value, max(low, 0.0), high, seen, total, off)
     if examples.asked == "states":
-        (value,), (low,), (high,) = scores.ratios(
-            answers.loss[places, None].astype(float), np.ones((seen, 1))
-        )
+        value, low, high = map(float, ratio_interval(answers.loss[places].astype(float)))
         return MetricEstimate(metric, value, max(low, 0.0), high, seen, total, off)
     right = int((answers.given[places] == examples.wanted[places]).sum())
-    return MetricEstimate(
-        metric, right / max(seen, 1), *scores.wilson(right, seen), seen, total, off
-    )
+    return MetricEstimate(metric, right / max(seen, 1), *wilson(right, seen), seen, total, off)
 
 
 def evaluated(examples: Examples, answers: Answers, off: HeadSet = frozenset()) -> Evaluation:
@@ -149,12 +145,39 @@ def evaluated(examples: Examples, answers: Answers, off: HeadSet = frozenset()) 
         found = Evaluation(score, loss, windows=len(examples), texts=examples.texts)
         if examples.asked == "masked":
             return found
-        nats = float(answers.loss.sum(dtype=float))
-        return replace(found, perplexity=scores.perplexity(nats, len(answers.loss)))
-    table = scores.confusion(examples.wanted, answers.given, len(examples.labels))
+        # infinite where a float cannot hold it
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        return replace(found, perplexity=perplexity)
+    table = confusion(examples.wanted, answers.given, len(examples.labels))
     right = tuple(bool(one) for one in answers.given == examples.wanted)
-    f1, mcc = scores.f1(table), scores.matthews(table)
+    f1, mcc = f1_score(table), matthews(table)
     return Evaluation(score, loss, f1, mcc, None, right, examples.cut)
+
+
+def confusion(wanted: Integers, given: Integers, classes: int) -> Integers:
+    """(classes, classes): how many examples of the row's class were given the column's."""
+    counts: Integers = np.bincount(wanted * classes + given, minlength=classes * classes)
+    return counts.reshape(classes, classes).astype(np.int64)
+
+
+def f1_score(table: Integers) -> float:
+    """F1 of a confusion table: of class 1 where there are two classes, else the mean over classes.
+
+    A class that is neither wanted nor given counts as 0.
+    """
+    right = np.diag(table).astype(float)
+    both = (table.sum(0) + table.sum(1)).astype(float)
+    scores = np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0)
+    return float(scores[1] if len(table) == 2 else scores.mean())
+
+
+def matthews(table: Integers) -> float:
+    """Matthews correlation of a confusion table (Gorodkin 2004); 0 where one side has one class."""
+    counts = table.astype(float)
+    total, right = counts.sum(), np.trace(counts)
+    wanted, given = counts.sum(1), counts.sum(0)
+    variances = (total**2 - given @ given) * (total**2 - wanted @ wanted)
+    return float((right * total - wanted @ given) / math.sqrt(variances)) if variances > 0 else 0.0
 
 
 def told(score: MetricEstimate) -> str:

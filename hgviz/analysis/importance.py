@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
+from hgviz.analysis.statistics import (
+    benjamini_hochberg,
+    finite_or_none,
+    mcnemar,
+    paired_difference,
+    ratio_interval,
+)
 from hgviz.core import HeadId, HgvizError, Integers
 from hgviz.errors import require
 from hgviz.study import UNKNOWN, Study
@@ -94,7 +100,7 @@ class Importance:
         return [
             {
                 "head": str(self.heads[at]), "score": float(self.score[at]),
-                "low": _finite(self.low[at]), "high": _finite(self.high[at]),
+                "low": finite_or_none(self.low[at]), "high": finite_or_none(self.high[at]),
                 "rank": int(self.rank[at]),
             }
             for at in order
@@ -129,7 +135,7 @@ def importance(
     Errors: HgvizError for an unknown method, and for one that was not measured.
     """
     one, some = _method(study, method), _chosen(study, rows)
-    score, low, high = scores.ratios(*one.rows(study, some, batch))
+    score, low, high = ratio_interval(*one.rows(study, some, batch))
     found = changes(study, some)
     if study.asked == "states" and one.unit == "nats":
         one = replace(one, unit="1 - cosine")
@@ -150,16 +156,11 @@ def changes(study: Study, rows: NDArray[Any] | None = None) -> Changes:
     seen = (change != UNKNOWN).sum(0)
     with np.errstate(invalid="ignore"):
         middle = np.where(seen, (won - lost) / seen, np.nan)
-    ends = np.array([
-        scores.paired_difference(int(b), int(c), int(n)) if n else (np.nan, np.nan)
-        for b, c, n in zip(lost, won, seen, strict=True)
-    ]).reshape(heads, 2)  # fmt: skip
-    p = np.array([
-        scores.mcnemar(int(b), int(c)) if n else np.nan
-        for b, c, n in zip(lost, won, seen, strict=True)
-    ])  # fmt: skip
-    adjusted = scores.benjamini_hochberg(p)
-    return Changes(middle, ends[:, 0], ends[:, 1], lost, won, p, adjusted)
+    low, high, p = (
+        np.where(seen, one, np.nan)
+        for one in (*paired_difference(lost, won, seen), mcnemar(lost, won))
+    )
+    return Changes(middle, low, high, lost, won, p, benjamini_hochberg(p))
 
 
 def _method(study: Study, name: str) -> Method:
@@ -191,10 +192,6 @@ def _ranks(need: Many) -> Integers:
     order = order[~np.isnan(need[order])]
     found[order] = np.arange(1, len(order) + 1)
     return found
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 # --- the rows of every score ----------------------------------------------------------------------

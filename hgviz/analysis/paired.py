@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answer, Answers
 from hgviz.analysis.slices import Part, Slice, table
+from hgviz.analysis.statistics import agresti_coull, mcnemar, paired_difference
 from hgviz.core import HeadSet, MetricEstimate, progress
 from hgviz.examples import Batch, Examples
 
@@ -48,7 +48,7 @@ class Paired:
     @property
     def p(self) -> float:
         """McNemar's exact p that nothing but chance made the difference."""
-        return scores.mcnemar(self.lost, self.won)
+        return float(mcnemar(self.lost, self.won))
 
     @property
     def done(self) -> bool:
@@ -72,13 +72,13 @@ def paired(
 
     def share(right: NDArray[np.bool_], heads: HeadSet) -> MetricEstimate:
         count = int(right.sum())
-        ends = scores.agresti_coull(count, seen)
-        return MetricEstimate(metric, count / max(seen, 1), *ends, seen, total, heads)
+        low, high = map(float, agresti_coull(count, seen))
+        return MetricEstimate(metric, count / max(seen, 1), low, high, seen, total, heads)
 
     loss, before_loss = (
         float(one.loss[places].mean(dtype=float)) if seen else 0.0 for one in (answers, whole)
     )
-    low, high = scores.paired_difference(lost, won, seen) if seen else (-1.0, 1.0)
+    low, high = map(float, paired_difference(lost, won, seen))
     return Paired(
         share(now, off), share(before, frozenset()), lost, won, low, high, loss, before_loss,
         table(examples, whole, answers, slices),

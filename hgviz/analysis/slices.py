@@ -13,9 +13,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import Importance
+from hgviz.analysis.statistics import agresti_coull, paired_difference, ratio_interval
 from hgviz.core import HeadId, Integers, ModelSpec
 from hgviz.examples import EACH, IGNORE_INDEX, Asked, Example, Examples
 from hgviz.study import NO_PREDICTION, Study
@@ -126,13 +126,14 @@ def _part(
     n, lost, won = len(before), int((before & ~now).sum()), int((now & ~before).sum())
     change, more, means = (0.0, -1.0, 1.0), (0.0, -np.inf, np.inf), (0.0, 0.0)
     if n:
-        change = ((won - lost) / n, *scores.paired_difference(lost, won, n))
+        low, high = map(float, paired_difference(lost, won, n))
+        change = ((won - lost) / n, low, high)
         was, is_now = (each[at] for each in loss)
         sizes = np.bincount(example[at])
         sums, there = np.bincount(example[at], is_now - was), sizes > 0
-        _, low, high = scores.ratios(sums[there, None], sizes[there, None])
+        _, low, high = map(float, ratio_interval(sums[there], sizes[there]))
         means = (float(was.mean()), float(is_now.mean()))
-        more = (means[1] - means[0], float(low[0]), float(high[0]))
+        more = (means[1] - means[0], low, high)
     return Part(
         one.by, one.name, n, int(one.places.sum()), _share(before), _share(now), lost, won, change,
         means, more,
@@ -265,4 +266,5 @@ def between(low: int, high: int) -> str:
 
 def _share(right: NDArray[np.bool_]) -> tuple[float, float, float]:
     count, n = int(right.sum()), len(right)
-    return (count / n, *scores.agresti_coull(count, n)) if n else (0.0, 0.0, 1.0)
+    low, high = map(float, agresti_coull(count, n))
+    return count / max(n, 1), low, high

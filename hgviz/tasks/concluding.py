@@ -14,17 +14,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis import scores
-from hgviz.analysis.replicates import (
-    Spread,
-    against_random,
-    mean_along,
-    nearest,
-    ranks,
-    signs,
-    signs_of_counts,
-    spread,
-    student,
+from hgviz.analysis.curves import mean_along, nearest_point
+from hgviz.analysis.statistics import (
+    Interval,
+    benjamini_hochberg,
+    mean_ranks,
+    random_order_test,
+    sign_test,
+    sign_test_of_counts,
+    student_interval,
+    student_test,
 )
 from hgviz.core import HgvizError
 from hgviz.study import Standing, Sweep
@@ -127,7 +126,7 @@ class _Curves:
         """Of each curve the score at every budget, NaN beyond its end, and its mean."""
         rows = []
         for off, values in self.curves:
-            places = (nearest(off, self.heads, one) for one in budgets)
+            places = (nearest_point(off, self.heads, one) for one in budgets)
             row = [float("nan") if one is None else float(values[one]) for one in places]
             rows.append([*row, mean_along(off, values)])
         return rows
@@ -135,7 +134,7 @@ class _Curves:
     def shares(self, budget: float) -> Iterator[float]:
         """Where each curve was read."""
         for off, _ in self.curves:
-            at = nearest(off, self.heads, budget)
+            at = nearest_point(off, self.heads, budget)
             if at is not None:
                 yield float(off[at]) / self.heads
 
@@ -168,9 +167,9 @@ def _of_scores(sweep: Sweep) -> dict[str, Any]:
         groups[data, model, activation][seed] = one
     reached = tuple(
         Reached(
-            setting, first.metric, spread([one.value for one in some.values()]),
-            spread([one.loss for one in some.values()]), tuple(some), lacking[(*setting, "")],
-            first.parameters, first.texts, first.trained,
+            setting, first.metric, student_interval([one.value for one in some.values()]),
+            student_interval([one.loss for one in some.values()]), tuple(some),
+            lacking[(*setting, "")], first.parameters, first.texts, first.trained,
         )
         for setting, some in groups.items()
         for first in [next(iter(some.values()))]
@@ -189,20 +188,22 @@ def _apart(
     setting: Setting, first: str, axis: int, base: Mapping[str, _Score], some: Mapping[str, _Score]
 ) -> Apart:
     pairs = [(base[seed], some[seed]) for seed in some if seed in base]
-    difference = spread([other.value - one.value for one, other in pairs])
+    difference = student_interval([other.value - one.value for one, other in pairs])
     name, metric = PLACE[axis], next(iter(some.values())).metric
     rights = [one.right for pair in pairs for one in pair]
     known = [one.astype(np.int64) for one in rights if one is not None and len(one)]
     if not pairs or metric in LOWER or len(known) < len(rights) or len(set(map(len, known))) > 1:
-        return Apart(setting, first, name, metric, difference, student(difference.values), "seeds")
+        return Apart(
+            setting, first, name, metric, difference, student_test(difference.values), "seeds"
+        )
     more = np.sum(known[1::2], axis=0) - np.sum(known[::2], axis=0)
-    return Apart(setting, first, name, metric, difference, signs_of_counts(more), "texts")
+    return Apart(setting, first, name, metric, difference, sign_test_of_counts(more), "texts")
 
 
 def _adjusted(found: Iterable[Held]) -> list[Held]:
     """The same with p adjusted for how many were asked."""
     some = list(found)
-    p = scores.benjamini_hochberg(np.array([one.p for one in some], float))
+    p = benjamini_hochberg(np.array([one.p for one in some], float))
     return [replace(one, adjusted=float(value)) for one, value in zip(some, p, strict=True)]
 
 
@@ -252,8 +253,9 @@ def _left(
             if mine:
                 values = np.array([rows[unit][method].mean(0) for unit in mine])
                 yield Left(
-                    setting, method, units[mine[0]][method].heads, tuple(map(spread, values.T)),
-                    tuple(unit[3] for unit in mine), lacking.get((*setting, method), 0),
+                    setting, method, units[mine[0]][method].heads,
+                    tuple(map(student_interval, values.T)), tuple(unit[3] for unit in mine),
+                    lacking.get((*setting, method), 0),
                 )  # fmt: skip
 
 
@@ -266,8 +268,8 @@ def _beside(whole: Findings, rows: Mapping[Unit, Mapping[str, Many]]) -> Iterato
         pairs = [(some[base][0], some[method][0]) for some in rows.values()
                  if base in some and method in some]  # fmt: skip
         for at, budget in enumerate(whole.measures):
-            apart = spread([other[at] - one[at] for one, other in pairs])
-            yield Beside(method, base, budget, apart, signs(apart.values))
+            apart = student_interval([other[at] - one[at] for one, other in pairs])
+            yield Beside(method, base, budget, apart, sign_test(apart.values))
 
 
 def _beside_random(whole: Findings, rows: Mapping[Unit, Mapping[str, Many]]) -> Iterator[Beside]:
@@ -280,22 +282,24 @@ def _beside_random(whole: Findings, rows: Mapping[Unit, Mapping[str, Many]]) -> 
             some = [(orders[:, at], mine[at]) for orders, mine in pairs
                     if np.isfinite([*orders[:, at], mine[at]]).all()]  # fmt: skip
             # the mean of differences: exactly 0 where all orders leave as much
-            apart = spread([(mine - orders).mean() for orders, mine in some])
-            p = against_random([mine for _, mine in some], [orders for orders, _ in some])
+            apart = student_interval([(mine - orders).mean() for orders, mine in some])
+            p = random_order_test([mine for _, mine in some], [orders for orders, _ in some])
             yield Beside(method, RANDOM, budget, apart, p)
 
 
 def _ranks(
     whole: Findings, rows: Mapping[Unit, Mapping[str, Many]]
-) -> dict[str, tuple[Spread, ...]]:
+) -> dict[str, tuple[Interval, ...]]:
     methods = whole.methods
     every = [np.array([some[one].mean(0) for one in methods]) for some in rows.values()
              if all(one in some for one in methods)]  # fmt: skip
     if not every:
         return {}
-    found = [ranks(np.array([one[:, at] for one in every])) for at in range(len(whole.measures))]
+    found = [
+        mean_ranks(np.array([one[:, at] for one in every])) for at in range(len(whole.measures))
+    ]
     return {
-        name: tuple(spread(some[:, number]) for some in found)
+        name: tuple(student_interval(some[:, number]) for some in found)
         for number, name in enumerate(methods)
     }
 
@@ -311,8 +315,8 @@ def _of_comparisons(sweep: Sweep) -> tuple[Alike, ...]:
     base = sweep.names("activation")[:1]
     return tuple(
         Alike(
-            setting, base[0], spread([one for one, _ in some]),
-            {name: spread([metrics.get(name, np.nan) for _, metrics in some])
+            setting, base[0], student_interval([one for one, _ in some]),
+            {name: student_interval([metrics.get(name, np.nan) for _, metrics in some])
              for name in some[0][1]},
         )
         for setting, some in groups.items()

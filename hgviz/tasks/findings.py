@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.replicates import Spread, known, told_apart
+from hgviz.analysis.statistics import Interval, finite_or_none, is_significant
 from hgviz.study import Sweep
 
 RANDOM = "random"  # what random orders are called among methods
@@ -27,8 +27,8 @@ class Reached:
 
     setting: Setting
     metric: str
-    score: Spread
-    loss: Spread
+    score: Interval
+    loss: Interval
     seeds: tuple[str, ...]
     lacking: int
     parameters: int
@@ -45,7 +45,7 @@ class Apart:
     base: str
     axis: str
     metric: str
-    difference: Spread
+    difference: Interval
     p: float
     over: str
     adjusted: float = float("nan")
@@ -53,18 +53,18 @@ class Apart:
     @property
     def told(self) -> bool:
         """Whether it is more than chance."""
-        return told_apart(self.difference, self.adjusted)
+        return is_significant(self.difference, self.adjusted)
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is right with heads off in the order of a method: a Spread over seeds for each budget,
-    and of the area under the curve at the end."""
+    """What is right with heads off in the order of a method: an Interval over seeds for each
+    budget, and of the area under the curve at the end."""
 
     setting: Setting
     method: str
     heads: int
-    at: tuple[Spread, ...]
+    at: tuple[Interval, ...]
     seeds: tuple[str, ...]
     lacking: int
 
@@ -78,14 +78,14 @@ class Beside:
     method: str
     base: str
     budget: float | None
-    difference: Spread
+    difference: Interval
     p: float
     adjusted: float = float("nan")
 
     @property
     def told(self) -> bool:
         """Whether it is more than chance."""
-        return told_apart(self.difference, self.adjusted)
+        return is_significant(self.difference, self.adjusted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,8 @@ class Alike:
 
     setting: Setting
     base: str
-    agreement: Spread
-    metrics: Mapping[str, Spread]
+    agreement: Interval
+    metrics: Mapping[str, Interval]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Findings:
     left: tuple[Left, ...] = ()
     beside: tuple[Beside, ...] = ()
     random: tuple[Beside, ...] = ()
-    ranks: Mapping[str, tuple[Spread, ...]] = field(default_factory=dict)
+    ranks: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
     shares: tuple[tuple[float, float], ...] = ()
     alike: tuple[Alike, ...] = ()
     curves: Mapping[Unit, Mapping[str, tuple[tuple[Many, Many], ...]]] = field(default_factory=dict)
@@ -145,15 +145,15 @@ def facts(found: Findings) -> dict[str, Any]:
     def beside(one: Beside) -> dict[str, Any]:
         return {
             "method": one.method, "base": one.base, "budget": one.budget,
-            "difference": one.difference.facts(), "p": known(one.p),
-            "adjusted": known(one.adjusted), "told_apart": one.told,
+            "difference": one.difference.to_dict(), "p": finite_or_none(one.p),
+            "adjusted": finite_or_none(one.adjusted), "told_apart": one.told,
         }  # fmt: skip
 
     return {
         "reached": [
             {
-                **of(one.setting), "metric": one.metric, "score": one.score.facts(),
-                "loss": one.loss.facts(), "seeds": list(one.seeds), "lacking": one.lacking,
+                **of(one.setting), "metric": one.metric, "score": one.score.to_dict(),
+                "loss": one.loss.to_dict(), "seeds": list(one.seeds), "lacking": one.lacking,
                 "parameters": one.parameters, "texts": one.texts, "trained": one.trained,
             }
             for one in found.reached
@@ -161,28 +161,28 @@ def facts(found: Findings) -> dict[str, Any]:
         "apart": [
             {
                 **of(one.setting), "base": one.base, "axis": one.axis,
-                "difference": one.difference.facts(), "p": known(one.p), "over": one.over,
-                "adjusted": known(one.adjusted), "told_apart": one.told,
+                "difference": one.difference.to_dict(), "p": finite_or_none(one.p),
+                "over": one.over, "adjusted": finite_or_none(one.adjusted), "told_apart": one.told,
             }
             for one in found.apart
         ],
         "measures": ["area" if one is None else one for one in found.measures],
-        "shares": [[known(end) for end in one] for one in found.shares],
+        "shares": [[finite_or_none(end) for end in one] for one in found.shares],
         "left": [
             {
                 **of(one.setting), "method": one.method, "heads": one.heads,
-                "at": [each.facts() for each in one.at], "seeds": list(one.seeds),
+                "at": [each.to_dict() for each in one.at], "seeds": list(one.seeds),
                 "lacking": one.lacking,
             }
             for one in found.left
         ],
         "beside": [beside(one) for one in found.beside],
         "random": [beside(one) for one in found.random],
-        "ranks": {name: [one.facts() for one in some] for name, some in found.ranks.items()},
+        "ranks": {name: [one.to_dict() for one in some] for name, some in found.ranks.items()},
         "alike": [
             {
-                **of(one.setting), "base": one.base, "agreement": one.agreement.facts(),
-                "metrics": {name: each.facts() for name, each in one.metrics.items()},
+                **of(one.setting), "base": one.base, "agreement": one.agreement.to_dict(),
+                "metrics": {name: each.to_dict() for name, each in one.metrics.items()},
             }
             for one in found.alike
         ],

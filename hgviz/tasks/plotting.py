@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hgviz.analysis.replicates import Spread, spread
+from hgviz.analysis.statistics import Interval, student_interval
 from hgviz.core import HgvizError
 from hgviz.errors import choose
 from hgviz.tasks.concluding import curves_in, reached_in
@@ -78,7 +78,7 @@ def seeds_chart(found: Findings) -> Seeds:
     )  # fmt: skip
 
 
-def _mark(one: Spread, seeds: tuple[str, ...], factor: float) -> Mark:
+def _mark(one: Interval, seeds: tuple[str, ...], factor: float) -> Mark:
     from hgviz.figures.content.seeds import Mark
 
     names = seeds if len(seeds) == len(one.values) else tuple(map(str, range(len(one.values))))
@@ -178,7 +178,7 @@ def _line(name: str, units: Sequence[object]) -> Line | None:
     values = np.array([
         100 * y[np.searchsorted(x, common)] for x, (_, y) in zip(shares, curves, strict=True)
     ])  # fmt: skip
-    some = [spread(column) for column in values.T]
+    some = [student_interval(column) for column in values.T]
     ends = (
         (np.array([one.low for one in some]), np.array([one.high for one in some]))
         if len(values) > 1

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import examples
-from hgviz.analysis import scores
 from hgviz.analysis.disagreement import SHOWN, disagreement
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import importance
 from hgviz.analysis.paired import paired, try_heads
 from hgviz.analysis.slices import Slice, levels, of_examples, slices, table
+from hgviz.analysis.statistics import paired_difference, ratio_interval
 from hgviz.analysis.surprise import bits_per_byte
 from hgviz.core import HeadId, Prompt
 from hgviz.examples import classification_examples, next_token_examples
@@ -141,7 +141,7 @@ def test_classes_are_paired_row_by_row():
     assert (found.a_only, found.b_only) == ((right & ~wins).sum(), (wins & ~right).sum())
     value, low, high = found.difference
     assert value == pytest.approx(wins.mean() - right.mean())
-    assert (low, high) == scores.paired_difference(found.a_only, found.b_only, 200)
+    assert (low, high) == paired_difference(found.a_only, found.b_only, 200)
     table = [[0, found.a_only], [found.b_only, 0]]
     assert found.p == pytest.approx(mcnemar(table, exact=True).pvalue)
     assert found.agreement == (a == b).mean()
@@ -218,7 +218,9 @@ def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
     assert value == pytest.approx(bits, abs=1e-6) and low < value < high
     more = np.add.reduceat(losses[1] - losses[0], asked.places[:-1]) / np.log(2)
     sizes = [row.size for row in asked.rows]
-    assert (low, high) == pytest.approx(scores.ratio_interval(list(more), sizes), abs=1e-5)
+    assert (low, high) == pytest.approx(
+        ratio_interval(np.array(more), np.array(sizes))[1:], abs=1e-5
+    )
     first = found.differing[0]
     assert (first.example, first.place, first.right) == (0, 0, "a")
     text = "to be or not to be "
@@ -300,7 +302,7 @@ def test_a_table_adds_up_to_the_whole(seed, asked):
         assert one.now[0] - one.before[0] == pytest.approx(one.change[0])
         assert one.loss[1] - one.loss[0] == pytest.approx(one.more[0])
         if one.n:
-            assert one.change[1:] == scores.paired_difference(one.lost, one.won, one.n)
+            assert one.change[1:] == paired_difference(one.lost, one.won, one.n)
             assert one.more[1] <= one.more[0] <= one.more[2]
 
 

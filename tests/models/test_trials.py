@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.special import log_softmax
 
-from hgviz.analysis.scores import surprise
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import open_model
@@ -44,7 +44,9 @@ def case(request, tmp_path):
 def by_run(model, batch, off):
     logits = model.run(batch.ids, batch.mask if not batch.mask.all() else None, off=off).logits
     asked = batch.asked
-    return surprise(logits[asked], batch.wanted[asked]), logits[asked].argmax(-1)
+    chances = log_softmax(logits[asked].astype(float), -1)
+    loss = -np.take_along_axis(chances, batch.wanted[asked][:, None], -1)[:, 0]
+    return loss, logits[asked].argmax(-1)
 
 
 def batches(one):

@@ -1,0 +1,262 @@
+"""Intervals of 95 % and tests, made by scipy.stats.
+
+Intervals of a share: Wilson's (1927) and Agresti and Coull's (1998), which has the same middle and
+is wider. Interval of the change of a share on the same texts: Bonett and Price's (2012). Interval
+of a mean over seeds: Student's. How often they hold, summed exactly: docs/statistics.md.
+
+An interval over seeds says where the mean of many more seeds would lie. A test over texts says
+whether the models at hand differ on more texts like these: the sign of a text is drawn once for the
+models of all seeds, so that what they have in common on a text counts once. A difference is
+significant where both say so.
+
+scipy has no closed form for Agresti and Coull's and for Bonett and Price's interval, for the ratio
+of two sums, and for a sign test of counts. Its permutation_test finds the p of `sign_test`, 30
+times as slowly, which the report of a study would wait for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy  # loads scipy.stats when a function first asks for it, which takes half a second
+from numpy.typing import ArrayLike, NDArray
+
+Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
+SIGNIFICANT = 0.05  # p below which a difference is significant
+MAX_EXACT = 16  # values for which a sign test counts every choice of signs
+DRAWS = 20_000  # random choices of signs or of orders beyond that
+ROUNDING = 1e-9
+
+FloatArray = NDArray[np.float64]
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+def wilson(right: int, total: int) -> tuple[float, float]:
+    """Wilson's interval of the share right / total; (0, 1) where nothing was counted."""
+    if total == 0:
+        return 0.0, 1.0
+    interval = scipy.stats.binomtest(right, total).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+def agresti_coull(right: ArrayLike, total: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Agresti and Coull's interval of the share right / total, numbers or arrays; (0, 1) where
+    nothing was counted."""
+    n = np.add(total, Z95 * Z95)
+    share = np.add(right, Z95 * Z95 / 2) / n
+    half = Z95 * np.sqrt(share * (1 - share) / n)
+    low = np.maximum(share - half, 0.0) * np.greater(total, 0)  # rounding leaves 5e-17 of nothing
+    return low, np.minimum(share + half, 1.0)
+
+
+def paired_difference(
+    lost: ArrayLike, won: ArrayLike, total: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """Bonett and Price's interval of the change (won - lost) / total of a share, numbers or arrays;
+    (-1, 1) where nothing was counted.
+
+    lost, won: texts that became wrong and right. With Student's quantile of `total` degrees of
+    freedom: with the normal one the interval holds too seldom where all changes go one way.
+    """
+    b, c, n = np.add(lost, 1), np.add(won, 1), np.add(total, 2)
+    middle = (c - b) / n
+    quantile = scipy.stats.t.ppf(0.975, np.maximum(total, 1))
+    half = quantile * np.sqrt(np.maximum((b + c) - (b - c) ** 2 / n, 0.0)) / n
+    return np.maximum(middle - half, -1.0), np.minimum(middle + half, 1.0)
+
+
+def mcnemar(lost: ArrayLike, won: ArrayLike) -> FloatArray:
+    """Exact two-sided p of McNemar's test, of numbers or arrays: 2 P(X <= min(lost, won)),
+    X binomial of lost + won fair draws, at most 1."""
+    least, total = np.minimum(lost, won), np.add(lost, won)
+    p: FloatArray = np.minimum(2 * scipy.stats.binom.cdf(least, total, 0.5), 1.0)
+    return p
+
+
+# --- means ----------------------------------------------------------------------------------------
+
+
+def ratio_interval(
+    sums: NDArray[Any], sizes: NDArray[Any] | float = 1.0
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """sum(sums) / sum(sizes) over the first axis, and its normal interval when rows are drawn at
+    random (Cochran 1977, 2.11).
+
+    sums (rows, ...), sizes of the same shape or one that broadcasts; with sizes of 1 it is the
+    mean. Rows whose sum is NaN do not count. A single row has the interval (-inf, inf).
+    """
+    measured = ~np.isnan(sums)
+    x, n = np.where(measured, sums, 0.0), np.where(measured, sizes, 0.0)
+    rows, total = measured.sum(0), n.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = x.sum(0) / total
+        squares = ((x - np.where(measured, value, 0.0) * n) ** 2).sum(0)
+        error = np.sqrt(squares / (rows - 1) * rows) / np.abs(total)
+    half = np.where(rows > 1, Z95 * error, math.inf)
+    return value, value - half, value + half
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Interval:
+    """The mean of values (n,), one for each seed, with its interval of 95 %; low and high are NaN
+    for fewer than two values."""
+
+    values: FloatArray
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether 0 lies outside the interval; never for fewer than two values."""
+        return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values, mean, low and high for JSON; NaN is null."""
+        ends = {"mean": self.mean, "low": self.low, "high": self.high}
+        return {
+            "values": self.values.tolist(),
+            **{name: finite_or_none(value) for name, value in ends.items()},
+        }
+
+
+def student_interval(values: Sequence[float] | NDArray[Any]) -> Interval:
+    """The mean of values (n,) with Student's interval; NaN and infinities are left out."""
+    numbers = np.asarray(values, float)
+    numbers = numbers[np.isfinite(numbers)]
+    mean = float(numbers.mean()) if len(numbers) else math.nan
+    if len(numbers) < 2:
+        return Interval(numbers, mean, math.nan, math.nan)
+    quantile = float(scipy.stats.t.ppf(0.975, len(numbers) - 1))
+    half = quantile * float(numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    return Interval(numbers, mean, mean - half, mean + half)
+
+
+def finite_or_none(value: float) -> float | None:
+    """The number, or None (null in JSON) for NaN and infinities."""
+    return float(value) if math.isfinite(value) else None
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+
+def student_test(values: FloatArray) -> float:
+    """Two-sided p of Student's test that the mean of values (n,) is 0; NaN for fewer than two, 0
+    for equal values that are not 0."""
+    if len(values) < 2:
+        return math.nan
+    mean = abs(float(values.mean()))
+    if float(values.std(ddof=1)) / math.sqrt(len(values)) <= ROUNDING * mean or not mean:
+        return 0.0 if mean else 1.0
+    return float(scipy.stats.ttest_1samp(values, 0.0).pvalue)
+
+
+def sign_test_of_counts(counts: NDArray[np.int64]) -> float:
+    """Two-sided p of the sum of counts (texts,) when each might as well have the opposite sign.
+
+    counts: how many more seeds are right on a text with one model than with another. Exact for any
+    number of texts: a random sign times m has the characteristic function cos(m w), and the sum has
+    the product of all. For one seed this is McNemar's exact test.
+    """
+    sizes = np.abs(np.asarray(counts, np.int64))
+    sizes = sizes[sizes > 0]
+    total = int(sizes.sum())
+    if not total:
+        return 1.0
+    length = 2 * total + 1
+    angles = 2 * np.pi * np.arange(total + 1) / length  # the product is even: half is enough
+    product = np.ones(total + 1)
+    for size, repeats in zip(*np.unique(sizes, return_counts=True), strict=True):
+        product *= np.cos(size * angles) ** int(repeats)
+    chances = np.fft.irfft(product, length)  # of the sums 0, 1 ... total, then of -total ... -1
+    observed = abs(int(np.sum(counts)))
+    inside = chances[:observed].sum() + chances[1:observed][::-1].sum() if observed else 0.0
+    # rounding hides chances below 1e-16; the most extreme choice alone has this one
+    least = 2.0 ** (1.0 - min(len(sizes), 1000))
+    return float(min(max(1.0 - inside, least), 1.0))
+
+
+def sign_test(values: NDArray[Any]) -> float:
+    """Two-sided p of the sum of values (n,) when each might as well have the opposite sign.
+
+    Exact for up to MAX_EXACT values other than 0, else of DRAWS random choices and the observed
+    one; NaN for no value.
+    """
+    numbers = np.asarray(values, float)
+    if not len(numbers):
+        return math.nan
+    numbers = numbers[np.abs(numbers) > ROUNDING]
+    count, observed = len(numbers), abs(float(numbers.sum()))
+    if not count:
+        return 1.0
+    if count <= MAX_EXACT:
+        # the last sign stays: the other half of all choices has the same sums, negated
+        negative = np.arange(1 << (count - 1))[:, None] >> np.arange(count) & 1
+        return float((np.abs((1 - 2 * negative) @ numbers) >= observed - ROUNDING).mean())
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], (DRAWS, count))
+    extreme = int((np.abs(signs @ numbers) >= observed - ROUNDING).sum())
+    return (1 + extreme) / (DRAWS + 1)
+
+
+def random_order_test(scores: Sequence[float], orders: Sequence[NDArray[Any]]) -> float:
+    """One-sided p of the sum of scores (models,) against random orders; NaN for no model.
+
+    orders: for each model what its random orders score (orders,). One order of each model is drawn,
+    in all combinations where there are at most DRAWS, else DRAWS times. The observed scores count
+    as one more, so that for one model with 20 orders the least p is 1 / 21.
+    """
+    if not len(scores):
+        return math.nan
+    observed = float(np.sum(scores)) - ROUNDING * len(scores)
+    if math.prod(len(row) for row in orders) <= DRAWS:
+        sums = np.zeros(1)
+        for row in orders:
+            sums = np.add.outer(sums, np.asarray(row, float)).ravel()
+    else:
+        random = np.random.default_rng(1)
+        sums = np.sum([random.choice(np.asarray(row, float), DRAWS) for row in orders], axis=0)
+    return (1 + int((sums >= observed).sum())) / (len(sums) + 1)
+
+
+def benjamini_hochberg(p: NDArray[Any]) -> FloatArray:
+    """p (n,) adjusted for n tests (Benjamini and Hochberg 1995): those below q hold at a false
+    discovery rate of q. NaN stays NaN and counts as no test."""
+    adjusted = np.full(np.shape(p), np.nan)
+    tested = ~np.isnan(p)
+    if tested.any():
+        adjusted[tested] = scipy.stats.false_discovery_control(np.asarray(p, float)[tested])
+    return adjusted
+
+
+def is_significant(difference: Interval, adjusted: float) -> bool:
+    """Whether a difference is more than chance, by its interval over seeds and by its adjusted p;
+    never for one seed."""
+    return bool(difference.excludes_zero and adjusted < SIGNIFICANT)
+
+
+# --- ranks ----------------------------------------------------------------------------------------
+
+
+def spearman(first: ArrayLike, second: ArrayLike) -> float:
+    """Spearman's rank correlation (1904) of two rows of numbers; NaN for fewer than three, and
+    where all numbers of a row are equal."""
+    first, second = np.asarray(first), np.asarray(second)
+    if len(first) < 3 or (first == first[0]).all() or (second == second[0]).all():
+        return math.nan
+    return float(scipy.stats.spearmanr(first, second).statistic)
+
+
+def mean_ranks(values: NDArray[Any]) -> FloatArray:
+    """The rank of each method on each model: values (models, methods), the highest has rank 1,
+    equal ones share their mean rank. Models that lack a method are left out."""
+    numbers = np.asarray(values, float)
+    # rounded, because equal shares may differ by rounding
+    numbers = np.round(numbers[np.isfinite(numbers).all(1)], 9)
+    ranks: FloatArray = scipy.stats.rankdata(-numbers, axis=1)
+    return ranks

@@ -1,0 +1,314 @@
+"""Intervals and tests against statsmodels, scipy, closed forms and counted outcomes."""
+
+import math
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from hgviz.analysis.statistics import (
+    Z95,
+    agresti_coull,
+    benjamini_hochberg,
+    is_significant,
+    mcnemar,
+    mean_ranks,
+    paired_difference,
+    random_order_test,
+    ratio_interval,
+    sign_test,
+    sign_test_of_counts,
+    spearman,
+    student_interval,
+    student_test,
+    wilson,
+)
+
+COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@pytest.fixture(scope="module")
+def statsmodels():
+    """What statsmodels has; it loads pandas, which only the process that runs this needs."""
+    from statsmodels.stats.contingency_tables import mcnemar
+    from statsmodels.stats.multitest import multipletests
+    from statsmodels.stats.proportion import proportion_confint
+
+    return SimpleNamespace(mcnemar=mcnemar, adjusted=multipletests, interval=proportion_confint)
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+@given(COUNTS)
+def test_intervals_of_a_share_are_those_of_statsmodels(statsmodels, counts):
+    right, total = counts
+    low, high = wilson(right, total)
+    assert 0 <= low <= right / total <= high <= 1
+    assert (low, high) == pytest.approx(statsmodels.interval(*counts, method="wilson"), abs=1e-12)
+    wide = agresti_coull(right, total)
+    assert wide == pytest.approx(statsmodels.interval(*counts, method="agresti_coull"), abs=1e-12)
+    assert wide[0] <= low + 1e-12 and high - 1e-12 <= wide[1]
+
+
+def test_intervals_of_published_examples_and_of_nothing():
+    # Newcombe 1998, table I
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert stats.norm.ppf(0.975) == Z95
+    assert wilson(0, 0) == agresti_coull(0, 0) == (0.0, 1.0)
+    assert paired_difference(0, 0, 0) == (-1.0, 1.0)
+    low, high = agresti_coull([0, 3], [0, 4])
+    assert (low[0], high[0]) == (0.0, 1.0) and (low[1], high[1]) == agresti_coull(3, 4)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 300))
+def test_a_paired_difference_has_bonett_and_prices_interval(lost, won, same):
+    # with one more pair on each side, and Wald's interval of what the pairs then changed by
+    total = lost + won + same + 1
+    changes = np.repeat([-1.0, 1.0, 0.0], [lost + 1, won + 1, same + 1])
+    half = stats.t.ppf(0.975, total) * stats.sem(changes, ddof=0)
+    low, high = paired_difference(lost, won, total)
+    assert low == pytest.approx(max(changes.mean() - half, -1))
+    assert high == pytest.approx(min(changes.mean() + half, 1))
+    assert -1 <= low < high <= 1
+    assert paired_difference(won, lost, total) == pytest.approx((-high, -low))
+    ends = paired_difference([lost, won], [won, lost], total)
+    assert [end.tolist() for end in ends] == [[low, -high], [high, -low]]
+
+
+@given(st.integers(0, 4000), st.integers(0, 4000))
+def test_mcnemars_p_is_that_of_statsmodels_and_scipy(statsmodels, lost, won):
+    p = mcnemar(lost, won)
+    expected = statsmodels.mcnemar([[1, lost], [won, 1]], exact=True).pvalue
+    assert p == pytest.approx(expected, rel=1e-9)
+    assert p == mcnemar(won, lost) == mcnemar([lost], [won])[0]
+    if lost + won:
+        assert p == pytest.approx(stats.binomtest(lost, lost + won).pvalue, rel=1e-9)
+
+
+def test_mcnemar_counts_every_outcome_that_is_no_likelier():
+    for lost, won in product(range(6), repeat=2):
+        total = lost + won
+        extreme = sum(sum(way) <= min(lost, won) for way in product((0, 1), repeat=total))
+        assert mcnemar(lost, won) == pytest.approx(min(1.0, 2 * extreme / 2**total))
+
+
+# --- means ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 60), st.integers(0, 99))
+def test_rows_of_equal_size_have_the_normal_interval_of_a_mean(count, seed):
+    values = np.random.default_rng(seed).normal(3, 2, (count, 2))
+    mean, low, high = ratio_interval(values)
+    ends = stats.norm.interval(0.95, values.mean(0), stats.sem(values))
+    assert mean == pytest.approx(values.mean(0))
+    assert (low, high) == (pytest.approx(ends[0]), pytest.approx(ends[1]))
+    sized = ratio_interval(values[:, 0], np.full(count, 10.0))
+    assert sized == pytest.approx((mean[0] / 10, low[0] / 10, high[0] / 10))
+
+
+def test_rows_that_were_not_measured_do_not_count_and_one_row_has_no_interval():
+    values = np.array([[1.0, np.nan, np.nan], [3.0, 2.0, np.nan], [8.0, 6.0, np.nan]])
+    mean, low, high = ratio_interval(values, np.ones((3, 1)))
+    assert mean == pytest.approx([4, 4, np.nan], nan_ok=True)
+    assert (mean[1], low[1], high[1]) == ratio_interval(values[1:, 1])
+    assert ratio_interval(np.array([3.0]), np.array([2.0])) == (1.5, -math.inf, math.inf)
+
+
+def test_the_interval_over_seeds_is_students():
+    values = np.random.default_rng(0).normal(size=5)
+    found = student_interval([*values, np.nan])
+    expected = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
+    assert found.mean == pytest.approx(values.mean()) and len(found.values) == 5
+    assert student_test(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+    two = student_interval([1.0, 3.0])
+    assert two.high - two.mean == pytest.approx(np.tan(0.475 * np.pi))  # the quantile x 1
+
+
+def test_one_seed_has_no_interval_and_none_has_no_mean():
+    found = student_interval([0.9])
+    assert found.to_dict() == {"values": [0.9], "mean": 0.9, "low": None, "high": None}
+    assert not found.excludes_zero and not is_significant(found, 0.0001)
+    assert np.isnan(student_interval([]).mean) and np.isnan(student_test(np.ones(1)))
+
+
+def test_equal_seeds_are_significant_only_where_they_are_not_zero():
+    zero, more = np.zeros(3), np.full(3, 0.25)
+    assert (student_test(zero), student_test(more)) == (1.0, 0.0)
+    assert not is_significant(student_interval(zero), 0.0)
+    assert is_significant(student_interval(more), 0.04)
+    assert not is_significant(student_interval(more), 0.05)
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+
+def permutation_p(values):
+    """scipy's p over all choices of signs."""
+    return stats.permutation_test(
+        (np.array(values, float),), np.sum, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+
+
+@pytest.mark.parametrize(
+    "counts", [[2, 1], [1, 1, 1], [3, -1, 2, 2], [3, 3, -2, 1, 1, 0, 0, -1], [5, 4, 3, 2, 1, 1, 3]]
+)
+def test_sign_tests_are_those_of_all_choices(counts):
+    assert sign_test_of_counts(np.array(counts)) == pytest.approx(permutation_p(counts))
+    assert sign_test(np.array(counts, float)) == pytest.approx(permutation_p(counts))
+
+
+@pytest.mark.parametrize(("lost", "won"), [(0, 0), (0, 9), (3, 12), (40, 41), (700, 500)])
+def test_for_one_seed_the_sign_test_is_mcnemars(lost, won):
+    counts = np.array([-1] * lost + [1] * won + [0] * 99)
+    assert sign_test_of_counts(counts) == pytest.approx(mcnemar(lost, won), abs=1e-12)
+
+
+def test_many_values_are_drawn_and_p_is_never_zero():
+    values = np.random.default_rng(3).normal(0.25, 1, 40)
+    expected = stats.permutation_test(
+        (values,), np.sum, permutation_type="samples", n_resamples=20_000, rng=5
+    ).pvalue
+    assert sign_test(values) == pytest.approx(expected, abs=0.015)
+    assert sign_test(values) == sign_test(values)  # the same draws each time
+    assert np.isnan(sign_test([])) and sign_test([0.0, 0.0]) == 1.0
+    counts = np.random.default_rng(0).integers(-3, 4, 300)
+    assert sign_test_of_counts(counts) == pytest.approx(sign_test(counts.astype(float)), abs=0.02)
+    assert 0 < sign_test_of_counts(np.ones(5000, int)) < 1e-200
+
+
+def test_what_seeds_share_on_a_text_counts_once():
+    counts = np.array([1, 1, 1, -1, 1, 1, 0])
+    p = sign_test_of_counts(counts)
+    assert sign_test_of_counts(3 * counts) == pytest.approx(p)
+    assert p > sign_test_of_counts(np.tile(counts, 3))
+
+
+def test_random_orders_are_combined_over_models():
+    orders = [np.arange(20.0)]
+    for score, expected in ((99.0, 1 / 21), (19.0, 2 / 21), (-1.0, 1.0)):
+        assert random_order_test([score], orders) == pytest.approx(expected)
+    assert np.isnan(random_order_test([], []))
+    # 3 x 4 combinations, of which those with a sum of 4 or more count
+    assert random_order_test([2.0, 2.0], [np.arange(3.0), np.arange(4.0)]) == pytest.approx(4 / 13)
+    many = [np.random.default_rng(seed).normal(size=20) for seed in range(6)]
+    scale = np.sqrt(sum(map(np.var, many)))
+    expected = stats.norm.sf(-sum(row.mean() for row in many), scale=scale)
+    assert random_order_test([0.0] * 6, many) == pytest.approx(expected, abs=0.03)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_adjusted_ps_are_those_of_statsmodels(statsmodels, p):
+    expected = statsmodels.adjusted(p, method="fdr_bh")[1]
+    assert benjamini_hochberg(np.array(p)) == pytest.approx(expected)
+
+
+def test_what_was_not_tested_is_no_test():
+    adjusted = benjamini_hochberg(np.array([0.01, np.nan, 0.04, np.nan]))
+    assert adjusted == pytest.approx([0.02, np.nan, 0.04, np.nan], nan_ok=True)
+    assert np.isnan(benjamini_hochberg(np.array([np.nan]))).all()
+
+
+# --- ranks ----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), min_size=3, max_size=30))
+def test_the_rank_correlation_is_that_of_mean_ranks(pairs):
+    first, second = np.array(pairs, float).T
+    found = spearman(first, second)
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        assert np.isnan(found)
+    else:
+        ranks = [stats.rankdata(row) for row in (first, second)]
+        assert found == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-12)
+
+
+def test_the_rank_correlation_of_orders_and_of_too_little():
+    assert spearman([1, 2, 3, 9], [10, 20, 21, 22]) == pytest.approx(1)
+    assert spearman([1, 2, 3, 9], [4, 3, 2, -5]) == pytest.approx(-1)
+    assert np.isnan(spearman([1, 2], [1, 2])) and np.isnan(spearman([], []))
+
+
+def test_equal_methods_share_their_rank():
+    values = np.array([[0.5, 0.7, 0.7, 0.1], [1.0, np.nan, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]])
+    assert mean_ranks(values).tolist() == [[3.0, 1.5, 1.5, 4.0], [1.0, 2.0, 3.0, 4.0]]
+    assert mean_ranks([[0.1 + 0.2, 0.3]]).tolist() == [[1.5, 1.5]]
+
+
+# --- how often intervals hold ---------------------------------------------------------------------
+
+
+SIZES = (32, 33, 48, 64, 100, 250, 500, 1000)
+SHARES = np.linspace(0.5, 0.99, 197)
+ONE_SIDED = (0.0, 0.05, 0.2, 0.5)  # of those that disagree, how many the other way
+DISCORDANT = np.geomspace(0.003, 0.3, 15)
+
+
+def coverage(low, high):
+    """Shares of 50 to 99 %, and for each the chance that its interval, low and high (total + 1,) of
+    every count, holds it.
+
+    Among the shares are both sides of every end, where the chance jumps, so the least and the most
+    are exact; the mean is over SHARES, which come first.
+    """
+    total, ends = len(low) - 1, np.concatenate([low, high])
+    shares = np.concatenate([SHARES, ends - 1e-10, ends + 1e-10])
+    shares = shares[(shares >= 0.5) & (shares <= 0.99)]
+    # the counts whose intervals hold a share are next to each other
+    first, last = np.searchsorted(high, shares), np.searchsorted(low, shares, side="right") - 1
+    binomial = stats.binom(total, shares)
+    return shares, binomial.cdf(last) - binomial.cdf(first - 1)
+
+
+def test_intervals_of_a_share_hold_as_often_as_the_page_says():
+    least = {}
+    for total in SIZES:
+        counts = np.arange(total + 1)
+        wilsons = np.array([wilson(int(right), total) for right in counts]).T
+        for name, ends in (("wilson", wilsons), ("wide", agresti_coull(counts, total))):
+            shares, found = coverage(*ends)
+            least[name, total] = found.min()
+            assert found[total * (1 - shares) >= 20].max(initial=0.0) <= 0.97, (name, total)
+            assert 0.949 <= found[: len(SHARES)].mean() <= 0.96, (name, total)
+    assert all(found >= 0.93 for (name, n), found in least.items() if name == "wide" or n > 410)
+    assert min(least.values()) == least["wilson", 32] == pytest.approx(0.8943, abs=1e-4)
+
+
+def paired_coverage(total, discordant, other):
+    """P(the interval holds the change), over all outcomes but one in ten million."""
+    count = stats.binom(total, discordant)
+    most = int(count.isf(1e-8)) + 1
+    lost, won = np.meshgrid(np.arange(most), np.arange(most), indexing="ij")
+    likely = (lost + won <= most) & (count.pmf(lost + won) > 1e-12)
+    lost, won = lost[likely], won[likely]
+    chance = count.pmf(lost + won) * stats.binom.pmf(won, lost + won, other)
+    low, high = paired_difference(lost, won, total)
+    truth = discordant * (2 * other - 1)
+    return float(chance[(low <= truth + 1e-12) & (truth <= high + 1e-12)].sum())
+
+
+def test_the_interval_of_a_paired_difference_holds_as_often_as_the_page_says():
+    for total, discordant, other in product((32, 64, 128, 2000), DISCORDANT, ONE_SIDED):
+        found = paired_coverage(total, discordant, other)
+        assert found >= 0.93, (total, discordant, other)
+        assert found <= 0.97 or total * discordant < 25, (total, discordant, other)
+
+
+@pytest.mark.parametrize("total", [*range(32, 131, 14), 200, 500, 1000, 2000])
+def test_the_interval_holds_a_change_that_can_only_go_one_way(total):
+    """On both sides of every end, where coverage jumps: the least is exact."""
+    counts = np.arange(total + 1)
+    low, high = paired_difference(counts, 0, total)
+    ends = np.concatenate([-low, -high])
+    shares = np.concatenate([ends - 1e-10, ends + 1e-10, DISCORDANT])
+    shares = shares[(shares >= 0.003) & (shares <= 0.3), None]
+    holds = (low <= -shares) & (-shares <= high)
+    found = (stats.binom.pmf(counts, total, shares) * holds).sum(1)
+    assert found.min() >= 0.93
+    assert found[total * shares[:, 0] >= 25].max(initial=0.0) <= 0.97
