@@ -1,14 +1,26 @@
-"""Two captures beside each other: every head that both have, in numbers, and the logits."""
+"""Two captures head by head, and two models on the same data.
+
+Captures need not have the same tokens, lengths or levels (see alignment). Answers are paired place
+by place, so that what both models get right or wrong says nothing of the difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hgviz.analysis.alignment import Alignment, common_pieces, paired_heads, paired_layers
+from hgviz.analysis.alignment import (
+    Alignment,
+    SharedPieces,
+    common_pieces,
+    paired_heads,
+    paired_layers,
+)
 from hgviz.analysis.differences import (
     NEAR_ZERO,
     Array,
@@ -16,24 +28,69 @@ from hgviz.analysis.differences import (
     Pair,
     compared,
     effective_rank,
+    finite,
 )
+from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.layout import Layout
-from hgviz.analysis.logits import LogitDifference, logits_apart
 from hgviz.analysis.reading import Bools, Reading
-from hgviz.core import Capture, HeadId, HgvizError, Integers, Layer, Prompt, Signal, progress
+from hgviz.analysis.statistics import mcnemar, paired_difference, ratio_interval
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Integers,
+    Layer,
+    MetricEstimate,
+    Prompt,
+    progress,
+)
+from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
 
-RANK_ROWS = 256  # whose singular values are taken, fewer where
-RANK_CELLS = 1 << 23  # they would hold more weights
-FAINT = 8.0  # of 255: what two ways of making an image smaller differ by at most, on the mean
-_FAR = 64  # rows
-_TOGETHER = 1024  # rows of B that are read with one block of A's
+RANK_ROWS = 256  # of a map, whose singular values are taken; fewer where these rows
+RANK_CELLS = 1 << 23  # would hold more weights
+SAME_IMAGE = 8.0  # of 255: two ways of making one image smaller differ less, on average
+MAX_GAP = 64  # rows that are read along with those wanted on both sides
+MAX_ROWS = 1024  # of B, read with one block of A's rows
+LOGIT_ROWS = 256  # at once
+STATE_ROWS = 256
+LISTED_EXAMPLES = 20
+CHARACTERS_BEFORE = 60  # of what stands before a token
+EQUAL_COSINES = 1e-9
+
+
+# --- captures -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogitDifference:
+    """How far apart the logits of two models are, at the places that both have.
+
+    largest, mean: of |A - B|. same: the share of places where both have the largest logit at the
+    same token or class, NaN for hidden states; moved: the mean of 1 - cosine of hidden states, NaN
+    for logits. places of so many (of) are compared.
+    """
+
+    largest: float
+    mean: float
+    same: float
+    places: int
+    of: int
+    moved: float = float("nan")
+
+    def facts(self) -> dict[str, Any]:
+        """As `hgviz compare --json` prints it."""
+        numbers = {name: finite(value) for name, value in asdict(self).items()}
+        if numbers["moved"] is None:
+            del numbers["moved"]
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two captures: heads that both have, those that only one has, the logits where they can be
-    compared, and notes: sentences on what was not."""
+    """Two captures: the heads that both have, those that only one has, and their logits, None
+    where these cannot be compared; notes are sentences on what was not compared."""
 
     heads: tuple[HeadDifference, ...]
     only_a: tuple[HeadId, ...] = ()
@@ -45,7 +102,7 @@ class Comparison:
         """As `hgviz compare --json` prints it."""
         return {
             "near_zero": NEAR_ZERO,
-            "heads": [one.facts() for one in self.heads],
+            "heads": [head.facts() for head in self.heads],
             "only_a": list(map(str, self.only_a)),
             "only_b": list(map(str, self.only_b)),
             "logits": self.logits and self.logits.facts(),
@@ -53,310 +110,673 @@ class Comparison:
         }
 
 
-def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
-    """Compare two captures head by head; the progress carries the HeadDifferences so far.
+def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
+    """Compare two captures head by head; progress carries the HeadDifferences so far.
 
-    Layers meet by name, or by number where no names are alike; rows and columns by what they stand
-    for (see alignment), those of one piece put together: their rows averaged, their columns added.
-    Of maps above 2^26 weights only rows spread evenly are measured, unless every one is asked for.
-    Holds at most 256 rows of both maps. Errors: HgvizError where the texts have nothing in common.
+    Layers are paired by name, or by number where no name is in both; rows and columns by the piece
+    of text that they stand for, rows of a piece averaged, columns added up. Of maps above 2^26
+    weights only rows spread evenly are measured, unless every row is asked for. Holds at most 256
+    rows of both maps. Raises HgvizError where the two have no piece of text in common.
     """
     alignment = Alignment(a, b)
-    tokens = alignment.tokens()
-    if not tokens.count:
+    if not alignment.tokens().count:
         raise _nothing_shared(a.main, b.main)
-    pairs = paired_layers(a, b)
-    found: list[HeadDifference] = []
-    apart: list[Layer] = []
-    readings: tuple[dict[str, Reading], dict[str, Reading]] = ({}, {})
-    for number, (one, other) in enumerate(pairs):
-        layer = _Pair(alignment, one, other, readings, every)
-        if not layer.blocks:
-            apart.append(one)
+    layers = paired_layers(a, b)
+    differences: list[HeadDifference] = []
+    unpaired: list[Layer] = []
+    heads: list[tuple[HeadId, HeadId]] = []
+    readings: tuple[dict[str, Reading], dict[str, Reading]] = {}, {}
+    for number, (layer_a, layer_b) in enumerate(layers):
+        numbers = paired_heads(a, b, layer_a, layer_b)
+        heads += [(HeadId(layer_a.index, head), HeadId(layer_b.index, head)) for head in numbers]
+        pair = _LayerPair(alignment, layer_a, layer_b, readings, every_row)
+        if not pair.blocks:
+            unpaired.append(layer_a)
             continue
-        for at, head in enumerate(layer.heads):
-            for done in layer.measure(head):
-                share = number + (at + done) / len(layer.heads)
-                progress(share, len(pairs), f"head {one.index}.{head}", tuple(found))
-            found.append(layer.found)
-    progress(len(pairs), len(pairs), "", tuple(found))
-    logits, why = logits_apart(alignment)
-    notes = [*_notes(a, b, alignment, pairs, apart, found), *([why] if why else [])]
-    met = [
-        (HeadId(x.index, h), HeadId(y.index, h)) for x, y in pairs for h in paired_heads(a, b, x, y)
-    ]
-    only_a = tuple(one for one in _heads(a) if one not in {x for x, _ in met})
-    only_b = tuple(one for one in _heads(b) if one not in {x for _, x in met})
-    return Comparison(tuple(found), only_a, only_b, logits, tuple(notes))
+        for place, head in enumerate(numbers):
+            report = partial(
+                _report, number + place / len(numbers), 1 / len(numbers), len(layers),
+                f"head {layer_a.index}.{head}", tuple(differences),
+            )  # fmt: skip
+            differences.append(pair.compare_head(head, report))
+    progress(len(layers), len(layers), "", tuple(differences))
+    logits, reason = compare_logits(alignment)
+    notes = [*_notes(alignment, layers, unpaired, differences), *([reason] if reason else [])]
+    in_a, in_b = {one for one, _ in heads}, {other for _, other in heads}
+    return Comparison(
+        tuple(differences),
+        tuple(head for head in _captured_heads(a) if head not in in_a),
+        tuple(head for head in _captured_heads(b) if head not in in_b),
+        logits,
+        tuple(notes),
+    )
+
+
+def _report(
+    start: float,
+    size: float,
+    layers: int,
+    note: str,
+    differences: tuple[HeadDifference, ...],
+    share: float,
+) -> None:
+    """Report the progress of a head that takes the given size of a layer, from start on."""
+    progress(start + size * share, layers, note, differences)
+
+
+def _captured_heads(capture: Capture) -> Iterator[HeadId]:
+    for index, maps in enumerate(capture.maps):
+        if maps:
+            yield from (HeadId(index, head) for head in sorted(maps.heads))
 
 
 def _nothing_shared(a: Prompt, b: Prompt) -> HgvizError:
-    """Why no row of A stands for the same as one of B."""
+    """Why no position of A stands for the same as one of B."""
     if a.signal is None and b.signal is None:
         return HgvizError(
             "these two share no token: "
             "maps are compared where both stand for the same part of a text",
             "Capture the same text with both",
         )
+
+    def describe(prompt: Prompt) -> str:
+        if prompt.signal is None:
+            return "a text"
+        if prompt.signal.grid is not None:
+            rows, columns = prompt.signal.grid
+            return f"an image in {rows} x {columns} patches"
+        if prompt.signal.seconds > 0:
+            return f"a sound in {len(prompt):,} frames"
+        return f"{len(prompt):,} positions of its own"
+
     return HgvizError(
-        f"the maps of these two are not compared: A reads {_cut_into(a)} and B {_cut_into(b)}",
+        f"the maps of these two are not compared: A reads {describe(a)} and B {describe(b)}",
         "Choose two models that cut the same thing alike",
     )
 
 
-def _cut_into(prompt: Prompt) -> str:
-    """What a model reads, and into what it cuts it."""
-    if prompt.signal is None:
-        return "a text"
-    if prompt.signal.grid is not None:
-        rows, columns = prompt.signal.grid
-        return f"an image in {rows} x {columns} patches"
-    if prompt.signal.seconds > 0:
-        return f"a sound in {len(prompt):,} frames"
-    return f"{len(prompt):,} positions of its own"
-
-
-# --- which heads ----------------------------------------------------------------------------------
-
-
-def _heads(capture: Capture) -> tuple[HeadId, ...]:
-    """The heads that are captured."""
-    maps = enumerate(capture.maps)
-    return tuple(HeadId(index, head) for index, one in maps if one for head in sorted(one.heads))
-
-
-# --- a pair of layers -----------------------------------------------------------------------------
-
-
-class _Side:
-    """The maps of a layer of one capture, read by the pieces that both share."""
+class _LayerSide:
+    """The maps of a layer of one capture, read by the pieces that both captures share."""
 
     def __init__(
         self, capture: Capture, layer: Layer, readings: dict[str, Reading], columns: Integers
     ) -> None:
-        known = capture.maps[layer.index]
-        assert known is not None  # layers gives no other
-        self.known, self.layout = known, Layout(capture, layer.index, readings)
-        self.every = len(columns) == int(columns.max(initial=-1)) + 1
-        self.kept = np.flatnonzero(columns >= 0)
-        self.columns = columns[self.kept]
+        maps = capture.maps[layer.index]
+        assert maps is not None  # paired_layers gives no other
+        self.maps, self.layout = maps, Layout(capture, layer.index, readings)
+        self.has_all_columns = len(columns) == int(columns.max(initial=-1)) + 1
+        self.shared_columns = np.flatnonzero(columns >= 0)
+        self.column_pieces = columns[self.shared_columns]
 
-    def strip(self, head: int, rows: Integers, pieces: range) -> tuple[Array, Bools, Array]:
-        """Weights and which cells exist (pieces, columns), and the share of weight outside."""
-        first, stop = np.searchsorted(rows[rows >= 0], [pieces.start, pieces.stop])
-        positions = np.flatnonzero(rows >= 0)[first:stop]
-        parts = [self._read(head, some) for some in np.split(positions, _gaps(positions))]
-        weights, seen = (np.concatenate(one) for one in zip(*parts, strict=True))
-        numbers = rows[positions]
+    def read(self, head: int, row_pieces: Integers, pieces: range) -> tuple[Array, Bools, Array]:
+        """Weights and which cells exist (pieces, columns), and the share of weight (pieces,) on
+        columns that the other side lacks."""
+        is_shared = row_pieces >= 0
+        first, stop = np.searchsorted(row_pieces[is_shared], [pieces.start, pieces.stop])
+        rows = np.flatnonzero(is_shared)[first:stop]
+        # what lies between rows that are far apart need not be read
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) > MAX_GAP) + 1)
+        parts = [self._read_run(head, run) for run in runs]
+        weights, exists = (np.concatenate(part) for part in zip(*parts, strict=True))
         outside = np.zeros(len(weights))
-        if not self.every:
-            every = np.abs(weights).sum(1, dtype=float)
-            weights, seen = weights[:, self.kept], seen[:, self.kept]
+        if not self.has_all_columns:
+            mass = np.abs(weights).sum(1, dtype=float)
+            weights, exists = weights[:, self.shared_columns], exists[:, self.shared_columns]
             inside = np.abs(weights).sum(1, dtype=float)
-            outside = np.divide(every - inside, every, out=outside, where=every > 0)
-            weights = _gathered(weights, self.columns, 1, np.add)
-            seen = _gathered(seen, self.columns, 1, np.logical_or)
-        weights, outside = (_gathered(one, numbers, 0, np.add) for one in (weights, outside))
+            outside = np.divide(mass - inside, mass, out=outside, where=mass > 0)
+            weights = _fold(weights, self.column_pieces, 1, np.add)
+            exists = _fold(exists, self.column_pieces, 1, np.logical_or)
+        numbers = row_pieces[rows]
+        weights, outside = _fold(weights, numbers, 0, np.add), _fold(outside, numbers, 0, np.add)
         if len(weights) < len(numbers):
             sizes = np.bincount(numbers - pieces.start)
             weights, outside = weights / sizes[:, None], outside / sizes
-        return weights, _gathered(seen, numbers, 0, np.logical_or), outside
+        return weights, _fold(exists, numbers, 0, np.logical_or), outside
 
-    def _read(self, head: int, rows: Integers) -> tuple[Array, Bools]:
+    def _read_run(self, head: int, rows: Integers) -> tuple[Array, Bools]:
         """Weights and which cells exist (rows, keys), of rows that lie close together."""
-        span, some = slice(int(rows[0]), int(rows[-1]) + 1), rows - rows[0]
-        weights: Array = self.known.read(head, span)
-        seen = self.layout.block(span, slice(0, weights.shape[1])).seen | (weights != 0)
-        return (weights, seen) if len(some) == len(weights) else (weights[some], seen[some])
+        span, wanted = slice(int(rows[0]), int(rows[-1]) + 1), rows - rows[0]
+        weights: Array = self.maps.read(head, span)
+        exists = self.layout.block(span, slice(0, weights.shape[1])).seen | (weights != 0)
+        if len(wanted) == len(weights):
+            return weights, exists
+        return weights[wanted], exists[wanted]
 
 
-def _gaps(rows: Integers) -> Integers:
-    """Where rows that are far apart begin: what lies between need not be read."""
-    return np.flatnonzero(np.diff(rows) > _FAR) + 1
-
-
-def _gathered(values: Array, numbers: Integers, axis: int, fold: np.ufunc) -> Array:
-    """Values of equal numbers, which stand side by side, folded into one."""
+def _fold(values: Array, numbers: Integers, axis: int, function: np.ufunc) -> Array:
+    """Values with equal numbers, which are neighbours, folded into one."""
     starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    return values if len(starts) == len(numbers) else fold.reduceat(values, starts, axis)
+    return values if len(starts) == len(numbers) else function.reduceat(values, starts, axis)
 
 
-class _Pair:
-    """Two layers that meet. found: of the head that was measured last."""
-
-    found: HeadDifference
+class _LayerPair:
+    """Two layers and the blocks of pieces in which their rows are compared."""
 
     def __init__(
         self,
         alignment: Alignment,
-        one: Layer,
-        other: Layer,
+        layer_a: Layer,
+        layer_b: Layer,
         readings: tuple[dict[str, Reading], dict[str, Reading]],
-        every: bool,
+        every_row: bool,
     ) -> None:
-        a, b = alignment.a, alignment.b
-        columns = alignment.columns(one, other)
-        self.layers, self.columns = (one, other), columns.count
+        columns = alignment.columns(layer_a, layer_b)
+        self.layers, self.columns = (layer_a, layer_b), columns.count
         self.sides = (
-            _Side(a, one, readings[0], columns.a),
-            _Side(b, other, readings[1], columns.b),
+            _LayerSide(alignment.a, layer_a, readings[0], columns.a),
+            _LayerSide(alignment.b, layer_b, readings[1], columns.b),
         )
-        rows = alignment.rows(one, other)
-        # rows of padding stand for nothing
-        real = [side.layout.real for side in self.sides]
-        self.rows = common_pieces(np.where(real[0], rows.a, -1), np.where(real[1], rows.b, -1))
-        maps = [side.known for side in self.sides]
-        self.heads = paired_heads(a, b, one, other)
-        self.blocks = self._blocks(maps[0].shape[1:], every) if self.columns else []
-        self.measured = sum(map(len, self.blocks))
-        most = min(self.measured, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))
-        self.sampled = np.unique(np.linspace(0, self.measured - 1, most).astype(int))
+        rows = alignment.rows(layer_a, layer_b)
+        is_real = [side.layout.real for side in self.sides]  # not padding
+        self.rows = common_pieces(
+            np.where(is_real[0], rows.a, -1), np.where(is_real[1], rows.b, -1)
+        )
+        shape = self.sides[0].maps.shape[1:]
+        self.blocks = _blocks(self.rows, shape, every_row) if self.columns else []
+        count = sum(map(len, self.blocks))
+        most = min(count, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))
+        self.rank_rows = np.unique(np.linspace(0, count - 1, most).astype(int))
 
-    def _blocks(self, shape: tuple[int, ...], every: bool) -> list[range]:
-        """The pieces that begin in each block of A's rows that is measured."""
-        numbers, found = self.rows.a, []
-        first = np.unique(numbers[numbers >= 0], return_index=True)[1]
-        places = np.flatnonzero(numbers >= 0)[first]
-        together = np.searchsorted(self.rows.b[self.rows.b >= 0], np.arange(len(places)))
-        for rows in row_blocks(shape[0], shape[1], every):
-            start, stop = np.searchsorted(places, [rows.start, rows.stop])
-            cuts = np.flatnonzero(np.diff(together[start:stop] // _TOGETHER)) + start + 1
-            ends = [int(start), *map(int, cuts), int(stop)]
-            found += [range(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True) if a < b]
-        return found
-
-    def measure(self, head: int) -> Iterator[float]:
-        """How much of a head is measured, from 0; then it is in found."""
-        parts: list[dict[str, Array]] = []
-        some: list[tuple[Array, Array]] = []
+    def compare_head(self, head: int, report: Callable[[float], None]) -> HeadDifference:
+        """The head of this number in both layers; report takes the share that is done."""
+        blocks: list[dict[str, Array]] = []
+        samples: list[tuple[Array, Array]] = []
         start = 0
-        for done, pieces in enumerate(self.blocks):
-            yield done / len(self.blocks)
-            with np.errstate(invalid="ignore"):  # of what is no number
-                (a, has_a, out_a), (b, has_b, out_b) = (
-                    side.strip(head, rows, pieces)
-                    for side, rows in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
+        for number, pieces in enumerate(self.blocks):
+            report(number / len(self.blocks))
+            with np.errstate(invalid="ignore"):  # weights may be NaN
+                (a, exists_a, outside_a), (b, exists_b, outside_b) = (
+                    side.read(head, row_pieces, pieces)
+                    for side, row_pieces in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
                 )
-            part = compared(a, b, has_a, has_b)
-            parts.append(part | {"outside": np.stack([out_a, out_b])})
-            chosen = self.sampled[(self.sampled >= start) & (self.sampled < start + len(a))] - start
-            chosen = chosen[~part["broken"][chosen]]
-            some.append((a[chosen], b[chosen]))
+            block = compared(a, b, exists_a, exists_b)
+            blocks.append(block | {"outside": np.stack([outside_a, outside_b])})
+            inside = (self.rank_rows >= start) & (self.rank_rows < start + len(a))
+            chosen = self.rank_rows[inside] - start
+            chosen = chosen[~block["broken"][chosen]]
+            samples.append((a[chosen], b[chosen]))
             start += len(a)
-        rows = {name: np.concatenate([one[name] for one in parts], -1) for name in parts[0]}
-        samples = [np.concatenate(one) for one in zip(*some, strict=True)]
-        self.found = self._difference(head, rows, samples)
-
-    def _difference(self, head: int, rows: dict[str, Array], some: list[Array]) -> HeadDifference:
-        broken = rows["broken"]
-        good = {name: one[..., ~broken] for name, one in rows.items()}
-        weighing = good["mass"] > 0
-        both = weighing.all(0)
+        rows = {name: np.concatenate([block[name] for block in blocks], -1) for name in blocks[0]}
+        sample_a, sample_b = (np.concatenate(side) for side in zip(*samples, strict=True))
+        is_broken = rows["broken"]
+        good = {name: values[..., ~is_broken] for name, values in rows.items()}
+        has_weight = good["mass"] > 0
 
         def means(name: str) -> Pair:
-            pairs = zip(good[name], weighing, strict=True)
-            first, second = (_mean(values[some]) for values, some in pairs)
-            return first, second
+            a, b = (
+                _mean(side[weighs]) for side, weighs in zip(good[name], has_weight, strict=True)
+            )
+            return a, b
 
-        near = good["near"].sum(1), good["has"].sum(1)
-        one, other = self.layers
-        kinds = [
+        near, cells = good["near"].sum(1), good["has"].sum(1)
+        layer_a, layer_b = self.layers
+        activations = [
             layer.activations[layer.heads.index(head)] if head in layer.heads else ""
             for layer in self.layers
         ]
         return HeadDifference(
-            head=HeadId(one.index, head),
-            other=HeadId(other.index, head),
-            layer=one.name,
-            role=one.role,
-            activation=(kinds[0], kinds[1]),
-            rows=int((~broken).sum()),
+            head=HeadId(layer_a.index, head),
+            other=HeadId(layer_b.index, head),
+            layer=layer_a.name,
+            role=layer_a.role,
+            activation=(activations[0], activations[1]),
+            rows=int((~is_broken).sum()),
             of=self.rows.count,
             columns=self.columns,
-            largest=_most(good["largest"]),
+            largest=_largest(good["largest"]),
             mean=_ratio(good["total"].sum(), good["cells"].sum()),
-            relative_largest=_most(good["relative"]),
+            relative_largest=_largest(good["relative"]),
             relative_mean=_mean(good["relative_mean"]),
-            js=_mean(good["js"][both]),
+            js=_mean(good["js"][has_weight.all(0)]),
             entropy=means("entropy"),
-            near_zero=(_ratio(near[0][0], near[1][0]), _ratio(near[0][1], near[1][1])),
+            near_zero=(_ratio(near[0], cells[0]), _ratio(near[1], cells[1])),
             negative=means("negative"),
-            rank=(effective_rank(some[0]), effective_rank(some[1])),
-            rank_rows=len(some[0]),
+            rank=(effective_rank(sample_a), effective_rank(sample_b)),
+            rank_rows=len(sample_a),
             outside=means("outside"),
-            broken=int(broken.sum()),
+            broken=int(is_broken.sum()),
         )
+
+
+def _blocks(rows: SharedPieces, shape: Sequence[int], every_row: bool) -> list[range]:
+    """The pieces that begin in each block of A's rows that is measured, few rows of B at a time."""
+    first_rows = np.unique(rows.a[rows.a >= 0], return_index=True)[1]
+    starts_a = np.flatnonzero(rows.a >= 0)[first_rows]
+    starts_b = np.searchsorted(rows.b[rows.b >= 0], np.arange(len(starts_a)))
+    blocks = []
+    for block in row_blocks(shape[0], shape[1], every_row):
+        start, stop = (int(end) for end in np.searchsorted(starts_a, [block.start, block.stop]))
+        cuts = np.flatnonzero(np.diff(starts_b[start:stop] // MAX_ROWS)) + start + 1
+        ends = [start, *cuts.tolist(), stop]
+        blocks += [range(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+    return [block for block in blocks if block]
 
 
 def _mean(values: Array) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
-def _most(values: Array) -> float:
+def _largest(values: Array) -> float:
     return float(values.max()) if len(values) else float("nan")
 
 
-def _ratio(part: Any, whole: Any) -> float:
-    return float(part / whole) if whole else float("nan")
-
-
-# --- what was not compared ------------------------------------------------------------------------
+def _ratio(part: Any, total: Any) -> float:
+    return float(part / total) if total else float("nan")
 
 
 def _notes(
-    a: Capture,
-    b: Capture,
     alignment: Alignment,
-    pairs: list[tuple[Layer, Layer]],
-    apart: list[Layer],
-    found: list[HeadDifference],
+    layers: list[tuple[Layer, Layer]],
+    unpaired: list[Layer],
+    differences: list[HeadDifference],
 ) -> Iterator[str]:
-    """Sentences on what differs beside the weights, and on what could not be compared."""
+    """Sentences on what differs besides the weights, and on what could not be compared."""
+    a, b = alignment.a, alignment.b
     if a.main.signal is not None:
-        yield from _of_signals(a.main, b.main, alignment)
+        yield from _signal_notes(a.main, b.main, alignment)
     elif not alignment.same_tokens:
         shared, texts = alignment.tokens(), "texts" if a.main.text != b.main.text else "tokens"
         yield (
             f"the {texts} differ: {shared.count:,} pieces are in both, "
             f"of {len(a.main):,} tokens in A and {len(b.main):,} in B"
         )
-    if any(one.name != other.name for one, other in pairs):
+    if any(layer_a.name != layer_b.name for layer_a, layer_b in layers):
         yield "layers meet by their numbers, as no names are alike"
-    for name, one in (("A", a), ("B", b)):
-        if missing := [str(i) for i, known in enumerate(one.maps) if known is None]:
+    for name, capture in (("A", a), ("B", b)):
+        if missing := [str(index) for index, maps in enumerate(capture.maps) if maps is None]:
             yield f"{name} was interrupted: it has no layers {', '.join(missing)}"
-    if apart:
-        names = _listed(one.name for one in apart)
+    if unpaired:
+        names = _listed(layer.name for layer in unpaired)
         yield f"no position stands for the same tokens on both sides in {names}"
-    if some := [one for one in found if one.rows + one.broken < one.of]:
-        rows = max(one.rows for one in some)
-        yield f"of {len(some)} long maps at most {rows:,} rows are measured, evenly spread"
-    if left := dict.fromkeys(one.layer for one in found if max(one.outside) > 0):
-        yield f"weight on columns that the other has not is left out in {_listed(left)}"
-    if broken := [str(one.head) for one in found if one.broken]:
+    if sampled := [head for head in differences if head.rows + head.broken < head.of]:
+        rows = max(head.rows for head in sampled)
+        yield f"of {len(sampled)} long maps at most {rows:,} rows are measured, evenly spread"
+    if outside := dict.fromkeys(head.layer for head in differences if max(head.outside) > 0):
+        yield f"weight on columns that the other has not is left out in {_listed(outside)}"
+    if broken := [str(head.head) for head in differences if head.broken]:
         yield f"rows that hold what is no number are left out in {', '.join(broken)}"
 
 
-def _of_signals(a: Prompt, b: Prompt, alignment: Alignment) -> Iterator[str]:
-    """What differs in two pictures or sounds, and in their positions."""
+def _signal_notes(a: Prompt, b: Prompt, alignment: Alignment) -> Iterator[str]:
+    """What differs in two images or sounds, and in their positions."""
+    images = [None if prompt.signal is None else prompt.signal.picture for prompt in (a, b)]
     if a.text != b.text:
         yield f"A reads {a.text or 'what has no name'} and B {b.text or 'what has no name'}"
-    elif _apart(a.signal, b.signal) > FAINT:
+    elif not _looks_same(*images):
         yield f"both read {a.text}, and these are not the same image"
     if not alignment.same_tokens:
         shared = alignment.tokens().count
         yield f"{shared:,} positions are in both, of {len(a):,} in A and {len(b):,} in B"
 
 
-def _apart(a: Signal | None, b: Signal | None) -> float:
-    """The mean difference of two pictures of one size, of 255; 0 where there are none."""
-    pictures = [None if one is None else one.picture for one in (a, b)]
-    if pictures[0] is None or pictures[1] is None or pictures[0].shape != pictures[1].shape:
-        return 0.0
-    return float(np.abs(pictures[0].astype(float) - pictures[1]).mean())
+def _looks_same(a: NDArray[np.uint8] | None, b: NDArray[np.uint8] | None) -> bool:
+    """Whether two pictures (height, width, 3) are nearly equal; other sizes count as the same."""
+    if a is None or b is None or a.shape != b.shape:
+        return True
+    return bool(np.abs(a.astype(float) - b).mean() <= SAME_IMAGE)
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Some names, or how many they are."""
-    found = list(names)
-    return ", ".join(found) if len(found) <= 4 else f"{len(found)} layers"
+    """The names, or how many layers they are."""
+    names = list(names)
+    return ", ".join(names) if len(names) <= 4 else f"{len(names)} layers"
+
+
+def compare_logits(alignment: Alignment) -> tuple[LogitDifference | None, str]:
+    """The logits of two captures at the tokens that both have; or None, and the reason why not."""
+    a, b = alignment.a, alignment.b
+    if a.logits is None or b.logits is None:
+        missing = [name for name, one in (("A", a), ("B", b)) if one.logits is None]
+        return None, "neither has logits" if len(missing) == 2 else f"{missing[0]} has no logits"
+    are_states = a.spec.goal == "states"
+    noun = "their last hidden states" if are_states else "their logits"
+    refusal = f"{noun} are not compared: they are of"
+    if a.spec.goal != b.spec.goal:
+        return None, f"{refusal} other kinds, {a.spec.goal} and {b.spec.goal}"
+    logits_a, logits_b = a.logits, b.logits
+    sizes = logits_a.shape[-1], logits_b.shape[-1]
+    if sizes[0] != sizes[1] or a.spec.labels != b.spec.labels:
+        return None, f"{refusal} {sizes[0]:,} and {sizes[1]:,} answers, not the same ones"
+    if a.spec.goal == "classes":
+        logits_a, logits_b = np.atleast_2d(logits_a), np.atleast_2d(logits_b)
+        rows_a = rows_b = np.zeros(1, np.int64)
+        total = 1
+    else:
+        shared = alignment.tokens()
+        is_single = [
+            np.bincount(side[side >= 0], minlength=shared.count) == 1
+            for side in (shared.a, shared.b)
+        ]
+        pieces = np.flatnonzero(is_single[0] & is_single[1])
+        rows_a, rows_b = (np.flatnonzero(np.isin(side, pieces)) for side in (shared.a, shared.b))
+        total = max(len(shared.a), len(shared.b))
+        if not len(pieces):
+            return None, f"{refusal} other tokens"
+        same_ids = (a.main.ids[rows_a] == b.main.ids[rows_b]).all()
+        if (len(logits_a), len(logits_b)) != (len(shared.a), len(shared.b)) or not same_ids:
+            return None, f"{refusal} other vocabularies"
+    largest = summed = same = moved = 0.0
+    for start in range(0, len(rows_a), LOGIT_ROWS):
+        block = slice(start, start + LOGIT_ROWS)
+        one = np.asarray(logits_a[rows_a[block]], float)
+        other = np.asarray(logits_b[rows_b[block]], float)
+        with np.errstate(invalid="ignore"):
+            difference = np.abs(one - other)
+        largest = float(np.maximum(largest, difference.max()))
+        summed += float(difference.sum())
+        same += float((one.argmax(-1) == other.argmax(-1)).sum())
+        if are_states:
+            lengths = np.linalg.norm(one, axis=-1) * np.linalg.norm(other, axis=-1)
+            cosines = (one * other).sum(-1) / np.maximum(lengths, np.finfo(float).tiny)
+            moved += float((1 - cosines).sum())
+    if not np.isfinite(largest):
+        return None, f"{noun} hold what is no number"
+    count = len(rows_a)
+    mean = summed / (count * sizes[0])
+    if are_states:
+        nan = float("nan")
+        return LogitDifference(largest, mean, nan, count, total, max(0.0, moved / count)), ""
+    return LogitDifference(largest, mean, same / count, count, total), ""
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DifferentAnswer:
+    """A place that A and B answer differently: the number of the example and, within it, of the
+    place. a and b are the answers, loss_a and loss_b their losses in nats; right is "a", "b" or ""
+    for neither."""
+
+    example: int
+    place: int
+    text: str
+    wanted: str
+    a: str
+    b: str
+    right: str
+    loss_a: float
+    loss_b: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """Two evaluations and, where the answers are paired, how they differ.
+
+    difference: of B to A in the metric of both, with its interval of 95 %: Bonett and Price (2012)
+    for shares, for bits per byte the normal one of a ratio over windows (Cochran 1977, 2.11).
+    agreement: the share of places with the same answer; a_only and b_only: places that only one
+    gets right; p: of McNemar's exact test. differing: all places with another answer, those that
+    one side gets right first; of hidden states the examples that are nearer to another of A's.
+    pairs: the number of paired places. All are None or empty where the two were not asked the
+    same; notes say why.
+    """
+
+    a: Evaluation
+    b: Evaluation
+    difference: tuple[float, float, float] | None = None
+    agreement: float | None = None
+    a_only: int | None = None
+    b_only: int | None = None
+    p: float | None = None
+    differing: tuple[DifferentAnswer, ...] = ()
+    notes: tuple[str, ...] = ()
+    pairs: int = 0
+
+    def facts(self, most: int | None = LISTED_EXAMPLES) -> dict[str, Any]:
+        """As `hgviz compare --data --json` prints it, with at most so many examples."""
+        difference = self.difference and dict(
+            zip(("value", "low", "high"), map(finite, self.difference), strict=True)
+        )
+        return {
+            "score_a": self.a.facts(),
+            "score_b": self.b.facts(),
+            "difference": difference,
+            "agreement": self.agreement,
+            "a_only": self.a_only,
+            "b_only": self.b_only,
+            "p": self.p,
+            "differing": None if self.agreement is None else len(self.differing),
+            "examples": [asdict(answer) for answer in self.differing[:most]],
+            "notes": list(self.notes),
+        }
+
+
+def compare_answers(
+    examples: tuple[Examples, Examples],
+    answers: tuple[Answers, Answers],
+    name_answer: Callable[[int], str],
+    heads_off: tuple[HeadSet, HeadSet] = (frozenset(), frozenset()),
+) -> Disagreement:
+    """Compare what two models answered to the same data, each asked with its own tokens.
+
+    name_answer: what A calls a class or token. Classes are paired row by row, those of tokens word
+    by word, by their names in the file; ends of answers by their characters; tokens only where
+    both models read the same ones.
+    """
+    (asked_a, asked_b), (a, b) = examples, answers
+    evaluations = evaluated(asked_a, a, heads_off[0]), evaluated(asked_b, b, heads_off[1])
+    pairs = _paired_places(asked_a, asked_b)
+    if pairs is None:
+        note = "answers are not paired: the tokens are not the same"
+        return Disagreement(*evaluations, notes=(note,))
+    right_a = (a.given == asked_a.wanted)[pairs[0]]
+    right_b = (b.given == asked_b.wanted)[pairs[1]]
+    count, a_only, b_only = (
+        len(right_a), int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
+    )  # fmt: skip
+    if asked_a.asked == "next":
+        difference = _bits_per_byte(asked_a, b.loss.astype(float) - a.loss)
+    else:
+        low, high = map(float, paired_difference(a_only, b_only, count))
+        difference = (b_only - a_only) / count, low, high
+    places = _PairedPlaces(examples, answers, pairs, name_answer)
+    differing = np.flatnonzero(~places.same)
+    differing = differing[np.argsort(~(right_a | right_b)[differing], kind="stable")]
+    notes: tuple[str, ...] = ()
+    if (len(asked_a.wanted), len(asked_b.wanted)) != (count, count):
+        notes = (
+            f"answers are paired at {count:,} places that both read, of {len(asked_a.wanted):,} "
+            f"of A and {len(asked_b.wanted):,} of B",
+        )
+    return Disagreement(
+        *evaluations,
+        difference,
+        float(places.same.mean()),
+        a_only,
+        b_only,
+        float(mcnemar(a_only, b_only)),
+        tuple(places.describe(pair) for pair in differing.tolist()),
+        notes,
+        count,
+    )
+
+
+def compare_states(
+    examples: Examples,
+    states: tuple[NDArray[np.float64], NDArray[np.float64]],
+    heads_off: tuple[HeadSet, HeadSet],
+) -> Disagreement:
+    """Cosine distance between the hidden states of A and B, per example.
+
+    states (examples, width) have length 1. agreement is the share of examples whose nearest state
+    of A is that of the same example.
+    """
+    a, b = states
+    distances, nearest = np.zeros(len(a)), np.zeros(len(a), np.int64)
+    for start in range(0, len(a), STATE_ROWS):
+        cosines = b[start : start + STATE_ROWS] @ a.T
+        numbers = np.arange(start, start + len(cosines))
+        own = cosines[np.arange(len(cosines)), numbers]
+        # of examples with equal states each is its own nearest
+        is_own = own >= cosines.max(1) - EQUAL_COSINES
+        nearest[numbers] = np.where(is_own, numbers, cosines.argmax(1))
+        distances[numbers] = 1 - own
+    distances = distances.clip(min=0)
+    value, low, high = map(float, ratio_interval(distances))
+    count = len(examples)
+    estimates = (0.0, 0.0, 0.0), (value, max(low, 0.0), high)
+    evaluation_a, evaluation_b = (
+        Evaluation(MetricEstimate(COSINE_TO_A, *ends, count, count, off), ends[0], cut=examples.cut)
+        for ends, off in zip(estimates, heads_off, strict=True)
+    )
+    texts = [row.text for row in examples.rows]
+    moved = np.flatnonzero(nearest != np.arange(count))
+    differing = tuple(
+        DifferentAnswer(
+            number, 0, texts[number], texts[number], texts[number], texts[nearest[number]], "a",
+            0.0, distances[number],
+        )
+        for number in moved[np.argsort(-distances[moved], kind="stable")].tolist()
+    )  # fmt: skip
+    return Disagreement(
+        evaluation_a,
+        evaluation_b,
+        estimates[1],
+        1 - len(moved) / count,
+        differing=differing,
+        pairs=count,
+    )
+
+
+def _bits_per_byte(examples: Examples, nats: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Nats (places,) as bits per byte, with the interval of 95 % over windows."""
+    bits = np.add.reduceat(nats, examples.places[:-1]) / np.log(2)
+    sizes = np.array([row.size for row in examples.rows])
+    value, low, high = map(float, ratio_interval(bits, sizes))
+    return value, low, high
+
+
+def _paired_places(a: Examples, b: Examples) -> tuple[Integers, Integers] | None:
+    """The places of A and of B that ask the same, (pairs,) each; None where there are none."""
+    if a.digest == b.digest:
+        places = np.arange(len(a.wanted), dtype=np.int64)
+        return places, places
+    if a.asked not in EACH or (a.asked != "ends" and len(a) != len(b)):
+        return None
+    place_b = {question: place for place, question in enumerate(_questions(b))}
+    pairs = [
+        (place, place_b[question])
+        for place, question in enumerate(_questions(a))
+        if question in place_b
+    ]
+    if not pairs:
+        return None
+    places_a, places_b = np.array(pairs, np.int64).T
+    return places_a, places_b
+
+
+def _questions(examples: Examples) -> Iterator[tuple[int, int]]:
+    """What each place asks, whatever the tokens are: the number of the example, and the end of its
+    answer, or the character where its word begins."""
+    for number, row in enumerate(examples.rows):
+        if examples.asked == "tags":
+            for token in np.flatnonzero(row.wanted != IGNORE_INDEX).tolist():
+                yield number, _first_character(row, token)
+        else:
+            source = row.source if examples.asked == "ends" else number
+            yield from ((source, place) for place in range(len(row.wanted)))
+
+
+def _first_character(row: Example, token: int) -> int:
+    """Where a token begins in its text, without the space before it."""
+    start, end = (int(one) for one in row.spans[token])
+    while 0 <= start < end and row.text[start] == " ":
+        start += 1
+    return start
+
+
+class _PairedPlaces:
+    """Places where two models were asked the same; same (pairs,): whether they answer the same."""
+
+    def __init__(
+        self,
+        examples: tuple[Examples, Examples],
+        answers: tuple[Answers, Answers],
+        places: tuple[Integers, Integers],
+        name_answer: Callable[[int], str],
+    ) -> None:
+        self.examples, self.places, self.name_answer = examples, places, name_answer
+        self.names: dict[int, str] = {}
+        asked_a, asked_b = examples
+        given_a, given_b = (one.given[at] for one, at in zip(answers, places, strict=True))
+        wanted_a, wanted_b = (one.wanted[at] for one, at in zip(examples, places, strict=True))
+        self.losses = [one.loss[at] for one, at in zip(answers, places, strict=True)]
+        self.right = given_a == wanted_a, given_b == wanted_b
+        if asked_a.asked == "ends":
+            self.given: list[list[Any]] = [
+                [self._end_of_answer(side, *pair) for pair in zip(at.tolist(), given, strict=True)]
+                for side, at, given in zip(
+                    examples, places, (given_a.tolist(), given_b.tolist()), strict=True
+                )
+            ]
+            self.same = np.array(
+                [one[0] == other[0] for one, other in zip(*self.given, strict=True)], bool
+            )
+            return
+        if asked_a.asked in ("classes", "tags"):
+            # classes of B as A numbers them: by name, but those wanted at one place are the same
+            numbers = {name: number for number, name in enumerate(asked_a.labels)}
+            number_in_a = {
+                number: numbers.get(name, IGNORE_INDEX)
+                for number, name in enumerate(asked_b.labels)
+            }
+            number_in_a |= dict(zip(wanted_b.tolist(), wanted_a.tolist(), strict=True))
+            given_b = np.array(
+                [number_in_a.get(number, IGNORE_INDEX) for number in given_b.tolist()], np.int64
+            )
+        self.given = [given_a.tolist(), given_b.tolist()]
+        self.same = given_a == given_b
+
+    def describe(self, pair: int) -> DifferentAnswer:
+        """A pair in words."""
+        examples, place = self.examples[0], int(self.places[0][pair])
+        number, within = _example_of(examples, place)
+        row, wanted = examples.rows[number], int(examples.wanted[place])
+        right_a, right_b = (bool(side[pair]) for side in self.right)
+        if examples.asked == "ends":
+            _, wanted_words = self._end_of_answer(examples, place, wanted)
+            words = [side[pair][1] for side in self.given]
+        else:
+            wanted_words = self._name(wanted)
+            words = [self._name(side[pair]) for side in self.given]
+        text = row.text
+        if examples.asked not in ("classes", "ends"):
+            text = _text_before(row, within, examples.asked)
+        return DifferentAnswer(
+            number, within, text, wanted_words, words[0], words[1],
+            "a" if right_a else "b" if right_b else "",
+            float(self.losses[0][pair]), float(self.losses[1][pair]),
+        )  # fmt: skip
+
+    @staticmethod
+    def _end_of_answer(examples: Examples, place: int, token: int) -> tuple[int, str]:
+        """The character where an answer begins or ends, -1 for no answer, and the word there."""
+        number, within = _example_of(examples, place)
+        row = examples.rows[number]
+        if row.spans[token, 0] < 0:
+            return -1 - (token > 0), "no answer" if token == 0 else "a special token"
+        start, stop = _first_character(row, token), int(row.spans[token, 1])
+        return (stop if within else start), f"{'to' if within else 'from'} {row.text[start:stop]}"
+
+    def _name(self, answer: int) -> str:
+        if answer not in self.names:
+            self.names[answer] = self.name_answer(answer) if answer >= 0 else "another class"
+        return self.names[answer]
+
+
+def _example_of(examples: Examples, place: int) -> tuple[int, int]:
+    """The number of the example that a place belongs to, and the number of the place in it."""
+    number = int(np.searchsorted(examples.places, place, "right")) - 1
+    return number, place - int(examples.places[number])
+
+
+def _text_before(row: Example, within: int, asked: str) -> str:
+    """The text before the token that is wanted, or up to the end of the word whose tag is."""
+    token = int(np.flatnonzero(row.wanted != IGNORE_INDEX)[within])
+    if asked == "tags":
+        end = row.text.find(" ", _first_character(row, token))
+        end = end if end >= 0 else len(row.text)
+    else:
+        end = int(row.spans[token, 1 if asked == "next" else 0])
+    return row.text[max(0, end - CHARACTERS_BEFORE) : max(end, 0)]

@@ -12,19 +12,19 @@ from hgviz.cli import terminal
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.analysis.comparison import Disagreement
     from hgviz.models.model import Model
 
 
 def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     """Which is better and how sure that is, as sentences."""
-    from hgviz.analysis.disagreement import SHOWN
+    from hgviz.analysis.comparison import LISTED_EXAMPLES
     from hgviz.analysis.evaluation import COSINE_TO_A, told
 
     count = len(found.differing)
-    listed = f", of which {SHOWN} are listed" if count > SHOWN else ""
+    listed = f", of which {LISTED_EXAMPLES} are listed" if count > LISTED_EXAMPLES else ""
     if found.a.score.metric == COSINE_TO_A:
-        assert found.agreement is not None  # states_apart says it
+        assert found.agreement is not None  # compare_states counts it
         return [
             f"B, {models[1].spec.name}: {told(found.b.score)}.",
             f"Of A's states the nearest is that of the same example on "

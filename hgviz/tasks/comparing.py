@@ -17,8 +17,7 @@ from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
-    from hgviz.analysis.comparison import Comparison
-    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.analysis.comparison import Comparison, Disagreement
     from hgviz.analysis.evaluation import Answers
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
@@ -30,15 +29,15 @@ GOALS = {
 Names = Mapping[str, str] | None  # what a model calls the labels of the data
 
 
-def compare(a: Capture, b: Capture, every: bool = False) -> Comparison:
+def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
     """The maps and logits of two captures beside each other, head by head.
 
-    every: all rows of long maps, too, not some that are spread evenly. The progress carries what is
-    measured so far. Errors: HgvizError where their texts have nothing in common.
+    every_row: all rows of long maps, too, not some that are spread evenly. The progress carries
+    what is measured so far. Errors: HgvizError where their texts have nothing in common.
     """
     from hgviz.analysis import comparison
 
-    return comparison.compare(a, b, every)
+    return comparison.compare(a, b, every_row)
 
 
 def compare_answers(
@@ -58,7 +57,7 @@ def compare_answers(
     labels: what A and B call the labels of the data. Errors: HgvizError for data that cannot be
     used, and for models that are asked other things.
     """
-    from hgviz.analysis.disagreement import disagreement, states_apart
+    from hgviz.analysis import comparison
     from hgviz.models.trials import Trials
 
     require_alike(a, b)
@@ -75,14 +74,14 @@ def compare_answers(
         require_widths(*sides)
         first = _states_of(sides[0], "model A", 0)
         second = _states_of(sides[1], "model B", 1)
-        return states_apart(one, (first, second), (frozenset(), off))
+        return comparison.compare_states(one, (first, second), (frozenset(), off))
     first = _answers_of(Trials(a, one, cache_bytes=0), "model A", 0)
     second = _answers_of(Trials(b, other, off, cache_bytes=0), "model B", 1)
 
     def name(answer: int) -> str:
         return one.labels[answer] if one.labels else said_by(a, answer)
 
-    return disagreement((one, other), (first, second), name, (frozenset(), off))
+    return comparison.compare_answers((one, other), (first, second), name, (frozenset(), off))
 
 
 def require_alike(a: Model, b: Model) -> None:

@@ -30,8 +30,7 @@ from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
     from hgviz.analysis.bench import Bench, Change
-    from hgviz.analysis.comparison import Comparison
-    from hgviz.analysis.disagreement import Disagreement
+    from hgviz.analysis.comparison import Comparison, Disagreement
     from hgviz.analysis.passes import Block, Text
     from hgviz.examples import Examples
     from hgviz.figures.content.charts import Many

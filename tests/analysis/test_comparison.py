@@ -186,7 +186,7 @@ def test_levels_that_never_meet_are_named():
 @pytest.mark.parametrize("size", [1, 5])
 def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(size, monkeypatch):
     """A text put into the middle of another, and pieces of several tokens on one side."""
-    monkeypatch.setattr("hgviz.analysis.comparison._TOGETHER", 16)
+    monkeypatch.setattr("hgviz.analysis.comparison.MAX_ROWS", 16)
     random, word = np.random.default_rng(0), "abcdefghi "
     short, long = word * 8, word * 4 + "x" * 99 + " " + word * 4
     starts = np.arange(0, 80, size)
@@ -325,7 +325,7 @@ def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
     found = compare(*sides)
     assert (found.heads[0].rows, found.heads[0].of) == (768, 2048)
     assert "of 1 long maps at most 768 rows are measured, evenly spread" in found.notes
-    (every,) = compare(*sides, every=True).heads
+    (every,) = compare(*sides, every_row=True).heads
     assert (every.rows, every.of) == (2048, 2048)
 
 

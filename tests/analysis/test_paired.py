@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import examples
-from hgviz.analysis.disagreement import SHOWN, disagreement
+from hgviz.analysis.comparison import LISTED_EXAMPLES, compare_answers
 from hgviz.analysis.evaluation import Answers
 from hgviz.analysis.importance import importance
 from hgviz.analysis.paired import paired, try_heads
@@ -135,7 +135,7 @@ def test_classes_are_paired_row_by_row():
 
     random = np.random.default_rng(0)
     wanted, a, b = random.integers(0, 2, (3, 200))
-    found = disagreement((classes(wanted),) * 2, (answers(a), answers(b)), LABELS.__getitem__)
+    found = compare_answers((classes(wanted),) * 2, (answers(a), answers(b)), LABELS.__getitem__)
     right, wins = a == wanted, b == wanted
     assert found.a.score.value == right.mean() and found.b.score.value == wins.mean()
     assert (found.a_only, found.b_only) == ((right & ~wins).sum(), (wins & ~right).sum())
@@ -155,7 +155,7 @@ def test_classes_are_paired_row_by_row():
 def test_a_model_does_not_differ_from_itself():
     random = np.random.default_rng(0)
     wanted, given = random.integers(0, 2, (2, 50))
-    found = disagreement((classes(wanted),) * 2, (answers(given),) * 2, LABELS.__getitem__)
+    found = compare_answers((classes(wanted),) * 2, (answers(given),) * 2, LABELS.__getitem__)
     assert found.difference[0] == 0 and found.difference[1] < 0 < found.difference[2]
     assert (found.agreement, found.p, found.differing) == (1, 1, ())
 
@@ -164,8 +164,8 @@ def test_sides_change_places():
     random = np.random.default_rng(1)
     wanted, a, b = random.integers(0, 2, (3, 60))
     asked = (classes(wanted),) * 2
-    there = disagreement(asked, (answers(a), answers(b)), LABELS.__getitem__)
-    back = disagreement(asked, (answers(b), answers(a)), LABELS.__getitem__)
+    there = compare_answers(asked, (answers(a), answers(b)), LABELS.__getitem__)
+    back = compare_answers(asked, (answers(b), answers(a)), LABELS.__getitem__)
     assert there.p == back.p and there.agreement == back.agreement
     assert there.difference == pytest.approx(
         (-back.difference[0], -back.difference[2], -back.difference[1])
@@ -175,7 +175,7 @@ def test_sides_change_places():
 def test_classes_in_another_order_are_the_same_classes():
     wanted = np.array([0, 1, 1, 0])
     turned = classes(1 - wanted, LABELS[::-1])
-    found = disagreement(
+    found = compare_answers(
         (classes(wanted), turned), (answers(wanted), answers(1 - wanted)), LABELS.__getitem__
     )
     assert (found.agreement, found.b.score.value) == (1, 1)
@@ -184,7 +184,7 @@ def test_classes_in_another_order_are_the_same_classes():
 def test_a_class_that_only_one_model_knows_is_said_to_be_another():
     wanted = np.array([0, 1])
     other = classes(wanted, ("no", "yes", "maybe"))
-    found = disagreement(
+    found = compare_answers(
         (classes(wanted), other), (answers([0, 1]), answers([0, 2])), LABELS.__getitem__
     )
     assert found.differing[0].b == "another class"
@@ -195,12 +195,12 @@ def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
     wanted = np.zeros(count, np.int64)
     a, b = np.full(count, 1), np.full(count, 2)
     a[50:] = 0
-    found = disagreement(
+    found = compare_answers(
         (classes(wanted, labels),) * 2, (answers(a), answers(b)), labels.__getitem__
     )
     assert [one.example for one in found.differing[:11]] == [*range(50, 60), 0]
     facts = found.facts()
-    assert len(facts["examples"]) == SHOWN and facts["differing"] == count
+    assert len(facts["examples"]) == LISTED_EXAMPLES and facts["differing"] == count
     assert len(found.facts(None)["examples"]) == count
 
 
@@ -212,7 +212,7 @@ def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
     given = random.integers(0, 256, (2, places))
     given[0, :9] = asked.wanted[:9]
     sides = [answers(one, loss) for one, loss in zip(given, losses, strict=True)]
-    found = disagreement((asked, asked), tuple(sides), chr)
+    found = compare_answers((asked, asked), tuple(sides), chr)
     bits = found.b.score.value - found.a.score.value
     value, low, high = found.difference
     assert value == pytest.approx(bits, abs=1e-6) and low < value < high
@@ -236,7 +236,7 @@ def test_answers_to_other_tokens_are_not_paired():
     )
     count = len(one.wanted)
     sides = answers(one.wanted), answers(other.wanted)
-    found = disagreement((one, other), sides, chr)
+    found = compare_answers((one, other), sides, chr)
     assert count == len(other.wanted)
     assert found.difference is None and found.p is None and found.differing == ()
     assert found.notes == ("answers are not paired: the tokens are not the same",)
@@ -246,7 +246,7 @@ def test_answers_to_other_tokens_are_not_paired():
 def test_one_window_has_no_interval_and_the_facts_are_json():
     asked = examples.next_token_examples([byte_prompt("to be or not")])
     count = len(asked.wanted)
-    found = disagreement((asked, asked), (answers(asked.wanted), answers([0] * count)), chr)
+    found = compare_answers((asked, asked), (answers(asked.wanted), answers([0] * count)), chr)
     facts = json.loads(json.dumps(found.facts(), allow_nan=False))
     assert facts["difference"] == {"value": 0.0, "low": None, "high": None}
 
