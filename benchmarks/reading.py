@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hgviz.analysis.resolution import Rollout
-from hgviz.analysis.together import reach
+from hgviz.analysis.composition import Rollout, mean_distances
 from hgviz.core import Capture, Layer, Map, RolloutOptions
 from hgviz.files import resource
 from hgviz.maps import DenseMap
@@ -50,8 +49,8 @@ def line(capture: Capture, recipe: RolloutOptions, name: str = "") -> str:
     composing = Rollout(capture, recipe)
     rows = range(FIRST, len(capture.main))
     far = np.mean([back(composing, capture, row) for row in rows], axis=0)
-    whole = composing.composed()
-    through = " ".join(f"{float(one.through.mean()):.3f}" for one in whole.crossings)
+    whole = composing.rows()
+    through = " ".join(f"{float(one.mean()):.3f}" for one in whole.level_shares.sum(axis=1))
     first = whole.weights[FIRST:, 0].mean()
     own = np.diag(whole.weights)[FIRST:].mean()
     numbers = " ".join(f"{one:9.1f}" for one in far)
@@ -60,7 +59,7 @@ def line(capture: Capture, recipe: RolloutOptions, name: str = "") -> str:
 
 def back(composing: Rollout, capture: Capture, row: int) -> tuple[float, ...]:
     """Of one answer, how far back its parts come from."""
-    return reach(capture, composing.one(row).levels, row)
+    return mean_distances(capture, composing.row(row).parts, row)
 
 
 def in_order(capture: Capture) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis import heads
-from hgviz.analysis.resolution import rollout
+from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, HgvizError, RolloutOptions, Selection, progress
 from hgviz.figures import Spec
 from hgviz.models import open_model
@@ -272,7 +272,7 @@ def test_logits_and_rollouts_are_written(run, saved, capture, tmp_path):
         ("--signed", RolloutOptions(signed=True)),
     ):
         assert run("rollout", saved, *words.split(), "-o", out)[0] == 0
-        np.testing.assert_allclose(np.load(out), rollout(capture, recipe=recipe), atol=1e-6)
+        np.testing.assert_allclose(np.load(out), rollout(capture, options=recipe), atol=1e-6)
     assert run("rollout", saved, "--rows", "4:6", "-o", out)[0] == 0
     assert np.load(out).shape == (2, len(capture.prompt))
     figure = ("--kind", "rollout", "--fuse", "min", "--residual", "0.9", "--query", "5")

@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from hgviz import cli
-from hgviz.analysis.mixed import of_tokens
+from hgviz.analysis.composition import of_tokens
 from hgviz.core import HeadId
 from hgviz.figures import FIGURES
 from hgviz.maps import LazyMap

@@ -1,424 +1,837 @@
-"""All maps of a capture as one linear operator, and what goes the long way."""
+"""All attention maps of a capture composed into one, from output tokens to input tokens.
+
+Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) takes a residual layer x + f(x) for the
+matrix r I + (1 - r) A, where A is its attention map and r the residual share, and multiplies the
+matrices of all layers. Shortening and upsampling are matrices as well. So a model of any form is a
+list of sums, which `sums_of` writes down once: the positions of a level are a weighted sum of
+operators applied to earlier positions. `Rollout` walks this list forwards, with one vector, to find
+what the rows of each sum add up to, and backwards, with the rows that are asked for. The matrix of
+the whole model is never formed, unless all of its rows are asked for.
+
+Shapes: n positions of a level, m positions of the level below it, r rows asked for.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hgviz.analysis.fusion import HELD, Fused, inverse
-from hgviz.analysis.operators import Array, Between, Groups, Halves, Segments, shifted, unshifted
-from hgviz.core import Capture, RolloutOptions
+from hgviz.core import (
+    Capture,
+    Floats,
+    Integers,
+    Interval,
+    Layer,
+    Level,
+    Map,
+    Prompt,
+    RolloutOptions,
+    Step,
+    progress,
+    progress_as,
+    progress_within,
+    readonly,
+)
+from hgviz.errors import require
+from hgviz.maps import DenseMap, SlotMap, Tiled
 
-# --- one level ------------------------------------------------------------------------------------
+Array = NDArray[Any]
+
+FULL_LIMIT = 8192  # rows that are composed in one call
+CACHED_CELLS = 1 << 25  # cells of fused maps that are kept in memory, 256 MB
+CACHED_ROWS = 64  # single rows that are kept in memory
+BLOCK = 256  # rows that are read or composed at a time
+ENDS = 64  # values at each end of a vector that may differ from all between; see Attention
+NOTE = "composing all maps"
+NAME = "all maps"
+SHORTENED_FORMS = ("official", "windowed", "dynamic", "patches")
+
+
+# --- operators ------------------------------------------------------------------------------------
+
+
+class Identity:
+    """The residual path."""
+
+    def right(self, values: Array) -> Array:
+        """(n,) -> (n,)"""
+        return values
+
+    def left(self, rows: Array) -> Array:
+        """(r, n) -> (r, n)"""
+        return rows
+
+
+class Sparse:
+    """A matrix of few cells, all alike in a row: pooling, spreading or shifting of positions.
+
+    shape (outputs, inputs); an output is the sum of its inputs, divided by its size. outputs and
+    inputs list the cells, size is a number or (outputs,).
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], outputs: Integers, inputs: Integers, size: Array | int = 1
+    ) -> None:
+        order = np.argsort(inputs, kind="stable")
+        self.shape, self.size = shape, size
+        self.outputs, self.inputs = outputs[order], inputs[order]
+        self._columns, self._starts = np.unique(self.inputs, return_index=True)
+
+    def right(self, values: Array) -> Array:
+        """(inputs,) -> (outputs,)"""
+        return np.bincount(self.outputs, values[self.inputs], self.shape[0]) / self.size
+
+    def left(self, rows: Array) -> Array:
+        """(r, outputs) -> (r, inputs)"""
+        out = np.zeros((len(rows), self.shape[1]))
+        cells = np.take(rows / self.size, self.outputs, axis=1)
+        if len(self._columns) < len(self.inputs):
+            cells = np.add.reduceat(cells, self._starts, axis=1)
+        out[:, self._columns] = cells
+        return out
+
+
+class Attention:
+    """The map of a layer with its heads fused, (queries, keys), read in blocks of rows.
+
+    Rows of |A| are divided by their sums: that changes only rounding where a row is a distribution,
+    and makes shares of signed weights. Signed options take the weights as they are. queries leaves
+    out rows that stand for padding.
+    """
+
+    def __init__(self, capture: Capture, layer: Layer, options: RolloutOptions) -> None:
+        layer_map = capture.maps[layer.index]
+        assert layer_map is not None
+        self.map, self.options = layer_map, options
+        active = [head for head in layer_map.heads if (layer.index, head) not in capture.off]
+        named = [head for head in active if (layer.index, head) in options.heads]
+        self.heads = named or active
+        self.queries = len(capture.spans[layer.level])
+        self.is_causal = layer.causal and layer.role == "self"
+        self.sums_to_one = options.fuse == "mean" and self._has_full_rows(capture, layer)
+        self._blocks: list[Array] | None = None
+
+    @property
+    def block_count(self) -> int:
+        """How many blocks of rows there are."""
+        return -(-self.queries // BLOCK)
+
+    def keep_in_memory(self) -> None:
+        """Fuse all blocks now and keep them."""
+        blocks = []
+        for number in range(self.block_count):
+            blocks.append(self._block(number))
+            progress(0, 1, NOTE)
+        self._blocks = blocks
+
+    def right(self, values: Array) -> Array:
+        """(keys,) -> (queries,)"""
+        ends = self._different_ends(values)
+        if ends is not None:
+            return self._correct_ends(values, *ends)
+        out = np.zeros(self.queries)
+        for number in range(self.block_count):
+            block = self._block(number)
+            out[number * BLOCK : number * BLOCK + len(block)] = block @ values[: block.shape[1]]
+            progress(0, 1, NOTE)
+        return out
+
+    def left(self, rows: Array) -> Array:
+        """(r, queries) -> (r, keys); blocks in which all rows are 0 are not read."""
+        out = np.zeros((len(rows), self.map.shape[2]))
+        is_needed = np.any(rows, axis=0)
+        for number in range(self.block_count):
+            queries = slice(number * BLOCK, (number + 1) * BLOCK)
+            if is_needed[queries].any():
+                block = self._block(number)
+                out[:, : block.shape[1]] += rows[:, queries] @ block
+                progress(0, 1, NOTE)
+        return out
+
+    def _block(self, number: int) -> Array:
+        """Rows of the fused map, (up to BLOCK, keys); of a causal map only the keys they see."""
+        if self._blocks is not None:
+            return self._blocks[number]
+        start, stop = number * BLOCK, min((number + 1) * BLOCK, self.queries)
+        keys = min(stop, self.map.shape[2]) if self.is_causal else self.map.shape[2]
+        blocks = (self.map.read(head, (start, stop), (0, keys)) for head in self.heads)
+        if self.options.signed or self.sums_to_one:
+            total = np.zeros((stop - start, keys))
+            for block in blocks:
+                total += block
+            return total / len(self.heads) if self.options.signed else _shares(total)
+        fuse = {"max": np.maximum, "min": np.minimum}.get(self.options.fuse, np.add)
+        shares = (_shares(block) for block in blocks)
+        total = next(shares)
+        for block in shares:
+            total = fuse(total, block)
+        return total / len(self.heads) if fuse is np.add else _shares(total)
+
+    def _has_full_rows(self, capture: Capture, layer: Layer) -> bool:
+        """Whether every row is a distribution to rounding, so that the mean of heads is one, too:
+        softmax over a text of which nothing is masked."""
+        activations = dict(zip(layer.heads, layer.activations, strict=False))
+        prompts = capture.query_prompt(layer.index), capture.key_prompt(layer.index)
+        masks = [prompt.attention_mask for prompt in prompts]
+        return (
+            all(activations.get(head) == "softmax" for head in self.heads)
+            and all(mask is None or bool(np.all(mask)) for mask in masks)
+            and isinstance(self.map, Tiled)
+            and not isinstance(self.map, SlotMap)
+            and min(self.map.shape[1:]) > 0
+            and not self.options.signed
+        )
+
+    def _different_ends(self, values: Array) -> tuple[int, int] | None:
+        """How many values at both ends differ from all between, where these are the same and the
+        map is not in memory; else None."""
+        if not self.sums_to_one or self._blocks is not None or len(values) < 2 * ENDS + 2:
+            return None
+        different = np.flatnonzero(values != values[len(values) // 2])
+        first = int(different[different < ENDS].max(initial=-1)) + 1
+        after = int(different[different >= len(values) - ENDS].min(initial=len(values)))
+        has_others = ((different >= first) & (different < after)).any()
+        return None if has_others else (first, len(values) - after)
+
+    def _correct_ends(self, values: Array, first: int, last: int) -> Array:
+        """A v of a vector that is constant between its ends: as rows add up to 1, A is read only
+        where v differs from that constant. This is what makes rows of very long texts cheap."""
+        constant, keys = values[len(values) // 2], len(values)
+        out = np.full(self.queries, float(constant))
+        for start, stop in ((0, first), (keys - last, keys)):
+            for head in self.heads if start < stop else ():
+                less = (constant - values[start:stop]) / len(self.heads)
+                columns = self.map.read(head, (0, self.queries), (start, stop))
+                out -= columns.astype(np.float64) @ less
+                progress(0, 1, NOTE)
+        return out
+
+
+def inverse(sums: Array) -> Array:
+    """1 / sum, and 0 where a sum is not above 0, so that rows of zeros stay zero."""
+    return np.divide(1.0, sums, out=np.zeros(sums.shape), where=sums > 0)
+
+
+def _shares(weights: Array) -> Array:
+    size = np.abs(weights, dtype=np.float64)
+    return size * inverse(size.sum(axis=1))[:, None]
+
+
+Operator = Identity | Sparse | Attention
+
+
+# --- the structure of a model ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Crossing:
-    """How much of each row goes from a level into the shorter one below it, and back.
+class Term:
+    """share * operator(source), a summand of a sum."""
 
-    Shares of the whole row, (rows,) each. Up: copied to the positions of a group, or looked at;
-    down: pooled, or looked at. Both ways add up to the same. With mass from nothing, what is lost
-    further out on the way back counts as gone through.
+    share: float
+    source: Sum
+    operator: Operator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """The positions of a level, at one place of a model, as a sum of terms; without terms, tokens.
+
+    level: 0 at full resolution. start: an earlier sum; the row sums of this one are measured as if
+    those of `start` were 1. divided: rows are divided by these row sums, so that what is lost on
+    the way, such as the zeros of a causal shift, is made up for.
     """
 
-    copied: Array
-    looked_up: Array
-    pooled: Array
-    looked_down: Array
-
-    @property
-    def through(self) -> Array:
-        """What takes the long way through the levels below."""
-        return self.copied + self.looked_up
+    level: int
+    length: int
+    terms: tuple[Term, ...] = ()
+    start: Sum | None = None
+    divided: bool = False
 
 
-class Level:
-    """A level and everything below it as one linear operator on its n positions.
+def sums_of(capture: Capture, options: RolloutOptions | None = None) -> list[Sum]:
+    """The structure of the model of a capture as sums, in order of computation.
 
-    Every normalization of rows becomes a fixed vector of scales, found by sending a vector of ones
-    through once; after that a few rows can be sent through backwards without forming a matrix.
+    Those without terms are the tokens of the text; of an encoder-decoder those of the source, then
+    those of the target. The last one is what the model answers with. Layers whose heads are all off
+    and layers that only cut a text into segments have no part.
+    Raises HgvizError for a partial capture, maps that do not fit the text, slots of unknown tokens,
+    levels of an unknown form, and heads in options that the capture does not have.
     """
-
-    def __init__(self, net: Net, level: int, length: int) -> None:
-        self.length, self.recipe = length, net.recipe
-        self.pre, self.post = net.stacks(level)
-        self.scales: dict[str, Array] = {}
-        self.inner: Level | None = None
-        if level + 1 < len(net.levels):
-            self.way = net.way(level, length)
-            self.padded = self.way.padded
-            self.down, self.up = net.between(level)
-            self.official, self.spreads = net.official, net.spreads
-            self.inner = Level(net, level + 1, self.way.count)
-
-    def measure(self) -> None:
-        """Find the scales, from the innermost level out; before anything is sent through."""
-        if self.inner is None:
-            return
-        self.inner.measure()
-        ones = np.ones(self.length)
-        # the official form normalises the level alone, the windowed one with its pre layers
-        if not self.official:
-            ones = _stack(self.pre, ones)
-        self.skip_mass = np.pad(ones, (0, self.padded - self.length))
-        self._through(ones)
-
-    def right(self, values: Array) -> Array:
-        """R v, (n,) -> (n,)"""
-        values = _stack(self.pre, values)
-        if self.inner is not None:
-            values = self._through(values)
-        return _stack(self.post, values)
-
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
-        """X R, (r, n) -> (r, n); told: takes what went through each level below, outside in."""
-        rows = _stack_left(self.post, rows)
-        if self.inner is not None:
-            rows = self._through_left(rows, told)
-        return _stack_left(self.pre, rows)
-
-    def _rn(self, name: str, values: Array) -> Array:
-        if name not in self.scales:
-            self.scales[name] = inverse(values) if self.recipe.divides else np.ones(len(values))
-        return values * self.scales[name]
-
-    def _through(self, values: Array) -> Array:
-        """Down, the inner level, up and the residual paths, applied to a vector (n,)."""
-        assert self.inner is not None
-        keep, look = self.recipe.keep, self.recipe.look
-        skip = np.pad(values, (0, self.padded - self.length))  # E v
-        short = self.way.pool(skip)
-        if self.down is not None:
-            looked = self.down.right(shifted(skip, self.way.shift))
-            short = keep * short + look * looked
-        inner = self.inner.right(self._rn("short", short))
-        if "spread" not in self.scales:
-            self.inner_mass = inner
-        out = self._rn("spread", self.way.spread(inner))
-        if not self.official:
-            out = self._rn("joined", keep * skip + look * out)
-        elif self.up is not None:
-            out = keep * skip + look * out if self.spreads else skip
-        if self.up is not None:
-            looked = self.up.right(inner)
-            # a model that writes computes no row of padding; what it would hold is cut off below
-            looked = np.pad(looked, (0, len(out) - len(looked)))
-            out = keep * out + look * self._rn("looked", looked)
-            out = out if self.official else self._rn("out", out)
-        if self.official:
-            out = self._rn("out", look * out + keep * skip)
-        return out[: self.length]
-
-    def _through_left(self, rows: Array, told: list[Crossing] | None) -> Array:
-        """The same for rows X (r, n), from the end to the beginning."""
-        assert self.inner is not None
-        skip, copied, looked = self._parted(rows)
-        place = len(told) if told is not None else 0
-        short = self.inner.left(copied + looked, told)
-        pooled, attended = self._lengthened(short)
-        if told is not None:
-            up = copied @ self.inner_mass, looked @ self.inner_mass
-            told.insert(place, Crossing(*up, pooled @ self.skip_mass, attended @ self.skip_mass))
-        whole: Array = skip + pooled + attended
-        return whole[:, : self.length]
-
-    def _parted(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Rows at the end of a level as what stayed (r, N), and what was copied to it or looked up
-        by it from below, (r, m) each."""
-        assert self.inner is not None
-        keep, look = self.recipe.keep, self.recipe.look
-        out = np.pad(rows, ((0, 0), (0, self.padded - self.length)))
-        skip, looked = np.zeros_like(out), np.zeros((len(rows), self.inner.length))
-        if self.official:
-            out = out * self.scales["out"]
-            skip += keep * out
-            out = look * out
-        if self.up is not None:
-            out = out if self.official else out * self.scales["out"]
-            looked += self.up.left(look * out * self.scales["looked"])
-            out = keep * out
-        if not self.official:
-            out = out * self.scales["joined"]
-            skip += keep * out
-            out = look * out
-        elif self.up is not None:
-            skip += keep * out if self.spreads else out
-            out = look * out if self.spreads else np.zeros_like(out)
-        return skip, self.way.unspread(out * self.scales["spread"]), looked
-
-    def _lengthened(self, short: Array) -> tuple[Array, Array]:
-        """Rows (r, m) over the shortened level as rows (r, N): by pooling, and by attention."""
-        short = short * self.scales["short"]
-        attended = np.zeros((len(short), self.padded))
-        if self.down is not None:
-            looked = self.down.left(self.recipe.look * short)
-            attended = unshifted(looked, self.way.shift)
-            short = self.recipe.keep * short
-        return self.way.unpooled(short), attended
-
-    def apart(self, rows: Array) -> list[Array]:
-        """X R as a sum: for each level from this one in, (r, n), what went no further than it."""
-        rows = _stack_left(self.post, rows)
-        if self.inner is None:
-            return [_stack_left(self.pre, rows)]
-        skip, copied, looked = self._parted(rows)
-        found = [skip[:, : self.length]]
-        for short in self.inner.apart(copied + looked):
-            pooled, attended = self._lengthened(short)
-            found.append((pooled + attended)[:, : self.length])
-        together = _stack_left(self.pre, np.concatenate(found))
-        return np.split(together, len(found))
+    options = options or RolloutOptions()
+    builder = _Builder(_require_composable(capture, options), options)
+    if capture.target is not None:
+        builder.add_two_texts()
+    elif capture.spec.form == "patches":
+        builder.add_patches()
+    else:
+        builder.add_level(0, builder.add(0, len(capture.main)))
+    return builder.sums
 
 
-def _stack(layers: list[Fused], values: Array) -> Array:
-    for layer in layers:
-        looked = layer.right(values)
-        values = layer.recipe.look * looked + layer.recipe.keep * values
-    return values
+class _Builder:
+    """Writes down the sums of one capture."""
 
-
-def _stack_left(layers: list[Fused], rows: Array) -> Array:
-    for layer in reversed(layers):
-        looked = layer.left(rows)
-        rows = layer.recipe.look * looked + layer.recipe.keep * rows
-    return rows
-
-
-# --- two texts ------------------------------------------------------------------------------------
-
-
-class Decoder:
-    """A decoder over a second text, with the encoder where there is one, as a linear operator.
-
-    With rows R_s (source, source) of the encoder, [I] for given states, a decoder starts from
-    R = [0 | I], target rows over the columns source, then target; self-attention makes of it
-    1/2 (A R + R), cross-attention 1/2 (C [R_s | 0] + R).
-    """
-
-    def __init__(self, net: Net, source: int, target: int) -> None:
-        self.encoder, self.layers = net.of_level(0), net.of_level(1)
-        self.source, self.length, self.recipe = source, target, net.recipe
-
-    def measure(self) -> None:
-        """Nothing: rows keep their sums by themselves."""
-
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
-        """X R, (r, target) -> (r, source + target); told: nothing, there are no levels below."""
-        keep, look = self.recipe.keep, self.recipe.look
-        found = np.zeros((len(rows), self.source))
-        for layer in reversed(self.layers):
-            looked = layer.left(rows)
-            if layer.cross:
-                found += look * looked
-                rows = keep * rows
-            else:
-                rows = look * looked + keep * rows
-        source = _stack_left(self.encoder, found)
-        return np.concatenate([source, rows], axis=1)
-
-
-# --- one way back ---------------------------------------------------------------------------------
-
-
-class Funnel:
-    """A text that is pooled level by level, and spread once from the last of them over all tokens
-    (Dai et al. 2020), as a linear operator.
-
-    With P the pooling and D the map of the first layer of a level, S = rn(1/2 (D + P)), or P where
-    no layer looks down; over B, A the layers before and after, B_1, B_2 .. those of the levels and
-    U the spreading: R = A rn(1/2 (I + U B_2 S_2 B_1 S_1)) B.
-    """
-
-    def __init__(self, net: Net, tokens: int) -> None:
-        self.length, self.recipe = tokens, net.recipe
-        self.before, self.after = net.stacks(0)
-        inner = range(1, len(net.levels))
-        self.ways = [net.halves(level) for level in inner]
-        self.downs = [net.between(level - 1)[0] for level in inner]
-        self.stacks = [
-            [layer for layer in net.of_level(level) if layer is not down]
-            for level, down in zip(inner, self.downs, strict=True)
-        ]
-        self.masses: list[Array] = []  # of the rows of each level, as it is pooled
-        self.scales: list[Array] = []
-
-    def measure(self) -> None:
-        """Find the scales, from the tokens in; before anything is sent through."""
-        keep, look = self.recipe.keep, self.recipe.look
-        values = skip = _stack(self.before, np.ones(self.length))
-        for way, down, layers in zip(self.ways, self.downs, self.stacks, strict=True):
-            self.masses.append(values)
-            short = way.pool(values)
-            if down is not None:
-                looked = down.right(values)
-                short = keep * short + look * looked
-            values = _stack(layers, short * self._scale(short))
-        spread = self.ways[-1].spread(values, self.length)
-        self._scale(keep * skip + look * spread)
-
-    def _scale(self, values: Array) -> Array:
-        self.scales.append(inverse(values) if self.recipe.divides else np.ones(len(values)))
-        return self.scales[-1]
-
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
-        """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
-        keep, look = self.recipe.keep, self.recipe.look
-        rows = _stack_left(self.after, rows)
-        rows = rows * self.scales[-1]
-        deep, crossed = self.ways[-1].unspread(look * rows), []
-        for level in reversed(range(len(self.ways))):
-            way, down = self.ways[level], self.downs[level]
-            deep = _stack_left(self.stacks[level], deep)
-            deep, looked = deep * self.scales[level], np.zeros((len(rows), way.length))
-            if down is not None:
-                looked = down.left(look * deep)
-                deep = keep * deep
-            pooled, mass = way.unpooled(deep), self.masses[level]
-            deep = pooled + looked
-            none = np.zeros(len(rows))
-            crossed.append(Crossing(deep @ mass, none, pooled @ mass, looked @ mass))
-        if told is not None:
-            told += reversed(crossed)
-        return _stack_left(self.before, keep * rows + deep)
-
-
-class Patched:
-    """A text that patches are made of, layers between these, and tokens that look back at patches
-    from every layer of a decoder (Pagnoni et al. 2024), as a linear operator.
-
-    With P the mean of each patch and D the last map down, J the mean of the parts of a patch and G
-    the layers between, S = rn(1/2 (D + P)) and Y = K G J S B, where K repeats a patch for each of
-    its parts and B are the layers before: every map U up makes 1/2 (R + U Y) of R, which begins as
-    B. Layers that only cut the text have no part in it.
-    """
-
-    def __init__(self, net: Net, tokens: int) -> None:
-        self.length, self.recipe, inner = tokens, net.recipe, len(net.levels) - 1
-        spans = net.spans[inner][net.spans[inner][:, 1] <= tokens]
-        self.parts = net.levels[1].parts
-        self.sizes, self.inside = spans[:, 1] - spans[:, 0], int(spans[-1, 1])
-        downs = [one.index for one in net.layers if one.role == "down"]
-        waist = max(downs, default=-1)
-        mine = [one for one in net.layers if one.level == 0 and not one.cuts]
-        self.before = net.layers_of([one.index for one in mine if one.index < waist])
-        self.after = net.layers_of([one.index for one in mine if one.index > waist])
-        self.down = next(iter(net.layers_of(downs[-1:])), None)
-        between = [one.index for one in net.layers if one.level == inner and one.role == "self"]
-        self.between = net.layers_of(between)
-        self.up = {one.index for one in net.layers if one.role == "up"}
-
-    def measure(self) -> None:
-        """Find the scales, from the tokens in; before anything is sent through."""
-        keep, look = self.recipe.keep, self.recipe.look
-        self.mass = _stack(self.before, np.ones(self.length))
-        short = np.repeat(self.pool(self.mass), self.parts)
-        if self.down is not None:
-            looked = self.down.right(self.mass)
-            short = keep * short + look * looked
-        self.scale = inverse(short) if self.recipe.divides else np.ones(len(short))
-        self.short = (short * self.scale).reshape(-1, self.parts).mean(axis=1)
-        self.deep = _stack(self.between, self.short)
-
-    def pool(self, values: Array) -> Array:
-        """P v, (n, ...) -> (patches, ...)"""
-        starts, wide = np.cumsum(self.sizes) - self.sizes, values[: self.inside]
-        sizes = self.sizes.reshape(-1, *[1] * (values.ndim - 1))
-        found: Array = np.add.reduceat(wide, starts, axis=0) / sizes
-        return found
-
-    def left(self, rows: Array, told: list[Crossing] | None = None) -> Array:
-        """X R, (r, n) -> (r, n); told: takes what went through each level, outside in."""
-        keep, look = self.recipe.keep, self.recipe.look
-        deep = np.zeros((len(rows), len(self.sizes) * self.parts))
-        for layer in reversed(self.after):
-            looked = layer.left(look * rows)
-            rows = keep * rows
-            if layer.index in self.up:
-                deep += looked
-            else:
-                rows = rows + looked
-        patches = deep.reshape(len(rows), -1, self.parts).sum(axis=2)
-        through, none = patches @ self.deep, np.zeros(len(rows))
-        patches = _stack_left(self.between, patches)
-        inner = Crossing(through, none, patches @ self.short, none)
-        parts = np.repeat(patches / self.parts, self.parts, axis=1) * self.scale
-        looked = np.zeros((len(rows), self.length))
-        if self.down is not None:
-            looked = self.down.left(look * parts)
-            parts = keep * parts
-        pooled = np.zeros_like(looked)
-        whole = parts.reshape(len(rows), -1, self.parts).sum(axis=2)
-        pooled[:, : self.inside] = np.repeat(whole / self.sizes, self.sizes, axis=1)
-        if told is not None:
-            told.append(Crossing(none, through, pooled @ self.mass, looked @ self.mass))
-            told += [inner] * (self.parts > 1)
-        return _stack_left(self.before, rows + pooled + looked)
-
-
-# --- one capture ----------------------------------------------------------------------------------
-
-
-class Net:
-    """Which layers stand where: before, between and after the levels of a capture."""
-
-    def __init__(self, capture: Capture, recipe: RolloutOptions) -> None:
-        spec, self.recipe = capture.spec, recipe
-        self.official = spec.form not in ("windowed", "dynamic")
-        self.spreads = spec.upsampling != "none"
-        self.funnels = spec.form == "funnel" and len(spec.levels) > 1
-        self.patched = spec.form == "patches"
-        self.levels, self.layers = spec.levels, spec.layers
-        self.spans, self.keep = capture.spans, capture.prompt.attention_mask
-        # a layer that has no heads, or none that is on, adds nothing that looks anywhere
-        self.fused = {
-            layer.index: Fused(capture, layer, recipe)
-            for layer in spec.layers
-            if any((layer.index, head) not in capture.off for head in layer.heads)
-            and not layer.cuts
+    def __init__(self, capture: Capture, options: RolloutOptions) -> None:
+        self.capture, self.spec, self.spans = capture, capture.spec, capture.spans
+        self.keep, self.look = options.keep, options.look
+        self.is_divided, self.is_measured = options.divides, not options.signed
+        self.sums: list[Sum] = []
+        self.attention = {
+            layer.index: Attention(capture, layer, options)
+            for layer in self.spec.layers
+            if not layer.cuts
+            and any((layer.index, head) not in capture.off for head in layer.heads)
         }
 
-    @property
-    def blocks(self) -> int:
-        """How many blocks of rows one pass over all layers reads."""
-        return sum(one.blocks for one in self.fused.values())
+    def add(
+        self,
+        level: int,
+        length: int,
+        *terms: tuple[float, Sum, Operator],
+        start: Sum | None = None,
+        divided: bool = True,
+    ) -> Sum:
+        """Append a sum; one without a start is neither measured nor divided."""
+        start = start if self.is_measured else None
+        divided = divided and self.is_divided and start is not None
+        self.sums.append(Sum(level, length, tuple(Term(*term) for term in terms), start, divided))
+        return self.sums[-1]
 
-    def hold(self) -> None:
-        """Keep the fused maps, where they are not too large together."""
-        cells = sum(one.map.shape[1] * one.map.shape[2] for one in self.fused.values())
-        for one in self.fused.values() if cells <= HELD else ():
-            one.hold()
+    def add_layer(self, layer: Layer, node: Sum, source: Sum, start: Sum | None = None) -> Sum:
+        """A residual layer whose queries are `node` and whose keys are `source`."""
+        attention = self.attention[layer.index]
+        terms = (self.keep, node, Identity()), (self.look, source, attention)
+        return self.add(node.level, node.length, *terms, start=start, divided=False)
 
-    def way(self, level: int, length: int) -> Between:
-        """Between so many positions of a level and those of the one below it."""
-        above, below = self.levels[level].stride, self.levels[level + 1].stride
-        if above is None or below is None:
-            return Segments(length, self.spans[level + 1], self.keep)
-        return Groups(length, below // above, self.levels[level + 1].shift)
+    def add_layers(self, layers: Iterable[Layer], node: Sum) -> Sum:
+        """Layers of self-attention that follow each other."""
+        for layer in layers:
+            node = self.add_layer(layer, node, node)
+        return node
 
-    def halves(self, level: int) -> Halves:
-        """Between a level and the one above it, of which it is the half."""
-        one = self.levels[level]
-        return Halves(self.spans[level - 1], self.spans[level], one.stride or 1, one.apart)
+    def layers(self, role: str, level: int) -> list[Layer]:
+        """Layers of a role whose queries lie on a level, in order, those with a head on."""
+        return [
+            layer
+            for layer in self.spec.layers
+            if (layer.role, layer.level) == (role, level) and layer.index in self.attention
+        ]
 
-    def of_level(self, level: int) -> list[Fused]:
-        """The layers whose queries lie on a level, in order."""
-        return self.layers_of([one.index for one in self.layers if one.level == level])
+    # --- Hourglass, and models of one level -------------------------------------------------------
 
-    def stacks(self, level: int) -> tuple[list[Fused], list[Fused]]:
-        """The self-attention layers of a level before and after the levels below it."""
-        waist = min((one.index for one in self.layers if one.level > level), default=0)
-        own = [one for one in self.layers if one.level == level and one.role == "self"]
-        before = [one.index for one in own if one.index < waist]
-        after = [one.index for one in own if one.index > waist or not waist]
-        return self.layers_of(before), self.layers_of(after)
+    def add_level(self, level: int, entry: Sum) -> Sum:
+        """A level of an Hourglass with the levels below it (Nawrot et al. 2021), for which an
+        ordinary stack of layers is the innermost level.
 
-    def between(self, level: int) -> tuple[Fused | None, Fused | None]:
-        """The layers that attend from the level below to this one, and back."""
-        down = [o.index for o in self.layers if o.role == "down" and o.key_level == level]
-        up = [o.index for o in self.layers if o.role == "up" and o.level == level]
-        return next(iter(self.layers_of(down)), None), next(iter(self.layers_of(up)), None)
+        The official form measures row sums from where it shortens, the others from `entry`.
+        """
+        waist = min((one.index for one in self.spec.layers if one.level > level), default=0)
+        layers = self.layers("self", level)
+        skip = self.add_layers((one for one in layers if one.index < waist), entry)
+        node = skip
+        if level + 1 < len(self.spec.levels):
+            is_official = self.spec.form == "official"
+            start = skip if is_official else entry
+            short, spread = self.add_shortening(level, skip, start)
+            inner = self.add_level(level + 1, short)
+            node = self.add_upsampling(skip, inner, spread, start, is_official)
+        return self.add_layers((one for one in layers if one.index >= waist), node)
 
-    def layers_of(self, indices: list[int]) -> list[Fused]:
-        """Those of these layers that have a head on."""
-        return [self.fused[index] for index in indices if index in self.fused]
+    def add_shortening(self, level: int, skip: Sum, start: Sum) -> tuple[Sum, Sparse]:
+        """The first sum of the level below `level`: P S x, or r P S x + (1 - r) A S x, where S
+        shifts, P pools and A attends. Returns it and the operator that spreads it back."""
+        count, shift = len(self.spans[level + 1]), self.spec.levels[level + 1].shift
+        strides = self.spec.levels[level].stride, self.spec.levels[level + 1].stride
+        if None in strides:
+            pool, spread = self.segments(level + 1, skip.length)
+        else:
+            factor = strides[1] // strides[0]  # type: ignore[operator]
+            tokens = np.arange(skip.length)
+            spread = Sparse((skip.length, count), tokens, tokens // factor)
+            tokens = tokens[: count * factor - shift]
+            pool = Sparse((count, skip.length), (tokens + shift) // factor, tokens, factor)
+        down = self.layers("down", level + 1)
+        if not down:
+            return self.add(level + 1, count, (1.0, skip, pool), start=start), spread
+        attention = self.attention[down[0].index]
+        keys = attention.map.shape[2]
+        tokens = np.arange(min(skip.length, keys - shift))
+        shifting = Sparse((keys, skip.length), tokens + shift, tokens)
+        shifted = self.add(level, keys, (1.0, skip, shifting))
+        terms = (self.keep, skip, pool), (self.look, shifted, attention)
+        return self.add(level + 1, count, *terms, start=start), spread
+
+    def add_upsampling(
+        self, skip: Sum, inner: Sum, spread: Sparse, start: Sum, is_official: bool
+    ) -> Sum:
+        """The sums that bring `inner` back to the length of `skip`: spread, added to the residual
+        path and attended to; the official form adds the residual path once more at the end."""
+
+        def add(*terms: tuple[float, Sum, Operator], divided: bool = True) -> Sum:
+            return self.add(skip.level, skip.length, *terms, start=start, divided=divided)
+
+        up = self.layers("up", skip.level)
+        node = add((1.0, inner, spread))
+        residual = self.keep, skip, Identity()
+        if up or not is_official:
+            node = add(residual, (self.look, node, Identity()), divided=not is_official)
+        if up and is_official and self.spec.upsampling == "none":
+            node = skip
+        if up:
+            attended = add((1.0, inner, self.attention[up[0].index]))
+            terms = (self.keep, node, Identity()), (self.look, attended, Identity())
+            node = add(*terms, divided=not is_official)
+        return add(residual, (self.look, node, Identity())) if is_official else node
+
+    def segments(self, level: int, tokens: int) -> tuple[Sparse, Sparse]:
+        """Pooling into segments of unequal length behind a null group, and spreading (Nawrot et al.
+        2023): the mean of a segment, of tokens that are not masked, is read from its last token
+        on. The null group has no tokens, so that its row is zero."""
+        starts, stops = self.spans[level][1:].T
+        segment, token = np.repeat(np.arange(len(stops)), stops - starts), np.arange(tokens)
+        inside = token[: len(segment)]
+        if (mask := self.capture.prompt.attention_mask) is not None:
+            segment, inside = segment[mask[: len(segment)]], inside[mask[: len(segment)]]
+        sizes = np.bincount(segment + 1, minlength=len(stops) + 1)
+        pool = Sparse((len(sizes), tokens), segment + 1, inside, np.maximum(sizes, 1))
+        last_closed = np.searchsorted(stops, token + 1, side="right")
+        return pool, Sparse((tokens, len(sizes)), token, last_closed)
+
+    # --- patches, and two texts -------------------------------------------------------------------
+
+    def add_patches(self) -> None:
+        """A Byte Latent Transformer (Pagnoni et al. 2024): patches are made of the bytes inside and
+        attend to each other, and bytes look back at them from every layer of the decoder.
+
+        A patch stands in as many positions as it has parts where bytes and patches attend to each
+        other; its mean goes on. Of layers that look down, the last one counts.
+        """
+        spec, inner = self.spec, len(self.spec.levels) - 1
+        waist = max((one.index for one in spec.layers if one.role == "down"), default=-1)
+        tokens = self.add(0, len(self.capture.main))
+        layers = self.layers("self", 0)
+        node = self.add_layers((one for one in layers if one.index < waist), tokens)
+        starts, stops = self.spans[inner].T
+        parts, sizes = spec.levels[1].parts, stops - starts
+        count = len(sizes) * parts
+        part, patch = np.arange(count), np.repeat(np.arange(len(sizes)), sizes)
+        outputs = (patch[:, None] * parts + np.arange(parts)).ravel()
+        inputs = np.repeat(np.arange(len(patch)), parts)
+        pool = Sparse((count, tokens.length), outputs, inputs, np.repeat(sizes, parts))
+        mean = Sparse((len(sizes), count), part // parts, part, parts)
+        repeat = Sparse((count, len(sizes)), part, part // parts)
+        terms: tuple[tuple[float, Sum, Operator], ...] = ((1.0, node, pool),)
+        if waist in self.attention:
+            terms = (self.keep, node, pool), (self.look, node, self.attention[waist])
+        short = self.add(1, count, *terms, start=tokens)
+        deep = self.add(inner, len(sizes), (1.0, short, mean))
+        deep = self.add_layers(self.layers("self", inner), deep)
+        deep = self.add(1, count, (1.0, deep, repeat), start=tokens, divided=False)
+        for layer in sorted(layers + self.layers("up", 0), key=lambda one: one.index):
+            if layer.index > waist:
+                source = deep if layer.role == "up" else node
+                node = self.add_layer(layer, node, source, tokens)
+
+    def add_two_texts(self) -> None:
+        """A decoder over the target, with the encoder of the source where there is one."""
+        source = self.add(0, len(self.capture.prompt))
+        source = self.add_layers(self.layers("self", 0), source)
+        target = self.add(0, len(self.capture.main))
+        for layer in self.spec.layers:
+            if layer.level == 1 and layer.index in self.attention:
+                is_cross = layer.role == "cross"
+                target = self.add_layer(layer, target, source if is_cross else target)
+
+
+def _require_composable(capture: Capture, options: RolloutOptions) -> Capture:
+    """The capture, with tokens for keys where these are slots. Raises HgvizError as sums_of."""
+    spec = capture.spec
+    for head in options.heads:
+        reason = "it is switched off" if head in spec.heads else "this model has no such head"
+        is_on = head in spec.heads and head not in capture.off
+        require(is_on, f"head {head} cannot be counted: {reason}", "Name heads that are on")
+    absent = ", ".join(str(at) for at, one in enumerate(capture.maps) if one is None)
+    require(
+        not absent,
+        f"all levels together need every layer: layers {absent} are not captured yet",
+        "Capture the text to its end",
+    )
+    for layer, layer_map in zip(spec.layers, capture.maps, strict=True):
+        sizes = len(capture.spans[layer.level]), len(capture.spans[layer.key_level])
+        shape = layer_map.shape[1:] if layer_map is not None else sizes
+        require(
+            layer.role not in ("self", "cross") or shape == sizes,
+            f"layer {layer.index} cannot be composed with the others: "
+            f"its maps are {shape[0]} x {shape[1]}, the text {sizes[0]} x {sizes[1]}",
+            "Capture the text again",
+        )
+    if has_slots(capture):
+        return of_tokens(capture)
+    require(
+        len(spec.levels) == 1 or spec.two_texts or spec.form in SHORTENED_FORMS,
+        f"the levels of a {spec.form or spec.family} model cannot be composed: "
+        f"only those of these forms can: {', '.join(SHORTENED_FORMS)}",
+        "Look at its layers one by one",
+    )
+    return capture
+
+
+# --- rollout --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RolloutRows:
+    """Rows of all maps composed, weights float32 (r, columns), and which way they took.
+
+    level_shares (levels - 1, 2, r): how much of a row goes the long way through a shorter level and
+    those below it, copied back to the positions of a group and looked up from there. With mass from
+    nothing, what is lost further out on the way back counts as gone through.
+    nothing (r,): what comes from no token. source (r,): what comes from the source text of a
+    decoder, else None. parts: of a single row, by level, float32 (columns,) what went no further in
+    than there; () for models of one level.
+    """
+
+    weights: Floats
+    level_shares: Array
+    nothing: Floats | None = None
+    source: Floats | None = None
+    parts: tuple[Floats, ...] = ()
+
+
+def rollout(
+    capture: Capture, rows: Interval = None, options: RolloutOptions | None = None
+) -> Floats:
+    """How much each input token contributes to each output token, float32 (rows, tokens).
+
+    rows: half-open, None for all. Where a decoder looks at another text, rows are tokens of the
+    target and columns those of the source, then of the target; given states of an encoder count as
+    source tokens. Every row adds up to 1, less where a row of a map has no key at all; a causal
+    model looks at no later token. With the option `nothing` one column more says what comes from
+    no token, and rows add up to 1 with it. For few rows nothing larger than (rows, columns) is
+    multiplied. Raises HgvizError as sums_of, for rows outside the text and for more than 8,192.
+    """
+    composed = Rollout(capture, options).rows(rows)
+    if options is None or not options.nothing:
+        return composed.weights
+    assert composed.nothing is not None
+    return readonly(np.column_stack([composed.weights, composed.nothing]), np.float32)
+
+
+class Rollout:
+    """All maps of a capture composed, to read any rows of; see rollout."""
+
+    def __init__(self, capture: Capture, options: RolloutOptions | None = None) -> None:
+        self.capture, self.options = capture, options or RolloutOptions()
+        self.sums = sums_of(capture, self.options)
+        operators = [term.operator for node in self.sums for term in node.terms]
+        self._attention = [one for one in operators if isinstance(one, Attention)]
+        self._levels = 1 + max(node.level for node in self.sums)
+        self._is_measured = False
+        self._scales: dict[Sum, Array] = {}  # what rows are multiplied by
+        self._masses: dict[Sum, Array] = {}  # row sums, where a level is left for the one above
+        self._rows: dict[int, RolloutRows] = {}
+        self._blocks: list[RolloutRows] = []
+        self._whole: RolloutRows | None = None
+
+    def rows(self, rows: Interval = None) -> RolloutRows:
+        """Rows of the composed map, None for all. Raises HgvizError for rows outside the text and
+        for more than 8,192."""
+        start, stop = _row_bounds(rows, len(self.capture.main))
+        chosen = np.zeros((stop - start, len(self.capture.main)))
+        chosen[np.arange(stop - start), np.arange(start, stop)] = 1
+        return self._result(*self._backward(chosen))
+
+    def row(self, row: int) -> RolloutRows:
+        """A single row with its parts by level; the latest ones are cached."""
+        if row not in self._rows:
+            tokens = len(self.capture.main)
+            _row_bounds((row, row + 1), tokens)
+            chosen = np.zeros((self._levels, tokens))
+            chosen[0, row] = 1
+            parts, shares = self._backward(chosen, by_level=True)
+            composed = self._result(
+                parts.sum(axis=0, keepdims=True), shares.sum(axis=2, keepdims=True)
+            )
+            if len(composed.level_shares):
+                levels = tuple(readonly(part, np.float32) for part in parts)
+                composed = replace(composed, parts=levels)
+            while len(self._rows) >= CACHED_ROWS:
+                del self._rows[next(iter(self._rows))]
+            self._rows[row] = composed
+        return self._rows[row]
+
+    def whole(self) -> RolloutRows:
+        """All rows, cached; composed in blocks, so that a call after a cancelled one goes on."""
+        stop = _row_bounds(None, len(self.capture.main))[1]
+        while self._whole is None:
+            start = min(BLOCK * len(self._blocks), stop)
+            progress(start, stop, NOTE)
+            if start == stop:
+                self._whole = _joined(self._blocks)
+            else:
+                end = min(start + BLOCK, stop)
+                with progress_within(start, end, stop):
+                    self._blocks.append(self.rows((start, end)))
+        return self._whole
+
+    def _result(self, rows: Array, shares: Array) -> RolloutRows:
+        weights, source = readonly(rows, np.float32), None
+        if self.options.signed:
+            return RolloutRows(weights, shares[:0])
+        nothing = readonly(np.maximum(0, 1 - rows.sum(axis=1)), np.float64)
+        if self.capture.target is not None:
+            source = readonly(rows[:, : len(self.capture.prompt)].sum(axis=1), np.float64)
+        return RolloutRows(weights, shares, nothing, source)
+
+    # --- walking the sums -------------------------------------------------------------------------
+
+    def _measure(self) -> None:
+        """Keep the maps in memory if they are small, and find the row sums: forwards from each
+        start, the innermost one first, with a vector of ones."""
+        if sum(one.map.shape[1] * one.map.shape[2] for one in self._attention) <= CACHED_CELLS:
+            for attention in self._attention:
+                attention.keep_in_memory()
+        places = {node: at for at, node in enumerate(self.sums)}
+        last = {node.start: at for at, node in enumerate(self.sums) if node.start is not None}
+        for start in sorted(last, key=lambda node: -places[node]):
+            masses = {start: np.ones(start.length)}
+            for node in self.sums[places[start] + 1 : last[start] + 1]:
+                mass = np.zeros(node.length)
+                for term in node.terms:
+                    mass += term.share * term.operator.right(masses[term.source])
+                    if term.source.level > node.level:
+                        self._masses.setdefault(term.source, masses[term.source])
+                if node.divided:
+                    mass = mass * self._scales.setdefault(node, inverse(mass))
+                masses[node] = mass
+        self._is_measured = True
+
+    def _backward(self, rows: Array, by_level: bool = False) -> tuple[Array, Array]:
+        """Rows (r, n) at the end of the model times all of its sums, (r, columns), and the shares
+        of levels. by_level: rows stand for levels, and what reaches a level moves to its row."""
+        counter, blocks = itertools.count(1), sum(one.block_count for one in self._attention)
+
+        def count(step: Step) -> Step:  # finding row sums reads a few blocks more
+            return replace(step, done=min(next(counter), blocks), total=blocks + 1)
+
+        with progress_as(count):
+            if not self._is_measured:
+                self._measure()
+            return self._walk_back(rows, by_level)
+
+    def _walk_back(self, rows: Array, by_level: bool) -> tuple[Array, Array]:
+        shares = np.zeros((self._levels - 1, 2, len(rows)))
+        reached = {self.sums[-1]: rows}
+        for node in reversed(self.sums):
+            if not node.terms or node not in reached:
+                continue
+            out = reached.pop(node)
+            if node in self._scales:
+                out = out * self._scales[node]
+            for term in node.terms:
+                part = term.share * term.operator.left(out)
+                level = term.source.level
+                if level > node.level and not self.options.signed:
+                    is_attention = isinstance(term.operator, Attention)
+                    shares[level - 1, int(is_attention)] += part @ self._masses[term.source]
+                if by_level and level:
+                    part[level] = part[: level + 1].sum(axis=0)
+                    part[:level] = 0
+                if term.source in reached:
+                    reached[term.source] += part
+                else:
+                    reached[term.source] = part
+        tokens = [node for node in self.sums if not node.terms]
+        nothing = [np.zeros((len(rows), node.length)) for node in tokens]
+        return np.concatenate(list(map(reached.get, tokens, nothing)), axis=1), shares
+
+
+def _row_bounds(rows: Interval, tokens: int) -> tuple[int, int]:
+    """The first row and the one after the last."""
+    if rows is None:
+        rows = slice(0, tokens)
+    elif isinstance(rows, tuple):
+        rows = slice(*rows)
+    elif isinstance(rows, range):
+        rows = slice(rows.start, rows.stop, rows.step)
+    start, stop, step = rows.indices(tokens)
+    require(
+        step == 1 and start < stop and (rows.stop or 0) <= tokens,
+        f"rows {rows.start}:{rows.stop} are not rows of this text: "
+        f"it has {tokens:,} tokens, and A:B counts from 0 and leaves B out",
+        "Choose rows within it",
+    )
+    require(
+        stop - start <= FULL_LIMIT,
+        f"a map of {stop - start:,} by {tokens:,} tokens does not fit into memory: "
+        f"up to {FULL_LIMIT:,} rows at a time do",
+        "Choose fewer rows",
+    )
+    return start, stop
+
+
+def _joined(blocks: Sequence[RolloutRows]) -> RolloutRows:
+    def join(name: str, axis: int = -1) -> Any:
+        arrays = [getattr(block, name) for block in blocks]
+        return None if arrays[0] is None else readonly(np.concatenate(arrays, axis))
+
+    return RolloutRows(join("weights", 0), join("level_shares"), join("nothing"), join("source"))
+
+
+# --- a rollout in words, and as a capture ---------------------------------------------------------
+
+
+def describe_shares(capture: Capture, rows: RolloutRows, row: int | None = None) -> str:
+    """How much of the rows, on average, went through each level, in a sentence.
+
+    row: the token whose row alone they are, None for all. "" where there is one level and nothing
+    is lost.
+    """
+    parts = []
+    for level, share in zip(capture.spec.levels[1:], rows.level_shares, strict=False):
+        both = zip(share, ("copied back", "looked up"), strict=True)
+        ways = [f"{_percent(part)} {name}" for part, name in both if part.any()]
+        more = f" ({', '.join(ways)})" if len(ways) > 1 else ""
+        parts.append(f"{_percent(share.sum(axis=0))} took the way through {level.label}{more}")
+    if rows.source is not None:
+        parts.append(f"{_percent(rows.source)} comes from the source")
+    if rows.nothing is not None and rows.nothing.mean() > 1e-6:
+        parts.append(f"{_percent(rows.nothing)} from nothing, such as zeros of the causal shift")
+    unit = capture.main.unit
+    of = "Of an answer, on average" if row is None else f"Of the answer at {unit} {row:,}"
+    sentence = f"{of}, {'; '.join(parts)}." if parts else ""
+    if row is None or not rows.parts:
+        return sentence
+    distances = [
+        f"what {'went to' if level.index else 'stayed at'} {level.label} from {distance:,.0f}"
+        for level, distance in zip(
+            capture.spec.levels, mean_distances(capture, rows.parts, row), strict=True
+        )
+        if not np.isnan(distance)
+    ]
+    return f"{sentence} On average, in {unit}s back, {', '.join(distances)}."
+
+
+def mean_distances(capture: Capture, parts: Sequence[Floats], row: int) -> tuple[float, ...]:
+    """How far from a row the tokens lie that each part of it comes from, on average, in tokens.
+
+    parts as in RolloutRows; NaN for a part without weight.
+    """
+    distance = np.abs(np.arange(len(capture.main)) - row)
+    sums = [float(part.sum(dtype=np.float64)) for part in parts]
+    return tuple(
+        float(distance @ part / total) if total > 0 else float("nan")
+        for part, total in zip(parts, sums, strict=True)
+    )
+
+
+def _percent(shares: Floats) -> str:
+    """Of the mean: 46 %, 0.4 %."""
+    value = 100 * float(np.mean(shares))
+    return "0 %" if value == 0 else "<0.1 %" if value < 0.1 else f"{value:.{int(value < 1)}f} %"
+
+
+def rollout_capture(
+    capture: Capture, weights: Floats, options: RolloutOptions, sentence: str = ""
+) -> Capture:
+    """A capture of one layer with one head whose map is a rollout, for what reads captures.
+
+    weights (rows, columns) as of rollout. Where a decoder looks at another text, the keys are the
+    tokens of the source, then of the target. sentence: more to say in the name of the layer.
+    """
+    main, is_pair = capture.main, capture.target is not None
+    layers = [layer for layer in capture.spec.layers if capture.prompt_of(layer.level) is main]
+    is_causal = not is_pair and all(layer.causal for layer in layers if layer.window is None)
+    name = "; ".join(filter(None, (f"{NAME}: {options.label}", sentence)))
+    layer = Layer(
+        0, name, "cross" if is_pair else "self", int(is_pair), 0, (0,), ("softmax",), is_causal
+    )
+    levels = (Level(0), Level(1, sequence="target"))[: 1 + is_pair]
+    prompt = _joined_prompts(capture.prompt, main) if is_pair else main
+    return Capture(
+        replace(capture.spec, levels=levels, layers=(layer,), form="", upsampling=""),
+        prompt,
+        tuple(_token_spans(len(text)) for text in (prompt, main)[: 1 + is_pair]),
+        (DenseMap(weights[None], (0,), signed=options.signed, causal=is_causal),),
+        made=capture.made,
+        target=main if is_pair else None,
+        logits=capture.logits,
+        path=capture.path,
+    )
+
+
+def _joined_prompts(first: Prompt, second: Prompt) -> Prompt:
+    """Two texts as one, the second after a line end."""
+    moved = np.where(second.spans >= 0, second.spans + len(first.text) + 1, -1)
+    return Prompt(
+        f"{first.text}\n{second.text}",
+        readonly(np.concatenate([first.ids, second.ids])),
+        (*first.pieces, *second.pieces),
+        readonly(np.concatenate([first.spans, moved])),
+    )
+
+
+def _token_spans(count: int) -> Integers:
+    at = np.arange(count, dtype=np.int64)
+    return readonly(np.stack([at, at + 1], axis=1))
+
+
+# --- slots read as tokens -------------------------------------------------------------------------
+
+
+def has_slots(capture: Capture) -> bool:
+    """Whether layers look at slots, mixtures of all tokens (Linformer, Wang et al. 2020)."""
+    return any(level.sequence == "slots" for level in capture.spec.levels)
+
+
+def is_of_tokens(capture: Capture) -> bool:
+    """Whether tokens stand in the place of slots; see of_tokens."""
+    return any(isinstance(one, SlotMap) for one in capture.maps)
+
+
+def of_tokens(capture: Capture) -> Capture:
+    """A capture with the tokens that slots are mixed of as keys: how much of the value of each
+    comes to each query, signed. Nothing is computed before it is read.
+
+    Raises HgvizError where keys are no slots, and where the capture lacks their mixtures.
+    """
+    if is_of_tokens(capture):
+        return capture
+    require(
+        has_slots(capture),
+        "this model looks at tokens already: "
+        "only a projected sequence has slots that are mixed of them",
+        "Look at its maps as they are",
+    )
+    layers = tuple(replace(layer, key_level=layer.level) for layer in capture.spec.layers)
+    spec = replace(capture.spec, levels=(Level(0),), layers=layers)
+    maps = tuple(map(_token_map, capture.maps))
+    return replace(capture, spec=spec, spans=capture.spans[:1], maps=maps)
+
+
+def of_slots(capture: Capture) -> Capture:
+    """The capture that of_tokens was given."""
+    maps = tuple(one.whole if isinstance(one, SlotMap) else one for one in capture.maps)
+    slots = max(one.shape[2] for one in maps if one is not None)
+    layers = tuple(replace(layer, key_level=1) for layer in capture.spec.layers)
+    levels = (Level(0), Level(1, sequence="slots"))
+    spec = replace(capture.spec, levels=levels, layers=layers)
+    return replace(capture, spec=spec, spans=(*capture.spans, _token_spans(slots)), maps=maps)
+
+
+def _token_map(slots: Map | None) -> Map | None:
+    if slots is None:
+        return None
+    mixture = getattr(slots, "mixture", None)
+    require(
+        mixture is not None,
+        "this capture does not say which tokens its slots are mixed of: "
+        "it was made before captures kept that",
+        "Capture the text again",
+    )
+    return SlotMap(slots, mixture)  # type: ignore[arg-type]

@@ -22,8 +22,14 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.resolution import Composed
-from hgviz.analysis.together import Composer, Together, reach, ways
+from hgviz.analysis.composition import (
+    NOTE,
+    Rollout,
+    RolloutRows,
+    describe_shares,
+    mean_distances,
+    rollout_capture,
+)
 from hgviz.core import (
     HEAD_FUSIONS,
     Capture,
@@ -57,7 +63,7 @@ TOO_LONG = (
     "The whole map is composed for texts of up to {most:,} {unit}s; of this one, the row of the "
     "selected answer."
 )
-COMPOSERS = 3  # kept for when one comes back to them
+ROLLOUTS = 3  # options whose rollout is kept for when one comes back to them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +77,7 @@ class Across:
     of: Capture
     recipe: RolloutOptions
     query: int | None
-    row: Composed | None = None
+    row: RolloutRows | None = None
     opened: OpenedMap | None = None
     why: str = ""
     still: bool = True
@@ -83,38 +89,37 @@ class ComposedCache:
     def __init__(self, tiles: Tiles) -> None:
         self.opener = SingleOpener(tiles)
         self._capture: Capture | None = None
-        self._composers: dict[RolloutOptions, Composer] = {}
-        self._opened: tuple[Together, OpenedMap] | None = None
+        self._rollouts: dict[RolloutOptions, Rollout] = {}
+        self._opened: tuple[RolloutRows, OpenedMap] | None = None
 
     def across(self, capture: Capture, query: int | None, recipe: RolloutOptions) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
         if self._capture is None or capture.maps is not self._capture.maps:
             self._capture = capture
-            self._composers.clear()
-        composer = self._composers.pop(recipe, None) or Composer(capture, recipe)
-        self._composers[recipe] = composer
-        while len(self._composers) > COMPOSERS:
-            del self._composers[next(iter(self._composers))]
+            self._rollouts.clear()
+        rollout = self._rollouts.pop(recipe, None) or Rollout(capture, recipe)
+        self._rollouts[recipe] = rollout
+        while len(self._rollouts) > ROLLOUTS:
+            del self._rollouts[next(iter(self._rollouts))]
         found = Across(capture, recipe, query)
         if query is not None:
-            found = replace(found, row=composer.row(query))
-        progress(0, 1, "composing all maps", found)
+            found = replace(found, row=rollout.row(query))
+        progress(0, 1, NOTE, found)
         if len(capture.main) <= WHOLE:
-            whole = composer.all()
-            found = replace(found, opened=self._open(whole))
+            found = replace(found, opened=self._open(rollout))
         else:
             found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
         return replace(found, still=False)
 
-    def _open(self, whole: Together) -> OpenedMap:
+    def _open(self, rollout: Rollout) -> OpenedMap:
+        whole = rollout.whole()
         if self._opened is None or self._opened[0] is not whole:
+            composed = rollout_capture(rollout.capture, whole.weights, rollout.options)
             view = self.opener.view
-            self._opened = (
-                whole,
-                self.opener.open(
-                    whole.capture, HeadId(0, 0), query=None, whole=True, shared=False, view=view
-                ),
+            opened = self.opener.open(
+                composed, HeadId(0, 0), query=None, whole=True, shared=False, view=view
             )
+            self._opened = whole, opened
         return self._opened[1]
 
 
@@ -186,12 +191,12 @@ def amount(value: float, across: Across) -> str:
 def _way(across: Across) -> str:
     """How much of it went to each level, and from how far back; a decoder's other text."""
     assert across.row is not None
-    if not across.row.levels or across.query is None:
-        return tr(ways(across.of, across.row, across.query))
+    if not across.row.parts or across.query is None:
+        return tr(describe_shares(across.of, across.row, across.query))
     spec, unit = across.of.spec, tr(across.of.main.unit)
-    distances = reach(across.of, across.row.levels, across.query)
+    distances = mean_distances(across.of, across.row.parts, across.query)
     parts: list[str] = []
-    for level, weights, far in zip(spec.levels, across.row.levels, distances, strict=True):
+    for level, weights, far in zip(spec.levels, across.row.parts, distances, strict=True):
         if far == far:  # NaN: no part of the answer has this level as its innermost
             stays = "{share} stayed at {level}, from {far:,.0f}"
             goes = "{share} went to {level}, from {far:,.0f}"
@@ -396,7 +401,7 @@ class CompositionBars(QWidget):
     @property
     def levels(self) -> tuple[Floats, ...]:
         """The answer in parts, by the level that each went no further in than."""
-        return () if self.across is None or self.across.row is None else self.across.row.levels
+        return () if self.across is None or self.across.row is None else self.across.row.parts
 
     # --- events -----------------------------------------------------------------------------------
 
@@ -678,10 +683,8 @@ class AcrossView(MapsView):
             return across.opened.grid.queries, across.opened.grid.keys
         if self._texts is None or self._texts[0] is not across.of:
             self._texts = across.of, CaptureWords()
-        from hgviz.analysis.together import as_capture
-
         weights = np.zeros((1, 1), np.float32)
-        bare = as_capture(across.of, weights, across.recipe)
+        bare = rollout_capture(across.of, weights, across.recipe)
         texts = self._texts[1]
         layer = bare.spec.layers[0]
         rows = texts.names(bare, layer.level, bare.spans[layer.level])

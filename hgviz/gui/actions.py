@@ -86,7 +86,7 @@ def corpus(session: Session) -> str:
 def slotted(session: Session) -> str:
     if session.capture is None:
         return capture(session)
-    from hgviz.analysis.mixed import has_slots, is_of_tokens
+    from hgviz.analysis.composition import has_slots, is_of_tokens
 
     slots = has_slots(session.capture) or is_of_tokens(session.capture)
     return "" if slots else "This model looks at tokens, not at slots that are mixed of them"

@@ -36,7 +36,7 @@ from PySide6.QtWidgets import (
 
 from hgviz import settings, tasks
 from hgviz.analysis.attribution import Attribution
-from hgviz.analysis.mixed import is_of_tokens
+from hgviz.analysis.composition import is_of_tokens
 from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme

@@ -5,7 +5,7 @@ from .comparing import compare, compare_answers
 from .composing import (
     of_tokens,
     rollout,
-    together,
+    rollout_capture,
     tokens_or_slots,
 )
 from .concluding import conclude
@@ -50,9 +50,9 @@ __all__ = [
     "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "report", "require_model_of", "require_report", "results_facts", "rollout", "run_sweep",
-    "said_by", "save", "sources_of", "spec_from", "study", "study_at", "study_report",
-    "study_results", "sweep_at", "sweep_chart", "together", "tokens_or_slots",
+    "report", "require_model_of", "require_report", "results_facts", "rollout",
+    "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
+    "study_at", "study_report", "study_results", "sweep_at", "sweep_chart", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
     "with_learned", "words_of", "write",
 ]  # fmt: skip

@@ -1,54 +1,46 @@
-"""All maps as one: the product, and it as a capture that can be read."""
+"""Attention rollout, as an array and as a capture that figures read; slots read as tokens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hgviz.core import Capture, Floats, RolloutOptions, progress
-
-if TYPE_CHECKING:
-    from hgviz.analysis.together import Together
 
 
 def rollout(
-    capture: Capture, rows: tuple[int, int] | None = None, recipe: RolloutOptions | None = None
+    capture: Capture, rows: tuple[int, int] | None = None, options: RolloutOptions | None = None
 ) -> Floats:
-    """All maps composed into one token-to-token map."""
-    from hgviz.analysis import resolution
+    """All maps composed into one. Shapes and errors: as analysis.composition.rollout."""
+    from hgviz.analysis import composition
 
-    progress(0, 1, "composing all maps")
-    composing = resolution.Rollout(capture, recipe)
-    resolution.bounds(rows, composing.tokens)
-    return composing.rows(rows)
+    progress(0, 1, composition.NOTE)
+    return composition.rollout(capture, rows, options)
+
+
+def rollout_capture(
+    capture: Capture, options: RolloutOptions | None = None, row: int | None = None
+) -> Capture:
+    """All maps composed, as a capture of one head. The name of its layer says how much of a row,
+    of all rows for None, went through each level. Errors: as rollout, and for texts of more than
+    8,192 tokens."""
+    from hgviz.analysis import composition
+
+    composing = composition.Rollout(capture, options)
+    whole = composing.whole()
+    chosen = whole if row is None else composing.row(row)
+    sentence = composition.describe_shares(capture, chosen, row)
+    return composition.rollout_capture(capture, whole.weights, composing.options, sentence)
 
 
 def of_tokens(capture: Capture) -> Capture:
-    """A capture of slots with the tokens in their place. Errors: as analysis.mixed.of_tokens."""
-    from hgviz.analysis.mixed import of_tokens as laid
+    """A capture of slots with tokens for keys. Errors: as analysis.composition.of_tokens."""
+    from hgviz.analysis import composition
 
-    return laid(capture)
+    return composition.of_tokens(capture)
 
 
 def tokens_or_slots(capture: Capture) -> Capture:
-    """A capture of slots with the tokens in their place, and the other way round. Errors: as
-    of_tokens."""
-    from hgviz.analysis.mixed import is_of_tokens, of_slots
+    """A capture of slots with tokens for keys, and the other way round. Errors: as of_tokens."""
+    from hgviz.analysis import composition
 
-    return of_slots(capture) if is_of_tokens(capture) else of_tokens(capture)
-
-
-def together(capture: Capture, recipe: RolloutOptions | None = None) -> Together:
-    """All maps composed, as a capture of one head, and what takes the long way."""
-    from hgviz.analysis import together as composing
-
-    return composing.together(capture, recipe)
-
-
-def told(capture: Capture, recipe: RolloutOptions, row: int | None = None) -> Capture:
-    """All maps composed, as a capture that says which way a row took, None for all rows."""
-    from hgviz.analysis.together import Composer
-
-    composer = Composer(capture, recipe)
-    whole = composer.all()
-    way = None if row is None else composer.row(row)
-    return whole.told(row, way)
+    if composition.is_of_tokens(capture):
+        return composition.of_slots(capture)
+    return composition.of_tokens(capture)

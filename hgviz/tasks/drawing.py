@@ -11,7 +11,7 @@ from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.language import counted
 from hgviz.study import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
-from hgviz.tasks.composing import told
+from hgviz.tasks.composing import rollout_capture
 from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_, capture_at, study_at
 from hgviz.tasks.plotting import sweep_chart
@@ -129,7 +129,7 @@ def panel(spec: Spec, of: Of | Sequence[Of], facts: Facts | None = None) -> Pane
 def _of_tokens(spec: Spec, captures: list[Capture]) -> tuple[Spec, list[Capture]]:
     """Captures with tokens for slots where a figure is of these, or where they have them already,
     which its command then says."""
-    from hgviz.analysis.mixed import has_slots, is_of_tokens, of_tokens
+    from hgviz.analysis.composition import has_slots, is_of_tokens, of_tokens
 
     if not spec.tokens:
         return replace(spec, tokens=any(map(is_of_tokens, captures))), captures
@@ -146,8 +146,7 @@ def _looked(spec: Spec, capture: Capture, facts: Facts | None) -> Content:
     if spec.kind == "rollout":
         query = chosen.query
         within = query is not None and 0 <= query < len(capture.main)
-        recipe = spec.recipe
-        return Looked(told(capture, recipe, query if within else None))
+        return Looked(rollout_capture(capture, spec.recipe, query if within else None))
     if spec.kind == "levels":
         layers = _followed(spec, capture)
         found = facts or _measured(capture, layers)

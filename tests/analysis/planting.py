@@ -1,11 +1,14 @@
 """Captures whose maps are planted: dense arrays that do a known thing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt
-from tests.making import level_spans
+from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly
+from hgviz.maps import DenseMap
+from hgviz.models.config import parse_config
+from hgviz.models.pretrained_config import Pooling, TransformersConfig
+from tests.making import byte_prompt, level_spans
 
 
 @dataclass(frozen=True)
@@ -165,3 +168,57 @@ def hourglass(
             seen = i // group == j // group
         maps.append(Planted((weights or drawn)(layer, seen)))
     return Capture(spec, prompt, level_spans(len(prompt), strides, causal), tuple(maps))
+
+
+SENTENCE = "every word is a segment and so is what a model finds"
+SEGMENT_ENDS = {
+    "words": [at for at, letter in enumerate(SENTENCE) if letter == " "],
+    "none": [],
+    "every token": list(range(len(SENTENCE))),
+    "the first and the last": [0, len(SENTENCE) - 1],
+    "of threes": list(range(0, len(SENTENCE), 3)),
+}
+
+
+def segmented(name: str, mask: np.ndarray | None = None) -> Capture:
+    """A model with dynamic pooling and random maps, on a sentence with these segment ends."""
+    config = parse_config({
+        "family": "dynamic", "n_layers": [2, 3, 1], "vocab_size": 256, "d_model": 4,
+        "n_heads": 2, "boundaries": "learned",
+    })  # fmt: skip
+    ends = np.zeros(len(SENTENCE), bool)
+    ends[SEGMENT_ENDS[name]] = True
+    prompt = replace(byte_prompt(SENTENCE), boundaries=readonly(ends), attention_mask=mask)
+    spans = config.spans(len(SENTENCE), boundaries=ends)
+    sizes = [(len(spans[layer.level]),) * 2 for layer in config.layers]
+    maps = [DenseMap(one, (0, 1), causal=True) for one in distributions(sizes, True)]
+    return Capture(config.spec("m", "", 0), prompt, spans, tuple(maps))
+
+
+def funnel(blocks: tuple[int, ...], after: int | None = 1) -> Capture:
+    """A Funnel-Transformer with random maps; after: layers of its decoder, None for no decoder."""
+    text, pooling = "pooled by two, and by two again", Pooling(blocks=blocks, after=after)
+    layers = tuple(
+        Layer(at, f"layer {at}", "self" if level == keys else "down", level, keys, (0, 1),
+              ("softmax",) * 2, causal=False)
+        for at, (level, keys) in enumerate(pooling.places)
+    )  # fmt: skip
+    config = TransformersConfig(
+        family="funnel", class_name="", data={}, d_model=4, vocab_size=256, max_positions=None,
+        goal="states", form="base" if after is None else "funnel", own_layers=layers,
+        pooling=pooling,
+    )  # fmt: skip
+    spans = config.spans(len(text))
+    sizes = [(len(spans[one.level]), len(spans[one.key_level])) for one in config.layers]
+    maps = [DenseMap(weights, (0, 1)) for weights in distributions(sizes)]
+    return Capture(config.spec("m", "", 0), byte_prompt(text), spans, tuple(maps))
+
+
+def distributions(sizes: list[tuple[int, int]], causal: bool = False) -> list[np.ndarray]:
+    """Random maps of two heads whose rows add up to 1."""
+    random, maps = np.random.default_rng(0), []
+    for size in sizes:
+        weights = random.random((2, *size)) ** 4 + 1e-3
+        weights = np.tril(weights) if causal else weights
+        maps.append((weights / weights.sum(2, keepdims=True)).astype(np.float32))
+    return maps

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
-from hgviz.analysis.resolution import rollout
+from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
@@ -57,7 +57,7 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     assert "comes most from" in view.canvas.sentence.text()
     assert "stayed at 1:1, from" in view.canvas.sentence.text()
     assert "went to 1:4" not in view.canvas.sentence.text()  # this one has 1:2 and 1:6
-    parts = np.stack(view._across.row.levels)
+    parts = np.stack(view._across.row.parts)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
     assert "by 1:6" in view.bars.said_at(QPointF(view.bars.along.edges(3)[0] + 90, 10))
     assert view.canvas.cross.row == 15
@@ -83,12 +83,12 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
         view.choices.fuse.setCurrentIndex(index)
         view.settle()
         found = view._across.opened.source.map.read(0)
-        np.testing.assert_allclose(found, rollout(capture, recipe=recipe), atol=1e-7)
+        np.testing.assert_allclose(found, rollout(capture, options=recipe), atol=1e-7)
         assert view.figure(session).recipe == recipe
     view.choices.fuse.setCurrentIndex(0)
     view.choices.residual.setCurrentIndex(view.choices.residual.findData(0.9))
     view.settle()
-    wanted = rollout(capture, recipe=RolloutOptions(residual=0.9))
+    wanted = rollout(capture, options=RolloutOptions(residual=0.9))
     np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
 
 
@@ -108,7 +108,7 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
 def test_the_sentence_says_how_much_of_an_answer_went_to_each_level(shown):
     capture = small()
     view, _ = shown(capture, selection=Selection(0, 0, 15))
-    outer, inner = (float(one.through[0]) for one in view._across.row.crossings)
+    outer, inner = view._across.row.level_shares.sum(axis=1)[:, 0]
     said = view.canvas.sentence.text()
     shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
     for way, share in shares.items():

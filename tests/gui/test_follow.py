@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
-from hgviz.analysis.resolution import rollout
+from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, Prompt, Selection
 from hgviz.gui import sentences, theme
 from hgviz.gui.attribution import said
@@ -28,7 +28,7 @@ from hgviz.gui.follow import (
 )
 from hgviz.gui.layouts import stages
 from hgviz.models.text import Bytes, Pieces
-from tests.analysis.test_funnel import make as make_funnel
+from tests.analysis.planting import funnel
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing, shown
 from tests.making import make_capture, make_spec
@@ -445,7 +445,7 @@ def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
         return words
 
     monkeypatch.setattr("hgviz.gui.follow.FollowPainter.elided", elided)
-    capture, _ = make_funnel("separate_cls", blocks=(2, 1, 2))
+    capture = funnel((2, 1, 2))
     for token in range(0, len(capture.prompt), 3):
         fields = {"capture": capture, "selection": Selection(0, 0, token)}
         with shown(FollowView, (640, 520), **fields) as (view, _):

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
 from hgviz.analysis import heads
-from hgviz.analysis.mixed import is_of_tokens, of_tokens
+from hgviz.analysis.composition import is_of_tokens, of_tokens
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
 from hgviz.figures.paper.frame import has_negative_weights
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme

@@ -28,10 +28,9 @@ from hgviz.models import open_model
 from hgviz.models.checkpoints import save
 from hgviz.session import Session
 from hgviz.store import write_capture
-from tests.analysis.test_funnel import N
-from tests.analysis.test_funnel import make as make_funnel
-from tests.analysis.test_segments import ENDS, make
-from tests.analysis.test_segments import TEXT as SENTENCE
+from tests.analysis.planting import SEGMENT_ENDS, SENTENCE
+from tests.analysis.planting import funnel as make_funnel
+from tests.analysis.planting import segmented as make_segmented
 from tests.gui.screen import colour_at, shown, shows_no_error
 from tests.making import make_capture
 from tests.models import patches as blt
@@ -196,7 +195,7 @@ def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, t
 
 @cache
 def segmented(name="words"):
-    return make(name)
+    return make_segmented(name)
 
 
 def test_the_stage_of_segments_is_the_waist():
@@ -210,7 +209,7 @@ def test_the_stage_of_segments_is_the_waist():
     assert [one.level for one in layout.residuals] == [0]
 
 
-@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("name", SEGMENT_ENDS)
 def test_a_letter_is_followed_to_its_segment_and_back(name):
     capture = segmented(name)
     for token in (0, 1, len(SENTENCE) // 2, len(SENTENCE) - 1):
@@ -270,23 +269,23 @@ def test_figures_show_segments(tmp_path, kind):
 
 # --- a Funnel: levels with [CLS] apart, and tokens that are left out ------------------------------
 
-SIZES = {"blocks": (2, 2, 2)}
+SIZES, N = (2, 2, 2), 31
 
 
 @cache
 def funnel():
-    return make_funnel("separate_cls", **SIZES)[0]
+    return make_funnel(SIZES)
 
 
 @cache
 def base():
-    return make_funnel("separate_cls", **SIZES, after=None)[0]
+    return make_funnel(SIZES, after=None)
 
 
 @cache
 def no_stay():
     """Nothing but the layer that looks down at the last level."""
-    return make_funnel("separate_cls")[0]
+    return make_funnel((2, 2, 1))
 
 
 def course(token):
@@ -307,7 +306,7 @@ def test_a_letter_is_followed_to_its_positions_and_back(token):
 
 
 def test_a_letter_that_is_left_out_gets_nothing_back():
-    assert N == 31 and funnel().spans[2][-1].tolist() == [25, 29]
+    assert funnel().spans[2][-1].tolist() == [25, 29]
     for token, back in ((0, True), (28, True), (29, False), (30, False)):
         wish = FollowOptions(Selection(0, 0, token), {}, {})
         said = follow(funnel(), stages(funnel().spec), token, wish, str).chips[-1]
@@ -319,7 +318,7 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
 @pytest.mark.parametrize("capture", [funnel, base, no_stay])
 def test_views_show_a_funnel(app, kind, capture):
     fields = {"capture": capture(), "selection": Selection(2, 1, N - 1)}
-    refused = kind == "across" and capture is base  # no layer leads back to all tokens
+    refused = kind == "across"  # its levels are not composed
     with shown(view_of(kind), (900, 700), **fields) as (view, _):
         assert shows_no_error(view) is not refused
 
@@ -330,7 +329,7 @@ def test_only_with_its_decoder_a_text_grows_back(app):
             assert ("grows back" in view.head.note.text()) is said
 
 
-@pytest.mark.parametrize("kind", ["map", "levels", "links", "wall", "rollout"])
+@pytest.mark.parametrize("kind", ["map", "levels", "links", "wall"])
 def test_figures_show_a_funnel(tmp_path, kind):
     write_capture(tmp_path / "c.h5", funnel())
     out = tmp_path / "f.svg"

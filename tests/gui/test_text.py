@@ -15,7 +15,7 @@ from hgviz.gui import textrows as ribbon
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP, Ruler, StripLayout, StripRow, glyphs, widths
 from hgviz.gui.widgets import turns_along
-from tests.analysis.test_segments import make
+from tests.analysis.planting import segmented
 from tests.gui.screen import colour_at, shown
 from tests.making import byte_prompt, make_capture
 
@@ -325,7 +325,7 @@ class Spy(QPainter):
 @pytest.mark.parametrize("level", ["1:1", "segments", "target", "encoder"])
 @pytest.mark.parametrize("null", [False, True])
 def test_the_label_off_overlaps_neither_level_nor_head(app, level, null):
-    spans = make("words").spans[1 if null else 0]
+    spans = segmented("words").spans[1 if null else 0]
     image = QImage(200, 40, QImage.Format.Format_RGB32)
     with Spy(image) as painter:
         line = StripRow(level, HeadId(1, 1), spans, off=True)
@@ -340,7 +340,7 @@ def test_the_label_off_overlaps_neither_level_nor_head(app, level, null):
 
 
 def test_the_null_group_is_there_before_any_segment(app):
-    capture = make("none")
+    capture = segmented("none")
     assert len(capture.spans[1]) == 1
     with shown(TextStrip, (900, 188), capture=capture, selection=Selection(1, 1, 0)) as (view, _):
         line = view.strip.lines[1]

@@ -12,8 +12,7 @@ import torch.nn.functional as F
 
 from hgviz import tasks
 from hgviz.analysis import habits
-from hgviz.analysis.mixed import of_tokens
-from hgviz.analysis.resolution import rollout
+from hgviz.analysis.composition import of_tokens, rollout
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, SlotMap
 from hgviz.models import checkpoints, open_model

@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from hgviz import tasks
+from hgviz.analysis.layout import Layout
 from hgviz.core import HeadId, HgvizError
+from hgviz.figures.kinds.stages import stages_of
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.attribution import AnswerLogit, score_gradients
@@ -311,3 +313,33 @@ def test_of_layers_that_change_an_answer_each_does(models, mode):
     idle = ["local_encoder.cross_attn_layers.0"] * (mode == "all layers look down")
     patcher = [f"patcher.layers.{at}.self_attn" for at in range(2)]
     assert without == [*patcher, *idle]
+
+
+# --- its levels, as figures and metrics read them -------------------------------------------------
+
+
+def captured_ids(models, mode, length):
+    model = open_model(models(mode)[1], dtype="float64")
+    return captured(model, model.from_ids(ids_of(length)))
+
+
+def test_the_stages_of_a_letter_are_bytes_patches_and_bytes(models):
+    assert stages_of(captured_ids(models, "two parts", 12)) == [[2, 3], [5, 6], [8, 10]]
+    found = stages_of(captured_ids(models, "all layers look down", 12))
+    assert found[-2:] == [[6, 7], [9, 11]]
+
+
+@pytest.mark.parametrize("mode", ["one part", "three parts"])
+def test_a_layer_between_bytes_and_patches_sees_what_has_weight(models, mode):
+    capture = captured_ids(models, mode, 33)
+    for layer in capture.spec.layers:
+        if layer.role not in ("down", "up"):
+            continue
+        one = capture.maps[layer.index]
+        layout = Layout(capture, layer.index, {})
+        block = layout.block(slice(0, one.shape[1]), slice(0, one.shape[2]))
+        assert np.array_equal(block.seen, one.read(0) > 0)
+        if layer.role == "down":
+            ends = [np.flatnonzero(row) for row in block.seen]
+            assert block.oldest().nonzero()[1].tolist() == [seen[0] for seen in ends]
+            assert block.newest().nonzero()[1].tolist() == [seen[-1] for seen in ends]

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from hgviz import tasks
-from hgviz.analysis.resolution import rollout
+from hgviz.analysis.composition import rollout
 from hgviz.core import HgvizError
 from hgviz.maps import LazyMap
 from hgviz.models.config import config_json, parse_config

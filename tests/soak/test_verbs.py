@@ -64,8 +64,8 @@ CHANGES = {  # of a configuration
        for family in ("bart", "t5")},
 }  # fmt: skip
 REFUSED = [  # families or classes, what they do not do, and how that is said
-    # pooled, and not spread over all tokens again
-    ("Funnel(BaseModel|ForSequenceClassification)", "rollout", "Look at its layers one by one"),
+    # levels that are not composed
+    ("Funnel", "rollout", "Look at its layers one by one"),
     # its heads are put together by numbers of its own, not by a linear layer
     ("xlnet", "smaller|zeroed", "Leave its heads on"),
     # attention code of their own, of which the sizes are not known

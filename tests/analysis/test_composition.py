@@ -1,0 +1,503 @@
+"""All maps composed, against whole matrices, for every form of model and every choice."""
+
+import tempfile
+import tracemalloc
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from hgviz import tasks
+from hgviz.analysis import composition
+from hgviz.analysis.composition import (
+    Rollout,
+    Sparse,
+    describe_shares,
+    mean_distances,
+    of_tokens,
+    rollout,
+    rollout_capture,
+    sums_of,
+)
+from hgviz.core import HeadId, HgvizError, Level, RolloutOptions
+from hgviz.maps import DenseMap
+from hgviz.models import open_model
+from tests.analysis.planting import (
+    SEGMENT_ENDS,
+    SENTENCE,
+    Planted,
+    funnel,
+    hourglass,
+    letters,
+    plant,
+    segmented,
+    translated,
+)
+from tests.making import make_capture
+from tests.models import patches as blt
+from tests.progress import cancelled
+
+TEXT = letters("The hourglass was used at sea. When")
+OPTIONS = [
+    RolloutOptions(),
+    RolloutOptions(residual=0.3),
+    RolloutOptions(residual=0.0),
+    RolloutOptions(residual=1.0),
+    RolloutOptions(fuse="max"),
+    RolloutOptions(fuse="min", residual=0.8),
+    RolloutOptions(heads=(HeadId(0, 1), HeadId(2, 0))),
+    RolloutOptions(nothing=True),
+    RolloutOptions(nothing=True, residual=0.25, fuse="max"),
+    RolloutOptions(signed=True),
+]
+
+
+def text(count):
+    return replace(
+        TEXT, text=TEXT.text[:count], ids=TEXT.ids[:count], pieces=TEXT.pieces[:count],
+        spans=TEXT.spans[:count],
+    )  # fmt: skip
+
+
+# --- whole matrices -------------------------------------------------------------------------------
+
+
+def rn(matrix):
+    sums = matrix.sum(1, keepdims=True)
+    return np.divide(matrix, sums, out=np.zeros(matrix.shape), where=sums > 0)
+
+
+def fused(capture, layer, options):
+    """The map of a layer as a whole matrix; None where no head is on."""
+    heads = [head for head in layer.heads if (layer.index, head) not in capture.off]
+    heads = [head for head in heads if (layer.index, head) in options.heads] or heads
+    if layer.cuts or not heads:
+        return None
+    maps = np.stack([capture.maps[layer.index].read(head) for head in heads]).astype(float)
+    if options.signed:
+        return maps.mean(0)
+    maps = np.stack([rn(np.abs(one)) for one in maps])
+    return maps.mean(0) if options.fuse == "mean" else rn(getattr(maps, options.fuse)(0))
+
+
+def dense(capture, options):
+    """Every sum of a model written out over whole matrices, by the names and roles of layers."""
+    maps = {one.name: fused(capture, one, options) for one in capture.spec.layers}
+    maps = {name: one for name, one in maps.items() if one is not None}
+    a, b = (1, 1) if options.signed else (options.residual, 1 - options.residual)
+    norm = rn if options.divides else np.asarray
+    if capture.target is not None:
+        return _two_texts(capture, maps, a, b)
+    if capture.spec.form == "patches":
+        return _patches(capture, maps, a, b)
+    return _level(capture, maps, a, b, norm, 0, len(capture.prompt))
+
+
+def _stack(maps, a, b, stem, rows):
+    for name, one in maps.items():
+        rows = b * one @ rows + a * rows if name.startswith(stem) else rows
+    return rows
+
+
+def _level(capture, maps, a, b, norm, index, n):
+    spec = capture.spec
+    if index == len(spec.levels) - 1:
+        return _stack(maps, a, b, "middle", np.eye(n))
+    if spec.form == "dynamic":
+        before, after = "pre", "post"
+        e, s, p, u = np.eye(n), np.eye(n), *_segments(capture)
+    else:
+        before, after = f"pre.{index}.", f"post.{index}."
+        k = spec.levels[index + 1].stride // spec.levels[index].stride
+        groups = -(-n // k)
+        e = np.eye(groups * k, n)
+        s = np.eye(groups * k, k=-spec.levels[index + 1].shift)
+        p, u = (np.kron(np.eye(groups), one) for one in (np.full((1, k), 1 / k), np.ones((k, 1))))
+    down, up = maps.get(f"down.{index}"), maps.get(f"up.{index}")
+    before = _stack(maps, a, b, before, np.eye(n))
+    start = e if spec.form == "official" else e @ before  # what row sums are measured from
+    short = norm(p @ s @ start) if down is None else norm((a * p + b * down) @ s @ start)
+    inner = _level(capture, maps, a, b, norm, index + 1, len(p)) @ short
+    out = norm(u @ inner)
+    if spec.form != "official":
+        out = norm(a * start + b * out)
+        out = out if up is None else norm(a * out + b * norm(up @ inner))
+        return _stack(maps, a, b, after, out[:n])
+    if up is not None:
+        out = start if spec.upsampling == "none" else a * start + b * out
+        out = a * out + b * norm(up @ inner)
+    return _stack(maps, a, b, after, norm(a * start + b * out)[:n] @ before)
+
+
+def _segments(capture):
+    ends = np.flatnonzero(capture.prompt.boundaries)
+    n, start, mask = len(capture.prompt), 0, capture.prompt.attention_mask
+    p, u = np.zeros((len(ends) + 1, n)), np.zeros((n, len(ends) + 1))
+    for segment, end in enumerate(ends, 1):
+        inside = [at for at in range(start, end + 1) if mask is None or mask[at]]
+        p[segment, inside] = 1 / len(inside)
+        start = end + 1
+    for token in range(n):
+        u[token, (ends <= token).sum()] = 1
+    return p, u
+
+
+def _two_texts(capture, maps, a, b):
+    n, m = len(capture.prompt), len(capture.target)
+    source = _stack(maps, a, b, "encoder", np.eye(n, n + m))
+    target = np.eye(m, n + m, k=n)
+    for name, one in maps.items():
+        if name.startswith("decoder"):
+            target = b * one @ (source if name.endswith("cross") else target) + a * target
+    return target
+
+
+def _patches(capture, maps, a, b):
+    spans, parts = capture.spans[-1], capture.spec.levels[1].parts
+    pool = np.zeros((len(spans), len(capture.prompt)))
+    for row, (start, stop) in enumerate(spans):
+        pool[row, start:stop] = 1 / (stop - start)
+    pool, out, deep = pool.repeat(parts, 0), np.eye(len(capture.prompt)), None
+    for layer in capture.spec.layers:
+        one = maps.get(layer.name)
+        if layer.role == "down":  # the last one counts
+            short = (pool if one is None else b * one + a * pool) @ out
+            deep = short.reshape(len(spans), parts, -1).mean(1)
+        elif one is not None and layer.role == "up":
+            out = a * out + b * one @ deep.repeat(parts, 0)
+        elif one is not None and layer.level:
+            deep = a * deep + b * one @ deep
+        elif one is not None:
+            out = a * out + b * one @ out
+    return out
+
+
+# --- every family ---------------------------------------------------------------------------------
+
+
+def plain(signed=False, causal=True, holes=False):
+    random = np.random.default_rng(1)
+    maps = [random.normal(size=(3, 9, 9)) if signed else random.dirichlet(np.ones(9), (3, 9))
+            for _ in range(3)]  # fmt: skip
+    maps = [np.tril(one) if causal else one for one in maps]
+    if holes:
+        maps[1][:, 4] = 0
+    return plant(text(9), maps, causal=causal, signed=signed)
+
+
+@cache
+def byte_model(mode):
+    with tempfile.TemporaryDirectory() as folder:
+        return open_model(blt.write(folder, **blt.MODES[mode]), dtype="float64")
+
+
+@cache
+def patched(mode, length, off=frozenset()):
+    model = byte_model(mode)
+    return tasks.capture(model, model.from_ids(blt.ids_of(length)), off=off)
+
+
+def slotted():
+    random = np.random.default_rng(0)
+    base = plain(causal=False)
+    layers = tuple(replace(one, key_level=1) for one in base.spec.layers)
+    levels, maps = (Level(0), Level(1, sequence="slots")), []
+    for _ in layers:
+        maps.append(DenseMap(random.dirichlet(np.ones(4), (3, 9)).astype(np.float32), (0, 1, 2)))
+        maps[-1].mixture = random.normal(size=(3, 4, 9))
+    spec = replace(base.spec, levels=levels, layers=layers)
+    ends = np.arange(4)
+    return replace(base, spec=spec, maps=tuple(maps),
+                   spans=(base.spans[0], np.stack([ends, ends + 1], axis=1)))  # fmt: skip
+
+
+def switched_off(capture, *heads):
+    return replace(capture, off=frozenset(HeadId(*head) for head in heads))
+
+
+def masked():
+    mask = np.ones(len(SENTENCE), bool)
+    mask[[2, 3, 20]] = False
+    return segmented("words", mask)
+
+
+FAMILIES = {
+    "causal": plain,
+    "bidirectional": lambda: plain(causal=False),
+    "a row without keys": lambda: plain(holes=True),
+    "signed weights": lambda: plain(signed=True),
+    "heads off": lambda: switched_off(plain(), (0, 1), *((1, head) for head in range(3))),
+    "no layers": lambda: switched_off(plain(), *plain().spec.heads),
+    "projected to slots": slotted,
+    **{f"encoder-decoder {n} {m}": lambda n=n, m=m: translated(text(n), text(m))
+       for n, m in ((7, 4), (3, 9), (1, 1), (1, 5), (2, 1))},
+    "signed encoder-decoder": lambda: translated(text(6), text(4), signed=True),
+    "decoder over given states": lambda: translated(text(7), text(4), encoder=0),
+    **{f"{form} {'down ' * down}{'up ' * up}{'causal' * causal}":
+       lambda kind={"form": form, "down": down, "up": up, "causal": causal}:
+       hourglass(text(23), (1, 2, 6), **kind)
+       for form in ("official", "windowed") for down in (True, False) for up in (True, False)
+       for causal in (True, False)},
+    **{f"{form} of {n} tokens": lambda form=form, n=n: hourglass(text(n), (1, 3, 6), form=form)
+       for form in ("official", "windowed") for n in (1, 2, 5, 12)},
+    **{f"{a} layers before, {b} after": lambda a=a, b=b: hourglass(text(17), (1, 2, 4),
+                                                                   counts=(a, b))
+       for a, b in ((0, 1), (2, 0), (2, 3))},
+    "attention alone goes up": lambda: hourglass(text(17), (1, 3, 6), upsampling="none"),
+    "hourglass, heads off": lambda: switched_off(
+        hourglass(text(20), (1, 2)), (0, 0), (1, 0), (1, 1), (2, 1), (3, 0), (3, 1)),
+    "hourglass, captured": lambda: make_capture(SENTENCE),
+    **{f"segments: {name}": lambda name=name: segmented(name) for name in SEGMENT_ENDS},
+    "segments, masked": masked,
+    "segments, heads off": lambda: switched_off(segmented("words"), (2, 0), (3, 0), (3, 1)),
+    **{f"patches: {mode} {n}": lambda mode=mode, n=n: patched(mode, n)
+       for mode in blt.MODES for n in (1, 33)},
+    "patches, heads off": lambda: patched("two parts", 12, frozenset(
+        {HeadId(0, 2), HeadId(6, 1)} | {HeadId(at, h) for at in (4, 9) for h in range(4)})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("memory", ["cached", "read in blocks"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monkeypatch):
+    if memory == "read in blocks":
+        monkeypatch.setattr(composition, "CACHED_CELLS", 0)
+        monkeypatch.setattr(composition, "BLOCK", 7)
+        monkeypatch.setattr(composition, "ENDS", 4)
+    capture = FAMILIES[name]()
+    by_tokens = of_tokens(capture) if name == "projected to slots" else capture
+    row = len(capture.main) - 1
+    for options in OPTIONS if memory == "cached" else OPTIONS[::3]:
+        if options.heads and not set(options.heads) <= set(capture.spec.heads) - capture.off:
+            continue
+        wanted = dense(by_tokens, options)
+        close = {"atol": 1e-6 * max(1, np.abs(wanted).max())}
+        composing = Rollout(capture, options)
+        found = composing.rows()
+        assert found.weights.dtype == np.float32 and not found.weights.flags.writeable
+        np.testing.assert_allclose(found.weights, wanted, **close)
+        np.testing.assert_allclose(composing.rows((row, row + 1)).weights, wanted[row:], **close)
+        np.testing.assert_allclose(composing.row(row).weights, wanted[row:], **close)
+        if all(one.causal or one.window for one in by_tokens.spec.layers):
+            assert not np.triu(found.weights, 1).any()
+        if options.signed:
+            assert not found.level_shares.size and not composing.row(row).parts
+            continue
+        np.testing.assert_allclose(found.nothing, np.maximum(0, 1 - wanted.sum(1)), atol=1e-6)
+        if options.nothing:
+            column = rollout(capture, options=options)[:, -1]
+            np.testing.assert_allclose(column, 1 - wanted.sum(1), atol=1e-6)
+        if capture.target is not None:
+            source = wanted[:, : len(capture.prompt)].sum(1)
+            np.testing.assert_allclose(found.source, source, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [OPTIONS[1], OPTIONS[7]], ids=str)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_row_is_the_sum_of_what_went_no_further_in_than_each_level(name, options):
+    capture = FAMILIES[name]()
+    row = len(capture.main) - 1
+    composing = Rollout(capture, options)
+    found, every = composing.row(row), composing.rows()
+    np.testing.assert_allclose(found.level_shares[..., 0], every.level_shares[..., row], atol=1e-9)
+    if not found.parts:
+        return
+    np.testing.assert_allclose(sum(found.parts), found.weights[0], atol=1e-7)
+    sums = [part.sum(dtype=float) for part in found.parts]
+    if not options.nothing:  # what is lost further out counts as gone through
+        shares = -np.diff([1 - found.nothing[0], *found.level_shares.sum(1)[:, 0], 0])
+        np.testing.assert_allclose(sums, shares, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_operator_has_its_transpose(name):
+    random = np.random.default_rng(0)
+    for node in sums_of(FAMILIES[name]()):
+        for term in node.terms:
+            values, rows = random.random(term.source.length), random.random((2, node.length))
+            right, left = term.operator.right(values), term.operator.left(rows)
+            assert right.shape == (node.length,) and left.shape == (2, len(values))
+            np.testing.assert_allclose(left @ values, rows @ right, atol=1e-9)
+
+
+# --- closed forms ---------------------------------------------------------------------------------
+
+
+def test_with_identity_maps_only_pooling_and_the_residual_are_left():
+    for causal in (True, False):
+        capture = hourglass(
+            text(11), (1, 3), down=False, up=False, form="windowed", causal=causal,
+            weights=lambda layer, seen: np.broadcast_to(np.eye(len(seen)), (2, *seen.shape)),
+        )  # fmt: skip
+        mean = np.zeros((11, 11))
+        for token in range(11):
+            first = token // 3 * 3 - 2 * causal
+            inside = [at for at in range(first, first + 3) if 0 <= at < 11]
+            mean[token, inside] = 1 / len(inside)
+        np.testing.assert_allclose(rollout(capture), (np.eye(11) + mean) / 2, atol=1e-7)
+
+
+def test_a_row_without_keys_keeps_only_its_residual():
+    maps = np.tile(np.eye(5), (2, 1, 1))
+    maps[:, 3] = 0
+    np.testing.assert_array_equal(rollout(plant(text(5), [maps]))[3], [0, 0, 0, 0.5, 0])
+
+
+@pytest.mark.parametrize(
+    ("make", "residual", "copied", "looked_up"),
+    [
+        *((lambda form=form: hourglass(text(12), (1, 3), form=form, down=False, up=False,
+                                       counts=(0, 0)), residual, [1 - residual], [0])
+          for form in ("official", "windowed") for residual in (0.5, 0.9)),
+        (lambda: hourglass(text(12), (1, 3)), 1.0, [0], [0]),
+        (lambda: patched("one part", 33), 0.5, [0], [0.75]),  # two layers look up
+        (lambda: patched("two parts", 33), 0.5, [0, 0.75], [0.75, 0]),
+    ],
+)  # fmt: skip
+def test_shares_of_levels_are_those_of_the_sums(make, residual, copied, looked_up):
+    found = Rollout(make(), RolloutOptions(residual=residual)).rows().level_shares
+    np.testing.assert_allclose(found[:, 0].T, [copied] * found.shape[2], atol=1e-6)
+    np.testing.assert_allclose(found[:, 1].T, [looked_up] * found.shape[2], atol=1e-6)
+
+
+def test_what_stays_at_a_level_is_what_the_levels_below_have_no_part_in():
+    capture = hourglass(text(12), (1, 3), form="windowed", down=False, up=False)
+    stays = Rollout(capture).row(8).parts[0]
+    pre, post = (rn(capture.maps[at].weights.mean(0)) for at in (0, 2))
+    eye = np.eye(12)
+    wanted = (post + eye) / 2 @ (eye / 2) @ ((pre + eye) / 2)
+    np.testing.assert_allclose(stays, wanted[8], atol=1e-6)
+    distance, none = mean_distances(capture, (stays, np.zeros(12)), 8)
+    assert distance == pytest.approx(np.abs(np.arange(12) - 8) @ stays / stays.sum())
+    assert np.isnan(none)
+
+
+def test_a_token_reads_the_segment_that_a_capture_says_it_does():
+    for name in SEGMENT_ENDS:
+        capture = segmented(name)
+        tokens, count = len(SENTENCE), len(capture.spans[1])
+        (spread,) = [term.operator for node in sums_of(capture) for term in node.terms
+                     if isinstance(term.operator, Sparse) and not node.level]  # fmt: skip
+        read = [capture.position(1, token) for token in range(tokens)]
+        np.testing.assert_array_equal(spread.right(np.arange(count)), read)
+        assert capture.row_token(2, 0) is None
+        for row in range(1, count):
+            assert capture.row(2, capture.row_token(2, row)) == row
+
+
+def test_rows_of_padding_that_were_never_computed_change_nothing():
+    for form in ("official", "windowed"):
+        capture = hourglass(text(11), (1, 3), form=form)
+        at = next(one.index for one in capture.spec.layers if one.role == "up")
+        short = Planted(capture.maps[at].weights[:, :11])
+        written = replace(capture, maps=(*capture.maps[:at], short, *capture.maps[at + 1 :]))
+        np.testing.assert_array_equal(rollout(written), rollout(capture))
+
+
+class Even:
+    """A causal map of any size whose rows are even; it is never there as a whole."""
+
+    heads, signed = (0,), False
+
+    def __init__(self, tokens):
+        self.shape = 1, tokens, tokens
+
+    def read(self, head, rows, columns):
+        query, key = np.arange(*rows)[:, None], np.arange(*columns)
+        return (key <= query) / (query + 1).astype(np.float32)
+
+
+def test_a_row_of_a_long_text_needs_no_whole_matrix():
+    n = 6000
+    capture = replace(plant(letters("a" * n), [np.ones((1, 1, 1))] * 2), maps=(Even(n), Even(n)))
+    tracemalloc.start()
+    (found,) = rollout(capture, (n - 1, n))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    tails = np.cumsum((1 / np.arange(1, n + 1))[::-1])[::-1]
+    wanted = (2 + tails) / n / 4
+    wanted[-1] += 1 / 4
+    np.testing.assert_allclose(found, wanted, atol=1e-8)
+    assert peak < n * n * 4 / 2
+
+
+# --- words, captures, and what cannot be ----------------------------------------------------------
+
+
+def test_a_rollout_is_a_capture_of_one_head_that_says_which_way_it_took():
+    capture = hourglass(text(12), (1, 3), form="windowed", counts=(0, 0), down=False)
+    composing = Rollout(capture)
+    said = describe_shares(capture, composing.whole())
+    share = "75 % took the way through 1:3 (25 % copied back, 50 % looked up)"
+    assert said == f"Of an answer, on average, {share}."
+    of_row = describe_shares(capture, composing.row(7), 7)
+    assert of_row.startswith(f"Of the answer at letter 7, {share}. On average, in letters back, ")
+    assert "what stayed at 1:1 from 0, what went to 1:3 from" in of_row
+    found = tasks.rollout_capture(capture, row=7)
+    assert found.spec.layers[0].name == f"all maps: mean of the heads, half residual; {of_row}"
+    np.testing.assert_array_equal(found.maps[0].read(0), rollout(capture))
+    pair = translated(text(6), text(4))
+    found = rollout_capture(pair, rollout(pair), RolloutOptions())
+    assert found.prompt.text == "The ho\nThe " and found.target is pair.target
+    assert found.maps[0].shape == (1, 4, 10) and [len(one) for one in found.spans] == [10, 4]
+    assert "comes from the source" in describe_shares(pair, Rollout(pair).rows())
+
+
+def test_a_cancelled_rollout_goes_on_where_it_was(monkeypatch):
+    monkeypatch.setattr(composition, "BLOCK", 4)
+    composing = Rollout(hourglass(text(23), (1, 2)))
+    cancelled(composing.whole, when=lambda step: step.done > 12)
+    done = len(composing._blocks)
+    assert 0 < done < 6
+    first = composing._blocks[0]
+    assert composing.whole() is composing.whole() and composing._blocks[0] is first
+    np.testing.assert_allclose(composing.whole().weights, rollout(composing.capture), atol=1e-7)
+
+
+SMALL = hourglass(text(12), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("capture", "asked", "message"),
+    [
+        (replace(SMALL, maps=(SMALL.maps[0], None, *SMALL.maps[2:])), {}, "layers 1 are not"),
+        (SMALL, {"rows": (4, 13)}, "it has 12 tokens"),
+        (SMALL, {"rows": (4, 4)}, "are not rows of this text"),
+        (translated(text(7), text(4)), {"rows": (0, 5)}, "it has 4 tokens"),
+        (replace(SMALL, spec=replace(SMALL.spec, form="strange")), {}, "levels of a strange model"),
+        (funnel((1, 1)), {}, "levels of a funnel model cannot be composed"),
+        (replace(SMALL, spans=(SMALL.spans[0][:11], *SMALL.spans[1:])), {},
+         "its maps are 12 x 12, the text 11 x 11"),
+        (replace(slotted(), maps=(Planted(np.ones((3, 9, 4))),) * 3), {},
+         "does not say which tokens"),
+        (SMALL, {"options": RolloutOptions(heads=(HeadId(9, 0),))}, r"head 9\.0 cannot be counted"),
+        (switched_off(SMALL, (0, 1)), {"options": RolloutOptions(heads=(HeadId(0, 1),))},
+         "switched off"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_composed_is_said(capture, asked, message):
+    with pytest.raises(HgvizError, match=message) as error:
+        rollout(capture, **asked)
+    assert error.value.do and "\n" not in str(error.value)
+
+
+def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
+    monkeypatch.setattr(composition, "FULL_LIMIT", 10)
+    for call in (rollout, tasks.rollout_capture):
+        with pytest.raises(HgvizError, match="Choose fewer rows"):
+            call(SMALL)
+    assert rollout(SMALL, (11, 12)).shape == (1, 12)
+
+
+def test_options_that_cannot_be_are_said_and_the_others_say_what_they_are():
+    for wrong in ({"residual": 1.5}, {"residual": float("nan")}, {"fuse": "median"}):
+        with pytest.raises(HgvizError):
+            RolloutOptions(**wrong)
+    for wrong in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True}):
+        with pytest.raises(HgvizError, match="does not go with"):
+            RolloutOptions(signed=True, **wrong)
+    assert RolloutOptions().label == "mean of the heads, half residual"
+    options = RolloutOptions(fuse="max", residual=0.3, nothing=True, heads=(HeadId(1, 2),))
+    assert "largest" in options.label and "30 %" in options.label and "1.2" in options.label
+    assert RolloutOptions(signed=True).label == "signed product, mean of the heads"
