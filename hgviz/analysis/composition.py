@@ -28,7 +28,6 @@ from hgviz.core import (
     Interval,
     Layer,
     Level,
-    Map,
     Prompt,
     RolloutOptions,
     Step,
@@ -223,6 +222,7 @@ def _shares(weights: Array) -> Array:
 
 
 Operator = Identity | Sparse | Attention
+IDENTITY = Identity()
 
 
 # --- the structure of a model ---------------------------------------------------------------------
@@ -292,20 +292,22 @@ class _Builder:
         self,
         level: int,
         length: int,
-        *terms: tuple[float, Sum, Operator],
+        *terms: tuple[Sum, Operator],
         start: Sum | None = None,
         divided: bool = True,
     ) -> Sum:
-        """Append a sum; one without a start is neither measured nor divided."""
+        """Append a sum. Of two terms the first is the residual path; without a start it is neither
+        measured nor divided."""
+        shares = ((), (1.0,), (self.keep, self.look))[len(terms)]
+        summands = tuple(Term(share, *term) for share, term in zip(shares, terms, strict=True))
         start = start if self.is_measured else None
         divided = divided and self.is_divided and start is not None
-        self.sums.append(Sum(level, length, tuple(Term(*term) for term in terms), start, divided))
+        self.sums.append(Sum(level, length, summands, start, divided))
         return self.sums[-1]
 
     def add_layer(self, layer: Layer, node: Sum, source: Sum, start: Sum | None = None) -> Sum:
         """A residual layer whose queries are `node` and whose keys are `source`."""
-        attention = self.attention[layer.index]
-        terms = (self.keep, node, Identity()), (self.look, source, attention)
+        terms = (node, IDENTITY), (source, self.attention[layer.index])
         return self.add(node.level, node.length, *terms, start=start, divided=False)
 
     def add_layers(self, layers: Iterable[Layer], node: Sum) -> Sum:
@@ -357,14 +359,14 @@ class _Builder:
             pool = Sparse((count, skip.length), (tokens + shift) // factor, tokens, factor)
         down = self.layers("down", level + 1)
         if not down:
-            return self.add(level + 1, count, (1.0, skip, pool), start=start), spread
+            return self.add(level + 1, count, (skip, pool), start=start), spread
         attention = self.attention[down[0].index]
         keys = attention.map.shape[2]
         tokens = np.arange(min(skip.length, keys - shift))
         shifting = Sparse((keys, skip.length), tokens + shift, tokens)
-        shifted = self.add(level, keys, (1.0, skip, shifting))
-        terms = (self.keep, skip, pool), (self.look, shifted, attention)
-        return self.add(level + 1, count, *terms, start=start), spread
+        shifted = self.add(level, keys, (skip, shifting))
+        short = self.add(level + 1, count, (skip, pool), (shifted, attention), start=start)
+        return short, spread
 
     def add_upsampling(
         self, skip: Sum, inner: Sum, spread: Sparse, start: Sum, is_official: bool
@@ -372,21 +374,19 @@ class _Builder:
         """The sums that bring `inner` back to the length of `skip`: spread, added to the residual
         path and attended to; the official form adds the residual path once more at the end."""
 
-        def add(*terms: tuple[float, Sum, Operator], divided: bool = True) -> Sum:
+        def add(*terms: tuple[Sum, Operator], divided: bool = True) -> Sum:
             return self.add(skip.level, skip.length, *terms, start=start, divided=divided)
 
         up = self.layers("up", skip.level)
-        node = add((1.0, inner, spread))
-        residual = self.keep, skip, Identity()
+        node = add((inner, spread))
         if up or not is_official:
-            node = add(residual, (self.look, node, Identity()), divided=not is_official)
+            node = add((skip, IDENTITY), (node, IDENTITY), divided=not is_official)
         if up and is_official and self.spec.upsampling == "none":
             node = skip
         if up:
-            attended = add((1.0, inner, self.attention[up[0].index]))
-            terms = (self.keep, node, Identity()), (self.look, attended, Identity())
-            node = add(*terms, divided=not is_official)
-        return add(residual, (self.look, node, Identity())) if is_official else node
+            attended = add((inner, self.attention[up[0].index]))
+            node = add((node, IDENTITY), (attended, IDENTITY), divided=not is_official)
+        return add((skip, IDENTITY), (node, IDENTITY)) if is_official else node
 
     def segments(self, level: int, tokens: int) -> tuple[Sparse, Sparse]:
         """Pooling into segments of unequal length behind a null group, and spreading (Nawrot et al.
@@ -425,13 +425,11 @@ class _Builder:
         pool = Sparse((count, tokens.length), outputs, inputs, np.repeat(sizes, parts))
         mean = Sparse((len(sizes), count), part // parts, part, parts)
         repeat = Sparse((count, len(sizes)), part, part // parts)
-        terms: tuple[tuple[float, Sum, Operator], ...] = ((1.0, node, pool),)
-        if waist in self.attention:
-            terms = (self.keep, node, pool), (self.look, node, self.attention[waist])
-        short = self.add(1, count, *terms, start=tokens)
-        deep = self.add(inner, len(sizes), (1.0, short, mean))
+        down = [(node, self.attention[waist])] if waist in self.attention else []
+        short = self.add(1, count, (node, pool), *down, start=tokens)
+        deep = self.add(inner, len(sizes), (short, mean))
         deep = self.add_layers(self.layers("self", inner), deep)
-        deep = self.add(1, count, (1.0, deep, repeat), start=tokens, divided=False)
+        deep = self.add(1, count, (deep, repeat), start=tokens, divided=False)
         for layer in sorted(layers + self.layers("up", 0), key=lambda one: one.index):
             if layer.index > waist:
                 source = deep if layer.role == "up" else node
@@ -568,15 +566,13 @@ class Rollout:
     def whole(self) -> RolloutRows:
         """All rows, cached; composed in blocks, so that a call after a cancelled one goes on."""
         stop = _row_bounds(None, len(self.capture.main))[1]
-        while self._whole is None:
-            start = min(BLOCK * len(self._blocks), stop)
+        while (start := BLOCK * len(self._blocks)) < stop:
+            end = min(start + BLOCK, stop)
             progress(start, stop, NOTE)
-            if start == stop:
-                self._whole = _joined(self._blocks)
-            else:
-                end = min(start + BLOCK, stop)
-                with progress_within(start, end, stop):
-                    self._blocks.append(self.rows((start, end)))
+            with progress_within(start, end, stop):
+                self._blocks.append(self.rows((start, end)))
+        if self._whole is None:
+            self._whole = _joined(self._blocks)
         return self._whole
 
     def _result(self, rows: Array, shares: Array) -> RolloutRows:
@@ -653,12 +649,8 @@ class Rollout:
 
 def _row_bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     """The first row and the one after the last."""
-    if rows is None:
-        rows = slice(0, tokens)
-    elif isinstance(rows, tuple):
-        rows = slice(*rows)
-    elif isinstance(rows, range):
-        rows = slice(rows.start, rows.stop, rows.step)
+    rows = range(tokens) if rows is None else slice(*rows) if isinstance(rows, tuple) else rows
+    rows = slice(rows.start, rows.stop, rows.step)
     start, stop, step = rows.indices(tokens)
     require(
         step == 1 and start < stop and (rows.stop or 0) <= tokens,
@@ -808,9 +800,17 @@ def of_tokens(capture: Capture) -> Capture:
         "only a projected sequence has slots that are mixed of them",
         "Look at its maps as they are",
     )
+    mixtures: list[Any] = [getattr(one, "mixture", None) for one in capture.maps]
+    pairs = list(zip(capture.maps, mixtures, strict=True))
+    require(
+        all(mixture is not None for one, mixture in pairs if one is not None),
+        "this capture does not say which tokens its slots are mixed of: "
+        "it was made before captures kept that",
+        "Capture the text again",
+    )
+    maps = tuple(None if one is None else SlotMap(one, mixture) for one, mixture in pairs)
     layers = tuple(replace(layer, key_level=layer.level) for layer in capture.spec.layers)
     spec = replace(capture.spec, levels=(Level(0),), layers=layers)
-    maps = tuple(map(_token_map, capture.maps))
     return replace(capture, spec=spec, spans=capture.spans[:1], maps=maps)
 
 
@@ -822,16 +822,3 @@ def of_slots(capture: Capture) -> Capture:
     levels = (Level(0), Level(1, sequence="slots"))
     spec = replace(capture.spec, levels=levels, layers=layers)
     return replace(capture, spec=spec, spans=(*capture.spans, _token_spans(slots)), maps=maps)
-
-
-def _token_map(slots: Map | None) -> Map | None:
-    if slots is None:
-        return None
-    mixture = getattr(slots, "mixture", None)
-    require(
-        mixture is not None,
-        "this capture does not say which tokens its slots are mixed of: "
-        "it was made before captures kept that",
-        "Capture the text again",
-    )
-    return SlotMap(slots, mixture)  # type: ignore[arg-type]

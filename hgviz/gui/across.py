@@ -43,7 +43,6 @@ from hgviz.core import (
 )
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
-from hgviz.gui import heatmap as sayings
 from hgviz.gui.grid import CaptureWords, MapAxis, Names, Viewport
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, MapScene
@@ -68,19 +67,18 @@ ROLLOUTS = 3  # options whose rollout is kept for when one comes back to them
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Across:
-    """All levels of one capture for one answer, as far as they are known.
+    """The rollout of one capture for one answer, as far as it is computed.
 
-    row: what the answer at `query` is made of; opened: the whole map, ready for a canvas. why:
-    what is missing, in words. still: more is on its way.
+    row: what the answer at `query` is made of. opened: the whole map, ready for a canvas. reason:
+    why there is no whole map, in words.
     """
 
-    of: Capture
+    capture: Capture
     recipe: RolloutOptions
     query: int | None
     row: RolloutRows | None = None
     opened: OpenedMap | None = None
-    why: str = ""
-    still: bool = True
+    reason: str = ""
 
 
 class ComposedCache:
@@ -101,15 +99,11 @@ class ComposedCache:
         self._rollouts[recipe] = rollout
         while len(self._rollouts) > ROLLOUTS:
             del self._rollouts[next(iter(self._rollouts))]
-        found = Across(capture, recipe, query)
-        if query is not None:
-            found = replace(found, row=rollout.row(query))
-        progress(0, 1, NOTE, found)
+        across = Across(capture, recipe, query, None if query is None else rollout.row(query))
+        progress(0, 1, NOTE, across)
         if len(capture.main) <= WHOLE:
-            found = replace(found, opened=self._open(rollout))
-        else:
-            found = replace(found, why=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
-        return replace(found, still=False)
+            return replace(across, opened=self._open(rollout))
+        return replace(across, reason=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
 
     def _open(self, rollout: Rollout) -> OpenedMap:
         whole = rollout.whole()
@@ -154,18 +148,18 @@ def answer(across: Across, rows: Names, columns: Names) -> str:
         return tr("Point at a cell to read it; click to keep its answer.")
     weights = across.row.weights[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
-    said = [
-        f"{_cell(columns, int(at))} {amount(float(weights[at]), across)}"
+    tokens = [
+        f"{_cell(columns, int(at))} {amount(float(weights[at]), across.recipe.signed)}"
         for at in order
         if weights[at]
     ]
     own = _cell(rows, across.query)
-    if not said:
+    if not tokens:
         return tr("The answer at {answer} comes from nothing.", answer=own)
     signed = "The answer at {answer} weighs most {tokens}."
     most = signed if across.recipe.signed else "The answer at {answer} comes most from {tokens}."
-    told = tr(most, answer=own, tokens=", ".join(said))
-    return f"{told} {sentences.marked_up(_way(across))}"
+    sentence = tr(most, answer=own, tokens=", ".join(tokens))
+    return f"{sentence} {sentences.marked_up(_levels(across))}"
 
 
 def cell(across: Across, rows: Names, columns: Names, row: int, column: int, value: float) -> str:
@@ -183,18 +177,18 @@ def cell(across: Across, rows: Names, columns: Names, row: int, column: int, val
     return tr(said, away=sentences.counted(abs(far), rows.prompt.unit), **ends)
 
 
-def amount(value: float, across: Across) -> str:
+def amount(value: float, signed: bool) -> str:
     """A share in per cent, or a signed weight."""
-    return sentences.with_sign(value, 2) if across.recipe.signed else heatmap.share(value)
+    return sentences.with_sign(value, 2) if signed else heatmap.share(value)
 
 
-def _way(across: Across) -> str:
-    """How much of it went to each level, and from how far back; a decoder's other text."""
+def _levels(across: Across) -> str:
+    """How much of the answer went to each level, and from how far back; or from the source."""
     assert across.row is not None
     if not across.row.parts or across.query is None:
-        return tr(describe_shares(across.of, across.row, across.query))
-    spec, unit = across.of.spec, tr(across.of.main.unit)
-    distances = mean_distances(across.of, across.row.parts, across.query)
+        return tr(describe_shares(across.capture, across.row, across.query))
+    spec, unit = across.capture.spec, tr(across.capture.main.unit)
+    distances = mean_distances(across.capture, across.row.parts, across.query)
     parts: list[str] = []
     for level, weights, far in zip(spec.levels, across.row.parts, distances, strict=True):
         if far == far:  # NaN: no part of the answer has this level as its innermost
@@ -220,9 +214,9 @@ def _cell(names: Names, cell: int) -> str:
 
 
 LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
-LANE, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
+LEAST, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
 NAMES = {"rollout": "Rollout", "product": "Product"}
-MEANT = {  # what a lane is, its formula
+MEANINGS = {  # what the bars are, their formula
     "rollout": (
         "How much of the answer comes from each token, all layers taken together",
         Citation("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
@@ -237,17 +231,17 @@ MEANT = {  # what a lane is, its formula
 def tints(count: int) -> list[QColor]:
     """Colours of so many levels, from full resolution in: the further in, the more orange."""
     now = theme.current()
-    return [mixed(now.press, now.mark, number / max(1, count - 1)) for number in range(count)]
+    return [blend(now.press, now.mark, number / max(1, count - 1)) for number in range(count)]
 
 
-def mixed(one: QColor, other: QColor, part: float) -> QColor:
-    """A colour between two."""
-    both = zip(one.getRgb()[:3], other.getRgb()[:3], strict=True)  # type: ignore[index]
+def blend(first: QColor, second: QColor, part: float) -> QColor:
+    """A colour between two, `part` of the second."""
+    both = zip(first.getRgb()[:3], second.getRgb()[:3], strict=True)  # type: ignore[index]
     return QColor(*(round(a + (b - a) * part) for a, b in both))
 
 
 class CompositionBars(QWidget):
-    """Draws what is known; the token under the pointer is told, a click says it."""
+    """A bar for each token that an answer comes from, stacked by the levels it comes through."""
 
     picked = Signal(int)  # a column
 
@@ -263,27 +257,39 @@ class CompositionBars(QWidget):
         self.chosen: int | None = None
 
     def sizeHint(self) -> QSize:
-        """A lane for each kind of number, and the words."""
-        return QSize(320, WORDS + LANE * max(1, len(self.lanes)))
+        """The bars at their least height, and the words."""
+        return QSize(320, WORDS + LEAST)
 
     def minimumSizeHint(self) -> QSize:
         """As high as it needs to be."""
         return QSize(160, self.sizeHint().height())
 
     @property
-    def lanes(self) -> tuple[tuple[str, Floats], ...]:
-        """What is shown, from top to bottom."""
-        if self.across is None or self.across.row is None:
-            return ()
-        name = "product" if self.across.recipe.signed else "rollout"
-        return ((name, self.across.row.weights[0]),)
+    def weights(self) -> Floats | None:
+        """(columns,) what the answer is made of, None before it is known."""
+        return (
+            None if self.across is None or self.across.row is None else self.across.row.weights[0]
+        )
+
+    @property
+    def levels(self) -> tuple[Floats, ...]:
+        """The answer in parts, by the level that each went no further in than."""
+        return () if self.across is None or self.across.row is None else self.across.row.parts
+
+    @property
+    def kind(self) -> str:
+        """What the weights are, a key of NAMES."""
+        return "product" if self._signed else "rollout"
+
+    @property
+    def _signed(self) -> bool:
+        return self.across is not None and self.across.recipe.signed
 
     def show_row(self, across: Across, rows: Names, columns: Names) -> None:
         """Show an answer."""
         self.across, self.rows, self.columns = across, rows, columns
-        alone = across.opened is None and bool(across.why)  # there is no map above
-        lanes = max(1, len(self.lanes))
-        self.setMaximumHeight(WORDS + TALLEST * lanes * (3 if alone else 1))
+        is_alone = across.opened is None and bool(across.reason)  # there is no map above
+        self.setMaximumHeight(WORDS + TALLEST * (3 if is_alone else 1))
         self.updateGeometry()
         self.update()
 
@@ -306,16 +312,14 @@ class CompositionBars(QWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Lanes of bars, the words of the text under them."""
-        along, lanes = self.along, self.lanes
-        if along is None or not lanes or self.columns is None or self.across is None:
+        """The bars, and the words of the text under them."""
+        along, weights = self.along, self.weights
+        if along is None or weights is None or self.columns is None or self.across is None:
             return
         now = theme.current()
         with QPainter(self) as painter:
-            y, lane = 2.0, (self.height() - WORDS) / len(lanes)
-            for name, values in lanes:
-                self._lane(painter, along, name, values, QRectF(LEFT, y, along.size, lane - 8))
-                y += lane
+            bottom = float(self.height() - WORDS)
+            self._paint_bars(painter, along, weights, QRectF(LEFT, 2, along.size, bottom - 8))
             if self.chosen is not None:  # the key, as the cross hair of the map above has it
                 left, right = along.edges(self.chosen)
                 box = QRectF(LEFT + left, 2, max(2.0, right - left), self.height() - WORDS)
@@ -325,7 +329,7 @@ class CompositionBars(QWidget):
                 painter.save()
                 ink.focus_ring(painter, QRectF(self.rect()))
                 painter.restore()
-            base = QRectF(LEFT, y - 4, along.size, 1)
+            base = QRectF(LEFT, bottom - 2, along.size, 1)
             painter.setFont(theme.font(ink.AXIS))
             chosen = self._own()
             marks = self.columns.marks(along, 1.0, chosen)
@@ -350,27 +354,22 @@ class CompositionBars(QWidget):
             return None
         return len(self.columns) - len(self.rows) + self.across.query
 
-    def _lane(
-        self, painter: QPainter, along: MapAxis, name: str, values: Floats, box: QRectF
-    ) -> None:
+    def _paint_bars(self, painter: QPainter, along: MapAxis, values: Floats, box: QRectF) -> None:
         now = theme.current()
         values = np.nan_to_num(values, nan=0.0)
         most = float(np.abs(values).max(initial=0.0)) or 1.0
         painter.setFont(theme.font(ink.AXIS, 600))
         painter.setPen(now.secondary)
-        beside = QRectF(16, box.top(), LEFT - 24, 16)
-        painter.drawText(beside, theme.TO_RIGHT, tr(NAMES[name]))
+        title = QRectF(16, box.top(), LEFT - 24, 16)
+        painter.drawText(title, theme.TO_RIGHT, tr(NAMES[self.kind]))
         painter.setFont(theme.font(ink.AXIS))
-        under = QRectF(16, box.top() + 16, LEFT - 24, 16)
-        top = amount(most, self.across) if self.across else ""
-        painter.drawText(under, theme.TO_RIGHT, tr("to {amount}", amount=top))
+        top = tr("to {amount}", amount=amount(most, self._signed))
+        painter.drawText(title.translated(0, 16), theme.TO_RIGHT, top)
         signed = bool((values < 0).any())
         zero = box.center().y() if signed else box.bottom()
         high = box.height() / (2 if signed else 1)
-        negative, positive = ink.sides()
-        plain = now.press
         bounds = along.bounds()
-        layers = self._layers(name, values, plain, negative, positive)
+        layers = self._layers(values)
         gap = along.scale > 4
         for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
             if gap and (pixel + 1) % int(along.scale) == 0:
@@ -389,27 +388,21 @@ class CompositionBars(QWidget):
         painter.setPen(QPen(now.edge, 1))
         painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
 
-    def _layers(
-        self, name: str, values: Floats, plain: QColor, negative: QColor, positive: QColor
-    ) -> list[tuple[Floats, QColor]]:
-        """What is stacked in a lane: of a rollout, what comes from each level of the model."""
+    def _layers(self, values: Floats) -> list[tuple[Floats, QColor]]:
+        """What is stacked: of a rollout, what comes from each level of the model."""
         if (values < 0).any():
+            negative, positive = ink.sides()
             return [(np.minimum(values, 0), negative), (np.maximum(values, 0), positive)]
-        levels = self.levels if name == "rollout" else ()
-        return [*zip(levels, tints(len(levels)), strict=True)] if levels else [(values, plain)]
-
-    @property
-    def levels(self) -> tuple[Floats, ...]:
-        """The answer in parts, by the level that each went no further in than."""
-        return () if self.across is None or self.across.row is None else self.across.row.parts
+        if not self.levels:
+            return [(values, theme.current().press)]
+        return list(zip(self.levels, tints(len(self.levels)), strict=True))
 
     # --- events -----------------------------------------------------------------------------------
 
     def said_at(self, place: QPointF) -> str:
         """The token under a place and its numbers."""
-        if place.x() < LEFT and self.lanes:
-            lane = int((place.y() - 2) // max(1.0, (self.height() - WORDS) / len(self.lanes)))
-            meaning, cited = MEANT[self.lanes[min(max(lane, 0), len(self.lanes) - 1)][0]]
+        if place.x() < LEFT and self.weights is not None:
+            meaning, cited = MEANINGS[self.kind]
             return explanation(tr(meaning), cited)
         return self.said_of(self.column_at(place))
 
@@ -417,24 +410,23 @@ class CompositionBars(QWidget):
         """A token and its numbers; "" for none."""
         if column is None or self.columns is None or self.across is None:
             return ""
-        parts = [f"{sentences.shown(self.columns.glyph(column))}, {self.columns.place(column)}"]
-        for name, values in self.lanes:
-            parts.append(self._said(name, float(values[column]), column))
-        return "; ".join(parts)
+        token = f"{sentences.shown(self.columns.glyph(column))}, {self.columns.place(column)}"
+        if self.weights is None:
+            return token
+        return f"{token}; {self._number(float(self.weights[column]), column)}"
 
-    def _said(self, name: str, value: float, column: int) -> str:
-        """The number of a lane at a column, with its name."""
+    def _number(self, value: float, column: int) -> str:
+        """The weight of a column, with its name and its parts by level."""
         assert self.across is not None
-        whole = amount(value, self.across)
-        if name == "product":
+        whole = amount(value, self._signed)
+        if self._signed:
             return tr("product {amount}", amount=whole)
         if not self.levels or not value:
             return tr("rollout {amount}", amount=whole)
         by = ", ".join(
-            tr("{amount} by {level}", level=level.label,
-               amount=amount(float(part[column]), self.across))
-            for part, level in zip(self.levels, self.across.of.spec.levels, strict=True)
-        )  # fmt: skip
+            tr("{amount} by {level}", level=level.label, amount=amount(float(part[column]), False))
+            for part, level in zip(self.levels, self.across.capture.spec.levels, strict=True)
+        )
         return tr("rollout {amount} ({parts})", amount=whole, parts=by)
 
     def choose(self, column: int | None) -> None:
@@ -446,18 +438,19 @@ class CompositionBars(QWidget):
         self.update()
 
     def table(self) -> list[list[str]]:
-        """A row for each token, every number in full; nothing where one is not known."""
-        assert self.columns is not None and self.across is not None
-        levels = zip(self.across.of.spec.levels, self.levels, strict=False)
-        parts = [(tr("{name} by {level}", name=tr("Rollout"), level=level.label), values)
-                 for level, values in levels]  # fmt: skip
-        lanes = [(tr(NAMES[name]), values) for name, values in self.lanes] + parts
-        rows = [[tr("column"), tr("token"), tr("where"), *(name for name, _ in lanes)]]
+        """A row for each token, every number in full."""
+        assert self.columns is not None and self.across is not None and self.weights is not None
+        levels = zip(self.across.capture.spec.levels, self.levels, strict=False)
+        numbers = [(tr(NAMES[self.kind]), self.weights)]
+        numbers += [
+            (tr("{name} by {level}", name=tr("Rollout"), level=level.label), values)
+            for level, values in levels
+        ]
+        rows = [[tr("column"), tr("token"), tr("where"), *(name for name, _ in numbers)]]
         for column in range(len(self.columns)):
-            numbers = (float(values[column]) for _, values in lanes)
-            told = ("" if one != one else repr(one) for one in numbers)
             names = self.columns.glyph(column), self.columns.place(column)
-            rows.append([str(column), *names, *told])
+            cells = (float(values[column]) for _, values in numbers)
+            rows.append([str(column), *names, *("" if np.isnan(x) else repr(x) for x in cells)])
         return rows
 
     def event(self, event: QEvent) -> bool:
@@ -489,7 +482,7 @@ STAYING = (
     "How much of every sum is what was there before attention",
     Citation("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
-SIGNED = "Weights below zero stay so: the product of A + I", MEANT["product"][1]
+SIGNED = "Weights below zero stay so: the product of A + I", MEANINGS["product"][1]
 
 
 class RecipeBar(QWidget):
@@ -565,13 +558,13 @@ class AcrossView(MapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.tiles = Tiles()
-        self._kept = ComposedCache(self.tiles)
+        self._cache = ComposedCache(self.tiles)
         self._across: Across | None = None
         self._names: tuple[Names, Names] | None = None
         self._texts: tuple[Capture, CaptureWords] | None = None
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
-        self._supply = Supply(self.canvas, self._kept.opener)
+        self._supply = Supply(self.canvas, self._cache.opener)
         self.bars = CompositionBars()
         self._build()
 
@@ -581,11 +574,11 @@ class AcrossView(MapsView):
         self.choices.changed.connect(self.refresh)
         self.export = self.export_button()
         self.head.add(self.choices, self.export)
-        self.why = label(factor=0.92, kind="secondary", wrap=True)
-        self.why.setContentsMargins(16, 8, 16, 8)
-        self.why.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
-        self.why.hide()
-        vbox(self.content, self.head, (self.canvas, 5), self.why, (self.bars, 2))
+        self.reason = label(factor=0.92, kind="secondary", wrap=True)
+        self.reason.setContentsMargins(16, 8, 16, 8)
+        self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
+        self.reason.hide()
+        vbox(self.content, self.head, (self.canvas, 5), self.reason, (self.bars, 2))
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)
@@ -603,21 +596,21 @@ class AcrossView(MapsView):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
         return partial(
-            self._kept.across, session.capture, self._answer(session), self._recipe(session)
+            self._cache.across, session.capture, self._answer(session), self._recipe(session)
         )
 
     def draw(self, result: Across) -> None:
         """Show as much of it as there is."""
         session = self.session
-        if session is None or result.of is not session.capture:
+        if session is None or result.capture is not session.capture:
             return
-        if self._across is None or self._across.of is not result.of:
+        if self._across is None or self._across.capture is not result.capture:
             self._pointed = None
         self._across = result
-        self._names = self._named(result)
+        self._names = self._axis_names(result)
         shown = result.opened
-        self.why.setText(result.why)
-        self.why.setVisible(bool(result.why))
+        self.reason.setText(result.reason)
+        self.reason.setVisible(bool(result.reason))
         self.bars.show_row(result, *self._names)
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
@@ -649,7 +642,7 @@ class AcrossView(MapsView):
 
     def as_table(self) -> list[list[str]] | None:
         """The answer looked at, token by token, as the bars have it."""
-        return self.bars.table() if self._across is not None and self.bars.lanes else None
+        return None if self.bars.weights is None else self.bars.table()
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""
@@ -677,14 +670,14 @@ class AcrossView(MapsView):
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _named(self, across: Across) -> tuple[Names, Names]:
+    def _axis_names(self, across: Across) -> tuple[Names, Names]:
         """What rows and columns are called: of the composed capture where it is there."""
         if across.opened is not None:
             return across.opened.grid.queries, across.opened.grid.keys
-        if self._texts is None or self._texts[0] is not across.of:
-            self._texts = across.of, CaptureWords()
+        if self._texts is None or self._texts[0] is not across.capture:
+            self._texts = across.capture, CaptureWords()
         weights = np.zeros((1, 1), np.float32)
-        bare = rollout_capture(across.of, weights, across.recipe)
+        bare = rollout_capture(across.capture, weights, across.recipe)
         texts = self._texts[1]
         layer = bare.spec.layers[0]
         rows = texts.names(bare, layer.level, bare.spans[layer.level])
@@ -695,7 +688,7 @@ class AcrossView(MapsView):
         if across is None or session is None or across.opened is None:
             return
         opened, grid = across.opened, across.opened.grid
-        self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
+        self.canvas.hidden_words = heatmap.hidden(grid.rule_of(opened.head.head))
         limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
         scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display)
         self.canvas.show_scene(replace(scene, mass=opened.mass, sides=(tr("Token"), tr("Answer"))))
@@ -709,7 +702,7 @@ class AcrossView(MapsView):
         across, session = self._across, self.session
         if across is None or session is None or self._names is None:
             return
-        if across.of is not session.capture:  # the next one brings its own
+        if across.capture is not session.capture:  # the next one brings its own
             return
         rows, columns = self._names
         row, column = across.query, self._column(session)
@@ -717,8 +710,8 @@ class AcrossView(MapsView):
             row, column = self._pointed
         self.bars.choose(column)
         if across.opened is None:
-            told = filter(None, (across.why, self.bars.said_of(column)))
-            self.why.setText("\n".join(told))
+            lines = filter(None, (across.reason, self.bars.said_of(column)))
+            self.reason.setText("\n".join(lines))
             return
         ends = None
         if row is not None:
@@ -728,17 +721,17 @@ class AcrossView(MapsView):
         if row is None or column is None:
             self.canvas.say(answer(across, rows, columns), "")
             return
-        read = across.opened.source.map.read(0, (row, row + 1))[0]
-        value = float(read[column])
-        said = sayings.CellReading(
-            across.opened.head, rows, columns, row, read, column, signed=across.recipe.signed
+        weights = across.opened.source.map.read(0, (row, row + 1))[0]
+        value = float(weights[column])
+        reading = heatmap.CellReading(
+            across.opened.head, rows, columns, row, weights, column, signed=across.recipe.signed
         )
-        self.canvas.say(cell(across, rows, columns, row, column, value), said.card())
+        self.canvas.say(cell(across, rows, columns, row, column, value), reading.card())
 
     def _column(self, session: Session) -> int | None:
         """The column of the chosen key, where its text has columns."""
         assert self._across is not None
-        capture, chosen = self._across.of, session.looked_at
+        capture, chosen = self._across.capture, session.looked_at
         if chosen.key is None:
             return None
         before = 0 if capture.target is None else len(capture.prompt)
@@ -753,16 +746,16 @@ class AcrossView(MapsView):
         if self._across is None or self.session is None or cell == self._pointed:
             return
         self._pointed = cell if cell is not None and None not in cell else None
-        hover, found = None, self._tokens(self._pointed)
-        if found is not None:
-            hover = Selection(*self.session.selection.head_id, query=found[0], key=found[1])
+        hover, tokens = None, self._tokens(self._pointed)
+        if tokens is not None:
+            hover = Selection(*self.session.selection.head_id, query=tokens[0], key=tokens[1])
         self.session.put(hover=hover)
         self._follow()
 
     def _click(self, row: int, column: int) -> None:
-        found = self._tokens((row, column))
-        if self.session is not None and found is not None:
-            self._choose(replace(self.session.selection, query=found[0], key=found[1]))
+        tokens = self._tokens((row, column))
+        if self.session is not None and tokens is not None:
+            self._choose(replace(self.session.selection, query=tokens[0], key=tokens[1]))
 
     def _pick(self, column: int) -> None:
         if self.session is not None and self._across is not None:
@@ -773,7 +766,7 @@ class AcrossView(MapsView):
         """The query and key of a cell, as the selected layer counts them; None: it cannot."""
         if cell is None or self.session is None or self._across is None:
             return None
-        capture, layer = self._across.of, self.session.selection.layer
+        capture, layer = self._across.capture, self.session.selection.layer
         if capture is not self.session.capture:
             return None  # another is on its way
         if capture.query_prompt(layer) is not capture.main:
@@ -800,6 +793,6 @@ class AcrossView(MapsView):
         self.head.note.setVisible(self.width() >= NOTED)
         self.head.title.setVisible(self.width() >= ROOMY)
         across = self._across
-        whole = across is None or across.opened is not None or not across.why
+        whole = across is None or across.opened is not None or not across.reason
         self.canvas.setVisible(whole)
         self.bars.setVisible(self.height() >= HIGH or not whole)

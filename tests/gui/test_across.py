@@ -51,7 +51,7 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     wanted = rollout(capture)
     opened = view._across.opened
     np.testing.assert_allclose(opened.source.map.read(0), wanted, atol=1e-7)
-    np.testing.assert_allclose(dict(view.bars.lanes)["rollout"], wanted[15], atol=1e-7)
+    np.testing.assert_allclose(view.bars.weights, wanted[15], atol=1e-7)
     pixels = view.canvas.pixels
     assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
@@ -155,8 +155,8 @@ def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
     view, _ = shown(small(), selection=Selection(0, 0, 15))
     assert view._across.opened is None and view.bars.isVisibleTo(view)
     assert not view.canvas.isVisibleTo(view)
-    assert "up to 10 letters" in view.why.text()
-    assert view.bars.lanes[0][1].shape == (22,)
+    assert "up to 10 letters" in view.reason.text()
+    assert view.bars.weights.shape == (22,)
 
 
 def test_what_cannot_be_composed_is_said_in_the_pane(shown):
@@ -177,7 +177,7 @@ def test_a_place_in_the_next_text_is_not_looked_up_in_the_old_map(shown):
     view.noticed("hover")
     assert view.canvas.sentence.text() == before
     view.settle()
-    assert view._across.of is session.capture
+    assert view._across.capture is session.capture
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 3])
