@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import language, palettes
-from hgviz.figures.paper.axes import look
+from hgviz.figures.paper.axes import line_style
 from hgviz.palettes import PALETTES, SCALES, colours, contrasting_colour, palette_coordinates, ticks
 
 BOTH = pytest.mark.parametrize("dark", [False, True])
@@ -177,12 +177,12 @@ def test_lines_are_told_apart_by_colour_or_else_by_dashes_and_markers(blindness,
     assert apart[~np.eye(len(seen), dtype=bool)].min() > 8
     assert close <= CLOSE[blindness]
     for i, j in close:
-        assert look(i).marker != look(j).marker
-        assert look(i).dash != look(j).dash
+        assert line_style(i).marker != line_style(j).marker
+        assert line_style(i).dash != line_style(j).dash
 
 
 def test_no_two_of_many_lines_look_alike_even_in_grey():
-    looks = [look(number) for number in range(len(palettes.CATEGORICAL) * 4)]
+    looks = [line_style(number) for number in range(len(palettes.CATEGORICAL) * 4)]
     assert len({(one.marker, one.dash) for one in looks}) == len(looks)
 
 

@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from hgviz.figures import tables
-from hgviz.figures.content.charts import Row
+from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
     attribution,
-    curve,
-    grids,
     image,
     levels,
     links,
     matrix,
     neurons,
-    plots,
-    profile,
-    reach,
-    redundancy,
     rollout,
-    scores,
-    seeds,
-    strips,
     three,
     wall,
 )
@@ -43,6 +34,11 @@ class Drawing:
     rows: Callable[[Spec, Any], Iterable[Row]] = tables.charted
 
 
+def _draw_chart(page: Page, spec: Spec, chart: Chart) -> None:
+    chart.draw(page, spec)
+
+
+CHART = Drawing(_draw_chart)
 DRAWINGS: dict[str, Drawing] = {
     "map": Drawing(matrix.compose, tables.of_map),
     "image": Drawing(image.compose, tables.of_image),
@@ -54,19 +50,19 @@ DRAWINGS: dict[str, Drawing] = {
     # of `hgviz attribute`, not of a capture
     "attribution": Drawing(attribution.compose),
     # of `hgviz reach`
-    "reach": Drawing(reach.compose),
+    "reach": CHART,
     # of `hgviz redundancy`
-    "redundancy": Drawing(redundancy.compose),
+    "redundancy": CHART,
     "neurons": Drawing(neurons.compose),
-    "profile": Drawing(profile.compose),
-    "activation": Drawing(plots.compose),
-    "curve": Drawing(curve.compose),
-    "scores": Drawing(scores.compose),
-    "seeds": Drawing(seeds.compose),
-    "budgets": Drawing(plots.compose),
+    "profile": CHART,
+    "activation": CHART,
+    "curve": CHART,
+    "scores": CHART,
+    "seeds": CHART,
+    "budgets": CHART,
     # of reports alone
-    "grids": Drawing(grids.compose),
-    "plots": Drawing(plots.compose),
-    "strips": Drawing(strips.compose),
+    "grids": CHART,
+    "plots": CHART,
+    "strips": CHART,
     "three": Drawing(three.compose, tables.of_three),
 }

@@ -13,9 +13,6 @@ import hgviz
 from hgviz.core import Capture
 from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel
-from hgviz.figures.content.answers import Answer
-from hgviz.figures.content.reaches import Reaches
-from hgviz.figures.content.repeats import Repeats
 from hgviz.figures.options import Items, arguments, used
 from hgviz.figures.spec import Spec
 from hgviz.files import SAMPLE, resource
@@ -87,18 +84,18 @@ def command(panel: Panel, path: Path) -> str:
     files = [known_name(one) for one in panel.files]
     if len(set(files)) < len(set(panel.files)):
         files = []  # several of one name: no folder could hold them
-    if isinstance(panel.content, Answer | Reaches | Repeats):
+    if kind_of(panel.spec.kind).of == "answer":
         return asking(panel, [one for one in files if one] or MISSING["answer"], path.name)
     return command_of(panel.spec, files, panel.item, path.name)
 
 
 def asking(panel: Panel, models: Sequence[str], out: str) -> str:
     """The command that asks models again what a figure shows of them."""
-    assert isinstance(panel.content, Answer | Reaches | Repeats)
     width = () if panel.spec.width == Spec().width else ("--width", panel.spec.width)
     title = () if panel.spec.title is None else ("--title", _as_drawn(panel.spec.title))
     verb = kind_of(panel.spec.kind).verb
-    words = ["hgviz", verb, *models, *panel.content.asked, *width, *title, "-o", out]
+    asked = getattr(panel.content, "asked", ())
+    words = ["hgviz", verb, *models, *asked, *width, *title, "-o", out]
     return " ".join(map(quoted, words))
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
+from hgviz.figures.charts import Row
 from hgviz.figures.content import Looked
-from hgviz.figures.content.charts import Row
 from hgviz.figures.content.laboratory import Edge, Three
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.kinds.image import overlays, query_of

@@ -59,10 +59,8 @@ from hgviz.study import Standing, State, Sweep
 from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot as Curves
-    from hgviz.figures.content.laboratory import Plots
-    from hgviz.figures.content.seeds import Mark, Seeds
+    from hgviz.figures.charts import Line, Mark, Plots, Seeds
+    from hgviz.figures.charts import Plot as Curves
     from hgviz.session import Session
 
 # --- cell -----------------------------------------------------------------------------------------

@@ -14,8 +14,10 @@ from hgviz.errors import require
 if TYPE_CHECKING:
     from hgviz.analysis.alignment import GridAxis, SharedGrid
     from hgviz.analysis.bench import Bench, Change
-    from hgviz.figures.content.charts import Line, Many
-    from hgviz.figures.content.laboratory import Edge, Grids, Plots, Strips, Three
+    from hgviz.figures.charts import Line, Plots, Strips
+    from hgviz.figures.content.laboratory import Edge, Three
+    from hgviz.figures.paper.axes import Many
+    from hgviz.figures.squares import Grids
 
 Cells = NDArray[np.bool_]
 
@@ -29,8 +31,7 @@ def activation_chart(names: Sequence[str]) -> Plots:
     """The shapes of some activations and their derivatives, side by side."""
     from hgviz.activations import ACTIVATIONS
     from hgviz.analysis.shapes import shape, steepness
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.charts import Line, Plot, Plots
 
     kinds = list(dict.fromkeys(names))
     if not kinds:
@@ -70,7 +71,7 @@ def strips_chart(
 ) -> Strips:
     """Every metric that says something here, a dot for each head."""
     from hgviz.analysis.passes import MEASURES
-    from hgviz.figures.content.laboratory import Strip, Strips
+    from hgviz.figures.charts import Strip, Strips
 
     known = {one.name: one for one in changes}
     signed = a.signed or b.signed
@@ -94,8 +95,7 @@ def strips_chart(
 def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     """Where scores lie, and what comes back to them, by their size."""
     from hgviz.analysis.passes import EDGES
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.charts import Line, Plot, Plots
 
     x = np.arange(len(EDGES) - 1, dtype=float)
     xs = tuple((float(at), _edge(EDGES, at)) for at in range(len(x)))
@@ -120,8 +120,7 @@ def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
 
 def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     """Singular values of maps over the largest: the mean of heads, and where most heads lie."""
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.charts import Line, Plot, Plots
 
     lines = []
     for name, side in zip(names, (a, b), strict=True):
@@ -141,7 +140,7 @@ def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
 
 def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, str]) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and of A's to B's."""
-    from hgviz.figures.content.laboratory import Grid, Grids
+    from hgviz.figures.squares import Grid, Grids
 
     said = tuple(tuple(map(str, side.heads)) for side in (a, b))
     grids = [
@@ -155,7 +154,7 @@ def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, s
 
 
 def _sorted(name: str, side: Bench) -> Line:
-    from hgviz.figures.content.charts import Line
+    from hgviz.figures.charts import Line
 
     value, low, high = side.of_heads("rank")
     order = np.argsort(-value)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison, Disagreement
     from hgviz.analysis.passes import Block, Text
     from hgviz.examples import Examples
-    from hgviz.figures.content.charts import Many
     from hgviz.figures.content.laboratory import Three
+    from hgviz.figures.paper.axes import Many
     from hgviz.models.attribution import ScoreGradients
     from hgviz.models.model import Model
 

@@ -16,9 +16,7 @@ from hgviz.tasks.findings import LOWER, RANDOM, Findings, Setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot, Plots
-    from hgviz.figures.content.seeds import Mark, Seeds
+    from hgviz.figures.charts import Line, Mark, Plot, Plots, Seeds
     from hgviz.study import Sweep
 
 MOST = 12  # pairs of axes of one figure
@@ -40,7 +38,7 @@ def sweep_chart(kind: str, sweep: Sweep, methods: Sequence[str] = ()) -> Seeds |
 
 def seeds_chart(found: Findings) -> Seeds:
     """A mark for every model and activation, a pair of axes for every data."""
-    from hgviz.figures.content.seeds import Facet, Seeds
+    from hgviz.figures.charts import Facet, Seeds
 
     if not found.reached:
         raise _nothing(found, "score", "score")
@@ -79,7 +77,7 @@ def seeds_chart(found: Findings) -> Seeds:
 
 
 def _mark(one: Interval, seeds: tuple[str, ...], factor: float) -> Mark:
-    from hgviz.figures.content.seeds import Mark
+    from hgviz.figures.charts import Mark
 
     names = seeds if len(seeds) == len(one.values) else tuple(map(str, range(len(one.values))))
     ends = (factor * end for end in (one.mean, one.low, one.high))
@@ -92,7 +90,7 @@ def _mark(one: Interval, seeds: tuple[str, ...], factor: float) -> Mark:
 def budgets_chart(found: Findings, methods: Sequence[str] = ()) -> Plots:
     """Means over seeds of the curves of every method, with random orders; a pair of axes for every
     setting."""
-    from hgviz.figures.content.laboratory import Plots
+    from hgviz.figures.charts import Plots
 
     if not found.curves:
         raise _nothing(found, "curve", "curve")
@@ -129,7 +127,7 @@ def budgets_chart(found: Findings, methods: Sequence[str] = ()) -> Plots:
 
 
 def _plot(found: Findings, setting: Setting, names: Sequence[str]) -> Plot:
-    from hgviz.figures.content.laboratory import Plot
+    from hgviz.figures.charts import Plot
 
     units = [some for unit, some in found.curves.items() if unit[:3] == setting]
     lines = [line for name in names if (line := _line(name, units)) is not None]
@@ -162,7 +160,7 @@ def _bare(plot: Plot) -> Plot:
 
 def _line(name: str, units: Sequence[object]) -> Line | None:
     """The mean of the curves of a method at the shares that all seeds have."""
-    from hgviz.figures.content.charts import Line
+    from hgviz.figures.charts import Line
 
     curves = [
         (some[name][0][0], np.mean([y for _, y in some[name]], axis=0))  # type: ignore[index]

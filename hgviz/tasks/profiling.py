@@ -13,7 +13,7 @@ from hgviz.errors import choose
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
-    from hgviz.figures.content.profiles import Measured, Place, Profile, Side
+    from hgviz.figures.charts import Measured, Place, Profile, Side
 
 Facts = Mapping[HeadId, "HeadFacts"]
 
@@ -35,7 +35,7 @@ def profile_chart(
     or says nothing of any head, and for captures without heads.
     """
     from hgviz.analysis.tally import METRICS
-    from hgviz.figures.content.profiles import Measured, Profile
+    from hgviz.figures.charts import Measured, Profile
 
     for name in metrics:
         choose(name, METRICS, "metric")
@@ -116,7 +116,7 @@ def _largest(metric: Measured, sides: Sequence[Side]) -> float:
 
 
 def _sides(captures: Sequence[Capture]) -> tuple[Side, ...]:
-    from hgviz.figures.content.profiles import Side
+    from hgviz.figures.charts import Side
 
     names = _names(captures)
     sides = []
@@ -154,7 +154,7 @@ def _names(captures: Sequence[Capture]) -> list[str]:
 
 def places_of(capture: Capture) -> list[Place]:
     """The layers of a model as figures name them."""
-    from hgviz.figures.content.profiles import Place
+    from hgviz.figures.charts import Place
 
     levels = capture.spec.levels
     ranks: dict[int, int] = {}

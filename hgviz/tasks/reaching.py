@@ -17,7 +17,7 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.analysis.reach import Reach
     from hgviz.figures import Panel, Spec
-    from hgviz.figures.content.laboratory import Plots
+    from hgviz.figures.charts import Plots
     from hgviz.models.model import Model
 
 SEED = 0  # of tokens that are drawn
@@ -195,8 +195,8 @@ def reach_panel(
     """A figure of what was measured, ready to be drawn. given: the words of the command line for
     the text and the lengths; models: where they lie."""
     from hgviz.figures import Panel
-    from hgviz.figures.content.reaches import Reaches, Square
     from hgviz.figures.provenance import bare_name
+    from hgviz.figures.squares import Reaches, Square
 
     names = names_of(found)
     squares = []
@@ -225,8 +225,7 @@ def reach_panel(
 
 def _lines(names: Sequence[str], found: Sequence[Reach], seconds: Times | None) -> Plots:
     """Influence over distance, and times over length."""
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot, Plots
+    from hgviz.figures.charts import Line, Plot, Plots
 
     faded = []
     for name, one in zip(names, found, strict=True):

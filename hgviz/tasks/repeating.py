@@ -16,8 +16,7 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from hgviz.analysis.redundancy import Redundancy
     from hgviz.figures import Panel, Spec
-    from hgviz.figures.content.charts import Line
-    from hgviz.figures.content.laboratory import Plot
+    from hgviz.figures.charts import Line, Plot
     from hgviz.models.model import Model
 
 WEIGHTS = "Cosine of what two heads compare tokens by, W_QK: 0 nothing in common, 1 the same"
@@ -104,9 +103,9 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
 def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[Path_] = ()) -> Panel:
     """A figure of what was measured, ready to be drawn; sources: the checkpoint or the captures."""
     from hgviz.figures import Panel
-    from hgviz.figures.content.laboratory import Grid, Grids, Plots
-    from hgviz.figures.content.repeats import Repeats
+    from hgviz.figures.charts import Plots
     from hgviz.figures.provenance import bare_name
+    from hgviz.figures.squares import Grid, Grids, Repeats
 
     grids = []
     for one in found.layers:
@@ -141,7 +140,7 @@ def _required(name: str, digest: str, found: Sequence[Redundancy]) -> Repeating:
 def _of_weights(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
     """How many dimensions hold how much: layer by layer, and as a spectrum."""
     from hgviz.analysis.redundancy import SHARES
-    from hgviz.figures.content.laboratory import Plot
+    from hgviz.figures.charts import Plot
 
     spectra = [one.stacked for one in found if one.stacked is not None]
     named: dict[str, list[float]] = {"there are": [one.most for one in spectra]}
@@ -158,7 +157,7 @@ def _of_weights(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
 
 
 def _mean(held: np.ndarray) -> Line:
-    from hgviz.figures.content.charts import Line
+    from hgviz.figures.charts import Line
 
     numbers = np.arange(1, held.shape[1] + 1, dtype=float)
     ends = (held.min(0), held.max(0)) if len(held) > 1 else (None, None)
@@ -167,7 +166,7 @@ def _mean(held: np.ndarray) -> Line:
 
 def _of_maps(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
     """How far apart the heads of each layer are, and the two that are nearest."""
-    from hgviz.figures.content.laboratory import Plot
+    from hgviz.figures.charts import Plot
 
     named = {
         "mean of two heads": [one.mean for one in found],
@@ -181,7 +180,7 @@ def _of_maps(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
 
 
 def _line(found: Sequence[Redundancy], name: str, values: Sequence[float]) -> Line:
-    from hgviz.figures.content.charts import Line
+    from hgviz.figures.charts import Line
 
     return Line(name, np.array([one.layer.index for one in found], float), np.array(values, float))
 

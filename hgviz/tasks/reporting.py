@@ -11,7 +11,7 @@ import numpy as np
 from hgviz.core import HgvizError
 
 if TYPE_CHECKING:
-    from hgviz.figures.content.charts import Band, Chart, Curves, Line, Scores
+    from hgviz.figures.charts import Band, Chart, Curves, Line, Scores
     from hgviz.study import PruningCurve, Study
 
 TITLES = {
@@ -46,7 +46,7 @@ def chart(
 def scores(study: Study, method: str = "") -> Scores:
     """Heads by one score, the most needed first; method "": the first that was measured."""
     from hgviz.analysis.importance import METHODS, importance
-    from hgviz.figures.content.charts import Scores
+    from hgviz.figures.charts import Scores
 
     name = method or next((one.name for one in METHODS.values() if one.measured(study)), "signed")
     found = importance(study, name)
@@ -90,7 +90,7 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     is alone. Several: a panel for each method, a line for each study, what is lost of its own whole
     model, and the band of all their random orders. Errors: HgvizError where there is no curve.
     """
-    from hgviz.figures.content.charts import Curves, Panel
+    from hgviz.figures.charts import Curves, Panel
 
     several = len(studies) > 1
     mine = [_chosen(study, methods, axis) for study in studies]
@@ -161,7 +161,7 @@ def _randoms(study: Study, found: dict[str, PruningCurve]) -> tuple[PruningCurve
 
 def _line(study: Study, one: PruningCurve, axis: str, label: str, several: bool) -> Line:
     from hgviz.analysis import curves as analysed
-    from hgviz.figures.content.charts import Line
+    from hgviz.figures.charts import Line
 
     y, low, high = _values(study, one, several)
     most, least = analysed.allowed(one)
@@ -214,7 +214,7 @@ def _band(
     Over parameters or FLOPs they lie where so many heads do in the mean; they have no times.
     """
     from hgviz.analysis import curves as analysed
-    from hgviz.figures.content.charts import Band
+    from hgviz.figures.charts import Band
 
     found = [(study, one) for study, some in zip(studies, mine, strict=True)
              for one in _randoms(study, some)]  # fmt: skip

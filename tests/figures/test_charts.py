@@ -11,13 +11,13 @@ from hgviz import tasks
 from hgviz.analysis import curves as analysed
 from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec, composed, draw
-from hgviz.figures.content.charts import Line
-from hgviz.figures.content.laboratory import Grid, Grids, Plot, Plots, Strip, Strips
+from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
 from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import Axes, numbered
+from hgviz.figures.paper.axes import Axes, round_ticks
 from hgviz.figures.paper.labels import wrapped
 from hgviz.figures.paper.page import Page
 from hgviz.figures.pictures import DRAWINGS
+from hgviz.figures.squares import Grid, Grids
 from hgviz.study import PruningCurve
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.flaws import flaws, texts
@@ -165,8 +165,8 @@ def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_n
 
 
 def test_data_lie_where_axes_say():
-    axes = Axes(10, 20, 100, 50, 0, 10, -1, 1)
-    assert axes.at(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
+    axes = Axes(None, 10, 20, 100, 50, 0, 10, -1, 1)
+    assert axes.points(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
 
 
 @pytest.mark.parametrize(
@@ -268,11 +268,11 @@ def test_activations_are_drawn_with_what_must_be_known_of_them():
 
 
 def test_ticks_are_written_with_all_their_digits():
-    assert [words for _, words in numbered(0, 1.25, 120, 16)] == [
+    assert [words for _, words in round_ticks(0, 1.25, 120, 16)] == [
         "0.00", "0.25", "0.50", "0.75", "1.00", "1.25",
     ]  # fmt: skip
-    assert [words for _, words in numbered(-4, 4, 240, 26)][0] == "−4"
-    assert numbered(2, 2, 100, 20) == [(2, "2")]
+    assert [words for _, words in round_ticks(-4, 4, 240, 26)][0] == "−4"
+    assert round_ticks(2, 2, 100, 20) == [(2, "2")]
 
 
 # --- reports --------------------------------------------------------------------------------------

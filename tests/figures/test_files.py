@@ -22,7 +22,8 @@ from hgviz.figures import FORMATS
 from tests.figures.every import KINDS, draw
 kinds = KINDS if sys.argv[2] == "1" else KINDS[::-1]  # nothing depends on what was drawn before
 for dated in ("", sys.argv[3]):
-    os.environ["SOURCE_DATE_EPOCH"] = dated
+    os.environ.pop("SOURCE_DATE_EPOCH", None)
+    os.environ.update({"SOURCE_DATE_EPOCH": dated} if dated else {})
     folder = "dated" if dated else "undated"
     os.mkdir(folder)
     for kind in kinds if not dated else ("scores",):

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hgviz.figures.charts import Chart, Plots, Profile, Seeds, Strips
 from hgviz.figures.content.answers import Answer
-from hgviz.figures.content.charts import Chart
 from hgviz.figures.content.elements import Neurons
-from hgviz.figures.content.laboratory import Grids, Plots, Strips, Three
-from hgviz.figures.content.profiles import Profile
-from hgviz.figures.content.reaches import Reaches
-from hgviz.figures.content.repeats import Repeats
-from hgviz.figures.content.seeds import Seeds
+from hgviz.figures.content.laboratory import Three
+from hgviz.figures.squares import Grids, Reaches, Repeats
 
 Drawn = (
     Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches | Repeats | Seeds

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hgviz.core import Integers, Prompt
-from hgviz.figures.content.charts import Many, Row
+from hgviz.figures.charts import Row
+from hgviz.figures.paper.axes import Many
 
 
 @dataclass(frozen=True, slots=True, eq=False)

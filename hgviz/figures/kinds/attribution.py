@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.figures.content.answers import Answer, Beside, Share
-from hgviz.figures.content.charts import Many
 from hgviz.figures.kinds.stages import each_token
-from hgviz.figures.paper import axes as around
 from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.axes import Axes
+from hgviz.figures.paper.axes import GAP as AXIS_GAP
+from hgviz.figures.paper.axes import Axes, Many, round_ticks
 from hgviz.figures.paper.frame import footnotes, heading, off_card
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar
@@ -196,11 +195,13 @@ def _stretches(page: Page, chart: Answer, top: float) -> float:
         note = f"each bar is the sum of {each:,} tokens"
         page.notes += [note] if note not in page.notes else []
         limit = float(np.abs(sums).max(initial=0.0)) or 1.0
-        ys = around.numbered(-limit, limit, BAND, 12.0)
-        left = max(style.extent(words, style.SMALL) for _, words in ys) + around.GAP + 1
-        axes = Axes(left, y + 4, page.width - left - 14, BAND, 0, len(sums) * each, -limit, limit)
-        xs = [(value, f"{value:,.0f}") for value, _ in around.numbered(0, count, axes.width, 34.0)]
-        around.frame(page, axes, xs, ys, numbered=True)
+        ys = round_ticks(-limit, limit, BAND, 12.0)
+        left = max(style.extent(words, style.SMALL) for _, words in ys) + AXIS_GAP + 1
+        axes = Axes(
+            page, left, y + 4, page.width - left - 14, BAND, 0, len(sums) * each, -limit, limit
+        )
+        xs = [(value, f"{value:,.0f}") for value, _ in round_ticks(0, count, axes.width, 34.0)]
+        axes.draw_frame(xs, ys)
         zero = axes.top + BAND / 2
         step = axes.width / len(sums)
         for at, value in enumerate(sums.tolist()):

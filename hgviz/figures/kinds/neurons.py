@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.core import Prompt
-from hgviz.figures.content.charts import Many
 from hgviz.figures.content.elements import Neurons, Stage
 from hgviz.figures.paper import labels, style
+from hgviz.figures.paper.axes import Many
 from hgviz.figures.paper.frame import footnotes, heading
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import BAR, Shades

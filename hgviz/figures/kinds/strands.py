@@ -8,7 +8,7 @@ from typing import Any
 
 from hgviz.figures.kinds.shown import Item
 from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import Look, look
+from hgviz.figures.paper.axes import LineStyle, line_style
 from hgviz.figures.paper.labels import NOTHING, elide, visible
 from hgviz.figures.paper.page import Page
 from hgviz.language import decimals
@@ -30,7 +30,7 @@ class Kind:
     """What the links of one strand look like: colours by sign, a marker where there are several."""
 
     name: str
-    look: Look
+    look: LineStyle
     positive: Any
     negative: Any
     marked: bool
@@ -42,11 +42,11 @@ def kinds_of(links: Links) -> list[Kind]:
     red, blue = tuple(table[RED]), tuple(table[BLUE])
     if links.single:
         name = str(links.heads[0]) if len(links.heads) == 1 else links.fuse
-        plain = look(0)
+        plain = line_style(0)
         ends = (red, blue) if links.signed else (plain.colour, plain.colour)
         return [Kind(name, plain, ends[0], ends[1], marked=False)]
     return [
-        Kind(str(head), look(at), look(at).colour, look(at).colour, marked=True)
+        Kind(str(head), line_style(at), line_style(at).colour, line_style(at).colour, marked=True)
         for at, head in enumerate(links.heads)
     ]
 

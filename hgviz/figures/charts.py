@@ -1,0 +1,961 @@
+"""Charts of numbers: each class holds what a chart shows, draws it, and gives its table.
+
+All have a title (bold) and more (plain) above, notes below, and about: what identifies the data,
+for the file. Widths and heights are in points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from math import ceil, dist, isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import HeadId
+from hgviz.figures.paper import style
+from hgviz.figures.paper.axes import (
+    GAP,
+    LINE_SAMPLE,
+    Axes,
+    Key,
+    LineStyle,
+    Many,
+    Tick,
+    label_room,
+    line_style,
+    power_ticks,
+    round_ticks,
+)
+from hgviz.figures.paper.frame import footnotes, heading
+from hgviz.figures.paper.labels import elide, visible
+from hgviz.figures.paper.page import Page
+from hgviz.figures.spec import Spec
+from hgviz.language import counted
+from hgviz.language import number as number_words
+from hgviz.palettes import LIGHT_PAGE
+
+Row = tuple[Any, ...]  # of a table
+Triple = tuple[float, float, float]  # mean, low, high
+Limits = tuple[float, float]
+
+Y_SPACING = 16.0  # of the numbers of a y axis
+HALF_NUMBER = 3.0  # what the number at the top of a y axis takes above it
+FOOT = 24.0  # numbers and name of an x axis
+
+
+class Chart:
+    """What all charts share."""
+
+    title: str
+    more: str
+    notes: tuple[str, ...]
+    about: Mapping[str, str]
+
+    def rows(self) -> list[Row]:
+        """The table of the numbers, the names of its columns first."""
+        raise NotImplementedError
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the chart on a page and cut the page below it."""
+        raise NotImplementedError
+
+    def draw_heading(self, page: Page, spec: Spec) -> float:
+        """Draw the title, the spec's own if it has one; returns where it ends."""
+        if spec.title is None:
+            return heading(page, self.title, self.more)
+        return heading(page, spec.title, "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """A line through points (x, y), with an interval (low, high) where there is one.
+
+    mark: the number of the point that counts, and marked: what is written of it.
+    """
+
+    label: str
+    x: Many
+    y: Many
+    low: Many | None = None
+    high: Many | None = None
+    mark: int | None = None
+    marked: str = ""
+
+    def rows(self) -> Iterator[tuple[float, float, float, float]]:
+        """x, y, low and high of each point, NaN for no interval."""
+        none = np.full(len(self.x), np.nan)
+        low, high = (none if end is None else end for end in (self.low, self.high))
+        return zip(self.x, self.y, low, high, strict=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """Where most of many lines lie: x, low, middle, high (points,)."""
+
+    x: Many
+    low: Many
+    middle: Many
+    high: Many
+
+
+def _even_columns(count: int, most: int) -> int:
+    """Columns for so many panels, at most `most`, so that no row is much shorter than others."""
+    return ceil(count / ceil(count / max(1, most)))
+
+
+def _padded(low: float, high: float, share: float) -> Limits:
+    """Limits with a share of their distance added on both sides."""
+    air = share * (high - low) or 1.0
+    return low - air, high + air
+
+
+def _styles(lines: Iterator[Line]) -> dict[str, LineStyle]:
+    """The style of each label; lines of one label look alike."""
+    labels = dict.fromkeys(line.label for line in lines)
+    return {label: line_style(number) for number, label in enumerate(labels)}
+
+
+# --- curves over a band ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """One pair of axes: lines over a band, under a title."""
+
+    lines: tuple[Line, ...]
+    band: Band | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves(Chart):
+    """Panels that share their axes: what is lost as heads go, over the band of random orders.
+
+    across, up: names of the axes. banded: what the band is; mark, marked: what a mark is, in a
+    word and in words. percent: x is shares. timed: x is times, which are not sorted and far from
+    0, so that lines have no ribbons.
+    """
+
+    panels: tuple[Panel, ...]
+    across: str
+    up: str
+    title: str = ""
+    more: str = ""
+    banded: str = ""
+    mark: str = ""
+    marked: str = ""
+    notes: tuple[str, ...] = ()
+    percent: bool = False
+    timed: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each point."""
+        table: list[Row] = [("panel", "line", self.across, self.up, "low", "high", "marked")]
+        for panel in self.panels:
+            if (band := panel.band) is not None:
+                points = zip(band.x, band.middle, band.low, band.high, strict=True)
+                table += [(panel.title, self.banded, *point, "") for point in points]
+            for line in panel.lines:
+                table += [
+                    (panel.title, line.label, *point, line.marked if at == line.mark else "")
+                    for at, point in enumerate(line.rows())
+                ]
+        return table
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the panels in a grid; only the outer ones have numbers."""
+        columns = _even_columns(len(self.panels), int((page.width - 30) // 92))
+        has_titles = any(panel.title for panel in self.panels)
+        top = self.draw_heading(page, spec) + (0 if has_titles else HALF_NUMBER)
+        limits = self._limits(spec.display.limits)
+        right = style.extent("100 %", style.SMALL) / 2 if self.percent else 4.0
+        gap, title_room = 9.0, 11.0 if has_titles else 0.0
+
+        def width_beside(left: float) -> float:
+            return (page.width - left - right - gap * (columns - 1)) / columns
+
+        height = min((0.62 if columns == 1 else 0.68) * width_beside(30), 180.0)
+        if columns >= len(self.panels):  # in one row the name of the axis stands beside it
+            height = max(height, style.extent(self.up, style.SMALL) + 4)
+        ys = round_ticks(*limits[2:], height, Y_SPACING)
+        left = label_room(ys)
+        width = width_beside(left)
+        styles = _styles(line for panel in self.panels for line in panel.lines)
+        axes = [
+            Axes(
+                page,
+                left + at % columns * (width + gap),
+                top + title_room + at // columns * (height + title_room + gap),
+                width,
+                height,
+                *limits,
+            )
+            for at in range(len(self.panels))
+        ]
+        for at, (panel, one) in enumerate(zip(self.panels, axes, strict=True)):
+            is_lowest = at + columns >= len(self.panels)
+            self._draw_panel(panel, one, ys, styles, at % columns == 0, is_lowest)
+        bottom = max(one.bottom for one in axes)
+        middle = (axes[0].top + bottom) / 2
+        page.text(style.SMALL, middle, self.up, size=style.SMALL, across="center", turned=True)
+        page.text((left + page.width) / 2, bottom + FOOT - 4, self.across, size=style.SMALL,
+                  across="center")  # fmt: skip
+        self._draw_key(page, styles, left, bottom + FOOT + 11)
+
+    def _limits(self, y_limits: Limits | None) -> tuple[float, float, float, float]:
+        xs, ys = [np.zeros(1)], []
+        for panel in self.panels:
+            if panel.band is not None:
+                xs.append(panel.band.x)
+                ys += [panel.band.low, panel.band.high]
+            for line in panel.lines:
+                xs.append(line.x)
+                ys += [line.y, *(self._interval(panel, line) or ())]
+        values, across = np.concatenate(ys), np.concatenate(xs)
+        limits = y_limits or _padded(float(values.min()), float(values.max()), 0.04)
+        if self.timed:
+            times = across[1:]
+            air = 0.04 * float(np.ptp(times)) or 0.5
+            return float(times.min()) - air, float(times.max()) + air, *limits
+        return 0.0, float(across.max()) or 1.0, *limits
+
+    def _interval(self, panel: Panel, line: Line) -> tuple[Many, Many] | None:
+        """The interval of a line that has its panel to itself; of several, none could be read."""
+        if line.low is None or line.high is None or len(panel.lines) > 1 or self.timed:
+            return None
+        return line.low, line.high
+
+    def _draw_panel(
+        self,
+        panel: Panel,
+        axes: Axes,
+        ys: list[Tick],
+        styles: dict[str, LineStyle],
+        is_first: bool,
+        is_lowest: bool,
+    ) -> None:
+        if (band := panel.band) is not None:
+            axes.draw_ribbon(band.x, band.low, band.high, LIGHT_PAGE.band, 1.0)
+            axes.draw_stroke(band.x, band.middle, LIGHT_PAGE.band_line, 0.8)
+        if self.percent:
+            ticks = round_ticks(100 * axes.x0, 100 * axes.x1, axes.width, 22)
+            xs = [(value / 100, f"{words} %") for value, words in ticks]
+        else:
+            xs = round_ticks(axes.x0, axes.x1, axes.width, 22, whole=not self.timed)
+        axes.draw_frame([(x, words if is_lowest else "") for x, words in xs], ys, is_first)
+        for line in panel.lines:
+            if interval := self._interval(panel, line):
+                axes.draw_ribbon(line.x, *interval, styles[line.label].colour, 0.13)
+        for line in panel.lines:
+            axes.draw_line(line.x, line.y, styles[line.label])
+        rings: list[tuple[float, float]] = []
+        for line in panel.lines:
+            if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
+                place = axes.point(line.x[line.mark], line.y[line.mark])
+                # rings at one place lie within each other
+                size = max(1.0, 5.0 - 2.1 * sum(dist(place, ring) < 2.5 for ring in rings))
+                axes.page.marks([place], "o", styles[line.label].colour, size, hollow=True)
+                rings.append(place)
+        if panel.title:
+            self._draw_title(panel, axes)
+
+    def _draw_title(self, panel: Panel, axes: Axes) -> None:
+        """Draw the title, and at right what is marked, as much as there is room for."""
+        words = elide(panel.title, axes.width, style.TEXT, bold=True)
+        axes.page.text(axes.left, axes.top - 3, words, bold=True)
+        room = axes.width - style.extent(words, style.TEXT, bold=True) - 5
+        marked = [line.marked for line in panel.lines if line.marked]
+        for words in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
+            note = f"{self.mark} {words}"
+            if words and style.extent(note, style.SMALL) <= room:
+                axes.page.text(axes.left + axes.width, axes.top - 3, note, size=style.SMALL,
+                               across="right", colour=LIGHT_PAGE.secondary)  # fmt: skip
+                break
+
+    def _draw_key(self, page: Page, styles: dict[str, LineStyle], left: float, base: float) -> None:
+        key = Key(page, left, base)
+        marked = {line.label: line.marked for panel in self.panels for line in panel.lines}
+        are_titled = len(styles) == len(self.panels) > 1  # the titles name the lines
+        for label, how in () if are_titled else styles.items():
+            is_alone = len(self.panels) == 1 and marked[label]
+            key.add_line(f"{label}: {self.mark} {marked[label]}" if is_alone else label, how)
+        if self.banded:
+            x, y = key.add(self.banded)
+            page.box(x, y - 3.6, LINE_SAMPLE - 4, 7, fill=LIGHT_PAGE.band)
+            page.stroke([(x, y), (x + LINE_SAMPLE - 4, y)], LIGHT_PAGE.band_line, 0.8)
+        if self.marked:
+            x, y = key.add(f"{self.mark}: {self.marked}")
+            page.marks([(x + LINE_SAMPLE / 2 - 2, y)], "o", LIGHT_PAGE.text, 5.0, hollow=True)
+        page.close(footnotes(page, self.notes, left, key.base) + 5)
+
+
+# --- plots with a scale of their own --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plot:
+    """One pair of axes of its own. xs: ticks of x, () for round numbers. least, most: what y
+    reaches at least; limits: what y reaches, None for all of the lines. log: whether x and y stand
+    on logarithmic scales."""
+
+    title: str
+    across: str
+    up: str
+    lines: tuple[Line, ...]
+    xs: tuple[Tick, ...] = ()
+    least: float = 0.0
+    most: float = 0.0
+    limits: Limits | None = None
+    log: tuple[bool, bool] = (False, False)
+
+    def in_powers(self) -> Plot:
+        """The plot with logarithms of what stands on logarithmic scales, NaN for what is 0."""
+        x_log, y_log = self.log
+
+        def powers(values: Many, is_log: bool) -> Many:
+            with np.errstate(divide="ignore"):
+                return np.where(values > 0, np.log10(values), np.nan) if is_log else values
+
+        lines = tuple(
+            replace(line, x=powers(line.x, x_log), y=powers(line.y, y_log)) for line in self.lines
+        )
+        plot = replace(self, lines=lines)
+        if x_log:
+            plot = replace(plot, xs=tuple((math.log10(x), words) for x, words in self.xs))
+        if y_log:
+            largest = float(np.nanmax(np.concatenate([line.y for line in lines])))
+            plot = replace(plot, least=largest, most=largest)
+            if self.limits is not None:
+                low, high = map(math.log10, self.limits)
+                plot = replace(plot, limits=(low, high))
+        return plot
+
+    def ends(self) -> tuple[float, float, float, float]:
+        """x0, x1, y0, y1 of the axes."""
+        xs = np.concatenate([line.x for line in self.lines])
+        columns = [end for line in self.lines for end in (line.y, line.low, line.high)
+                   if end is not None]  # fmt: skip
+        ys = np.concatenate([*columns, [self.least, self.most]])
+        ys = ys[np.isfinite(ys)]
+        low, high = float(ys.min()), float(ys.max())
+        air = 0.05 * (high - low) or 1.0
+        wide = 0.03 * float(np.ptp(xs)) if self.xs else 0.0
+        limits = self.limits or (low - (air if low < self.least else 0.0), high + air)
+        return float(xs.min()) - wide, float(xs.max()) + wide, *limits
+
+    def y_ticks(self, height: float) -> list[Tick]:
+        """The numbers of the y axis."""
+        low, high = self.ends()[2:]
+        return power_ticks(low, high) if self.log[1] else round_ticks(low, high, height, Y_SPACING)
+
+    def draw(
+        self, page: Page, styles: dict[str, LineStyle], left: float, inner: float, top: float,
+        width: float, height: float,
+    ) -> float:  # fmt: skip
+        """Draw the axes from inner on, their name at left; returns where they end below."""
+        axes = Axes(page, inner, top + 13, left + width - inner - 8, height, *self.ends())
+        title = elide(self.title, left + width - inner, style.TEXT, bold=True)
+        page.text(inner, top + 13 - 5, title, size=style.TEXT, bold=True)
+        xs = self.xs or round_ticks(axes.x0, axes.x1, axes.width, 26)
+        axes.draw_frame(xs, self.y_ticks(height))
+        if not self.log[1]:
+            axes.draw_zero()
+        for line in self.lines:
+            if line.low is not None and line.high is not None:
+                axes.draw_ribbon(line.x, line.low, line.high, styles[line.label].colour, 0.14)
+        for number, line in enumerate(self.lines):
+            offset = (number + 0.5) / len(self.lines)  # markers of lines that meet stay apart
+            finite = np.flatnonzero(np.isfinite(line.y))
+            for part in np.split(finite, np.flatnonzero(np.diff(finite) > 1) + 1):
+                if len(part):
+                    axes.draw_line(line.x[part], line.y[part], styles[line.label], offset)
+        axes.draw_y_label(self.up, left)
+        page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, self.across,
+                  size=style.SMALL, across="center")  # fmt: skip
+        return axes.bottom + FOOT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plots(Chart):
+    """Plots side by side, whose lines of one label look alike; ribbon: what is shaded."""
+
+    plots: tuple[Plot, ...]
+    title: str = ""
+    more: str = ""
+    ribbon: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each point."""
+        return [
+            ("plot", "line", "x", "y", "low", "high"),
+            *(
+                (plot.title, line.label, *point)
+                for plot in self.plots
+                for line in plot.lines
+                for point in line.rows()
+            ),
+        ]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the plots; limits of the spec are those of the first."""
+        top = self.draw_heading(page, spec)
+        chart = self
+        if spec.display.limits is not None:
+            first = replace(self.plots[0], limits=spec.display.limits)
+            chart = replace(self, plots=(first, *self.plots[1:]))
+        chart.draw_below(page, top)
+
+    def draw_below(self, page: Page, top: float) -> None:
+        """Place the plots from top down, and cut the page below them."""
+        plots = [plot.in_powers() for plot in self.plots]
+        styles = _styles(line for plot in plots for line in plot.lines)
+        columns, gap = max(1, min(len(plots), int(page.width // 190))), 14.0
+        width = (page.width - gap * (columns - 1)) / columns
+        height = min(0.62 * width - 20, 160.0)
+        bottom = top
+        for start in range(0, len(plots), columns):
+            top = bottom
+            for column, plot in enumerate(plots[start : start + columns]):
+                left = column * (width + gap)
+                room = max(label_room(one.y_ticks(height)) for one in plots[column::columns])
+                end = plot.draw(page, styles, left, left + room, top, width, height)
+                bottom = max(bottom, end)
+        key = Key(page, 0.0, bottom + 11)
+        for label, how in styles.items():
+            key.add_line(label, how)
+        notes = [*filter(None, [self.ribbon]), *self.notes]
+        page.close(footnotes(page, notes, 0.0, key.base) + 5)
+
+
+# --- repeated measurements ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mark:
+    """What was measured of one thing: values (seeds,), seeds their names, and the mean with its
+    interval, NaN of one seed."""
+
+    values: Many
+    seeds: tuple[str, ...]
+    mean: float
+    low: float
+    high: float
+
+    def draw(self, axes: Axes, x: float, gap: float, how: LineStyle) -> None:
+        """Draw the seeds left of x, in points, and their mean with its interval right of it."""
+        page, size = axes.page, min(2.8, 2 * gap)
+        has_seeds = len(self.values) > 1
+        if has_seeds:
+            places = [(x - gap, axes.point(0, value)[1])
+                      for value in self.values[axes.contains(self.values)]]  # fmt: skip
+            page.marks(places, how.marker, how.colour, size, alpha=0.55)
+            x += gap
+        if isfinite(self.low) and isfinite(self.high):
+            low, high = (float(np.clip(end, axes.y0, axes.y1)) for end in (self.low, self.high))
+            if low < high:
+                ends = [(x, axes.point(0, end)[1]) for end in (low, high)]
+                page.lines([ends], how.colour, 1.0)
+        if axes.y0 <= self.mean <= axes.y1:
+            page.marks([(x, axes.point(0, self.mean)[1])], how.marker, how.colour,
+                       min(4.2, 3 * gap + 1), hollow=not has_seeds)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facet:
+    """One pair of axes: marks (series, groups), groups from left to right, None for nothing."""
+
+    title: str
+    marks: tuple[tuple[Mark | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seeds(Chart):
+    """What models reach, over seeds: facets that share their axes, groups along x; marks of one
+    series look alike. up: the name of the y axis."""
+
+    facets: tuple[Facet, ...]
+    groups: tuple[str, ...]
+    series: tuple[str, ...]
+    up: str
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def marks(self) -> list[Mark]:
+        """All marks of all facets."""
+        rows = (row for facet in self.facets for row in facet.marks)
+        return [mark for row in rows for mark in row if mark is not None]
+
+    def rows(self) -> list[Row]:
+        """A row for each seed and each mean."""
+        table: list[Row] = [("panel", "group", "series", "seed", self.up, "low", "high")]
+        for facet in self.facets:
+            for name, marks in zip(self.series, facet.marks, strict=True):
+                for group, mark in zip(self.groups, marks, strict=True):
+                    if mark is not None:
+                        place = facet.title, group, name
+                        seeds = zip(mark.seeds, mark.values, strict=True)
+                        table += [(*place, seed, value, np.nan, np.nan) for seed, value in seeds]
+                        table.append((*place, "mean", mark.mean, mark.low, mark.high))
+        return table
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the facets, as many beside each other as have room."""
+        y = self.draw_heading(page, spec) + HALF_NUMBER
+        limits = spec.display.limits or self._limits()
+        title_room = 12.0 if any(facet.title for facet in self.facets) else 0.0
+        need = max(150.0, 13 * len(self.groups) * len(self.series))
+        columns = max(1, min(len(self.facets), int(page.width // need)))
+        height = min(max(0.5 * page.width / columns, 84.0), 150.0)
+        height = max(height, style.extent(self.up, style.SMALL) + 4)
+        ys = round_ticks(*limits, height, Y_SPACING)
+        left, gap = label_room(ys), 10.0
+        width = (page.width - left - 2 - gap * (columns - 1)) / columns
+        for start in range(0, len(self.facets), columns):
+            depth = 0.0
+            for column, facet in enumerate(self.facets[start : start + columns]):
+                box = left + column * (width + gap), y + title_room, width, height
+                axes = Axes(page, *box, -0.5, len(self.groups) - 0.5, *limits)
+                axes.draw_frame([], ys, numbered=column == 0)
+                if facet.title:
+                    title = elide(facet.title, width, style.TEXT, bold=True)
+                    page.text(axes.left, axes.top - 4, title, bold=True)
+                depth = max(depth, axes.draw_names(self.groups))
+                step = min(0.86 * axes.unit / len(self.series), 31.2)
+                for number, row in enumerate(facet.marks):
+                    offset = (number - (len(facet.marks) - 1) / 2) * step
+                    for group, mark in enumerate(row):
+                        if mark is not None:
+                            x = axes.point(group, 0)[0] + offset
+                            mark.draw(axes, x, min(2.6, step / 5), line_style(number))
+            axes.draw_y_label(self.up)
+            y += title_room + height + depth + 12
+        y -= 12
+        key = Key(page, left, y + 11)
+        for number, name in enumerate(self.series):
+            if name:
+                key.add_mark(name, line_style(number), 4.2)
+        marks = self.marks()
+        beyond = sum(mark.low < limits[0] or mark.high > limits[1] for mark in marks)
+        notes = [*self.notes]
+        if beyond:
+            notes.append(f"{counted(beyond, 'interval')} beyond the axis")
+        if any(len(mark.values) == 1 for mark in marks):
+            notes.append("hollow: one seed, which has no interval")
+        base = key.base if any(self.series) else y + 1
+        page.close(footnotes(page, notes, left, base) + 5)
+
+    def _limits(self) -> Limits:
+        """All values, and intervals as far as they leave the values to be seen."""
+        marks = self.marks()
+        values = np.concatenate([np.zeros(0), *(np.append(m.values, m.mean) for m in marks)])
+        values = values[np.isfinite(values)]
+        if not len(values):
+            return 0.0, 1.0
+        low, high = float(values.min()), float(values.max())
+        span = high - low or 1.0
+        ends = [end for mark in marks for end in (mark.low, mark.high) if isfinite(end)] or [low]
+        down = max(min(low, *ends), low - 1.5 * span)
+        up = min(max(high, *ends), high + 1.5 * span)
+        return _padded(down, up, 0.06)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores(Chart):
+    """Heads from left to right, the most needed first, with what each is worth: value, low, high
+    (heads,). groups: the number of each head's group; up: the name of the y axis."""
+
+    names: tuple[str, ...]
+    value: Many
+    low: Many
+    high: Many
+    groups: tuple[int, ...]
+    group_names: tuple[str, ...]
+    up: str
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each head."""
+        groups = (self.group_names[group] for group in self.groups)
+        columns = self.names, groups, self.value, self.low, self.high
+        return [("head", "group", self.up, "low", "high"), *zip(*columns, strict=True)]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place a marker and an interval for each head."""
+        top = self.draw_heading(page, spec) + HALF_NUMBER
+        ends = [end[np.isfinite(end)] for end in (self.low, self.high)]
+        values = np.concatenate([[0.0], *ends, self.value])
+        limits = spec.display.limits or _padded(float(values.min()), float(values.max()), 0.05)
+        height = max(min(0.5 * page.width, 200.0), style.extent(self.up, style.SMALL) + 4)
+        ys = round_ticks(*limits, height, Y_SPACING)
+        left, count = label_room(ys), len(self.names)
+        axes = Axes(page, left, top, page.width - left - 4, height, -0.8, count - 0.2, *limits)
+        axes.draw_frame([], ys)
+        axes.draw_zero()
+        self._draw_heads(axes)
+        bottom = axes.bottom + axes.draw_names(self.names)
+        axes.draw_y_label(self.up)
+        key = Key(page, left, bottom + 11)
+        for number, name in enumerate(self.group_names):
+            key.add_mark(name, line_style(number), 3.6)
+        if ((self.low <= 0) & (self.high >= 0)).any():
+            key.add("hollow: the interval includes 0", 0.0, LIGHT_PAGE.secondary)
+        beyond = int(((self.value < axes.y0) | (self.value > axes.y1)).sum())
+        notes = [*self.notes]
+        if beyond:
+            notes.append(f"{counted(beyond, 'head')} beyond the axis")
+        page.close(footnotes(page, notes, left, key.base) + 5)
+
+    def _draw_heads(self, axes: Axes) -> None:
+        """Draw markers, hollow where the interval includes 0, and intervals up to the ends."""
+        x = np.arange(len(self.names), dtype=float)
+        low, high = (np.clip(end, axes.y0, axes.y1) for end in (self.low, self.high))
+        size = min(3.6, max(1.8, 0.8 * axes.width / len(x)))
+        for group in range(len(self.group_names)):
+            heads = np.flatnonzero(np.array(self.groups) == group)
+            how = line_style(group)
+            intervals = [axes.points(x[[i, i]], np.array([low[i], high[i]])) for i in heads]
+            axes.page.lines(intervals, how.colour, 0.8)
+            heads = heads[axes.contains(self.value[heads])]
+            has_zero = (self.low[heads] <= 0) & (self.high[heads] >= 0)
+            for chosen, hollow in ((heads[~has_zero], False), (heads[has_zero], True)):
+                places = axes.points(x[chosen], self.value[chosen])
+                axes.page.marks(places, how.marker, how.colour, size, hollow)
+
+
+# --- metrics of heads -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strip:
+    """One metric: the values of all heads of A and of B, and the means with their intervals."""
+
+    label: str
+    unit: str
+    heads: tuple[Many, Many]
+    means: tuple[Triple, Triple]
+
+    def draw(self, page: Page, left: float, right: float, top: float, lane: float) -> None:
+        """Draw the name of the metric, an axis of its own, and a lane of marks for A and for B."""
+        values = np.concatenate([*self.heads, *np.array(self.means)])
+        values = values[np.isfinite(values)]
+        low, high = float(values.min(initial=0.0)), max(float(values.max(initial=0.0)), 1e-12)
+        if not len(values):
+            high = 1.0
+        air = 0.03 * (high - low)
+        low, high = low - (air if low < 0 else 0.0), high + air
+        axes = Axes(page, left, top, right - left, 2 * lane, low, high, 0.0, 2.0)
+        grey = LIGHT_PAGE.secondary
+        page.text(0, top + lane - 1, elide(self.label, left - 6, style.TEXT), size=style.TEXT)
+        if self.unit:
+            page.text(0, top + lane + 8, self.unit, size=style.SMALL, colour=grey)
+        for value, words in round_ticks(low, high, axes.width, 34):
+            x = axes.point(value, 0)[0]
+            page.lines([[(x, top), (x, axes.bottom)]], LIGHT_PAGE.line, 0.4)
+            page.text(x, axes.bottom + 8, words, size=style.SMALL, across="center", colour=grey)
+        page.lines([[(left, axes.bottom), (right, axes.bottom)]], grey, 0.6)
+        for model, (heads, mean) in enumerate(zip(self.heads, self.means, strict=True)):
+            y, how = top + (model + 0.5) * lane, line_style(model)
+            places = [(axes.point(value, 0)[0], y) for value in heads if isfinite(value)]
+            page.marks(places, how.marker, how.colour, 3.6, hollow=True)
+            middle, *ends = (axes.point(end, 0)[0] for end in mean)
+            if isfinite(middle):
+                page.lines([[(middle, y - 5), (middle, y + 5)]], how.colour, 1.8)
+            if all(map(isfinite, ends)):
+                page.lines([[(end, y) for end in ends]], how.colour, 1.8)
+            page.marks([(right + 11, y)], how.marker, how.colour, 3.6)
+            page.text(right + 17, y, number_words(mean[0]), size=style.SMALL, middle=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strips(Chart):
+    """Metrics below each other, A above B in each; names: of A and B."""
+
+    strips: tuple[Strip, ...]
+    names: tuple[str, str]
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each head."""
+        return [
+            ("metric", "model", "head", "value"),
+            *(
+                (strip.label, name, float(head), value)
+                for strip in self.strips
+                for name, values in zip(self.names, strip.heads, strict=True)
+                for head, value in enumerate(values)
+            ),
+        ]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the strips below each other."""
+        top, lane = self.draw_heading(page, spec), 11.0
+        left, right = min(0.27 * page.width, 120.0), page.width - 62
+        page.text(right + 8, top + 4, "mean", size=style.SMALL, colour=LIGHT_PAGE.secondary)
+        y = top + 10
+        for strip in self.strips:
+            strip.draw(page, left, right, y, lane)
+            y += 2 * lane + 26
+        key = Key(page, 0.0, y + 2)
+        for model, name in enumerate(self.names):
+            words = elide(name, page.width / 2 - 20, style.SMALL)
+            key.add_mark(words, line_style(model), 3.6, hollow=True)
+        page.close(footnotes(page, self.notes, 0.0, key.base) + 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A layer on the axis of layers. rank, key_rank: how coarse the levels of its queries and keys
+    are among those of their text, 0 for the finest; level: the name of the level of its queries;
+    sequence: the text of its queries; known: whether it is captured.
+    """
+
+    index: int
+    name: str
+    role: str
+    level: str
+    rank: int
+    key_rank: int
+    sequence: str
+    known: bool = True
+
+    @property
+    def kind(self) -> str:
+        """cross, or self, which layers that change levels belong to."""
+        return "cross" if self.role == "cross" else "self"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One capture of a profile: its layers, its heads in order, and which of these are off."""
+
+    name: str
+    layers: tuple[Place, ...]
+    heads: tuple[HeadId, ...]
+    off: NDArray[np.bool_]
+
+    @property
+    def shape(self) -> tuple[tuple[int, int, str], ...]:
+        """What two models of one shape have alike."""
+        return tuple((place.rank, place.key_rank, place.sequence) for place in self.layers)
+
+    def of_layer(self, layer: int) -> NDArray[np.bool_]:
+        """(heads,) The heads of a layer."""
+        return np.array([head.layer == layer for head in self.heads], bool)
+
+    def mean(self, values: Many, layer: int) -> float:
+        """The mean of a layer's heads that are on and have such a number; NaN for none."""
+        values = values[self.of_layer(layer) & ~self.off & np.isfinite(values)]
+        return float(values.mean()) if len(values) else float("nan")
+
+    def draw_shape(self, axes: Axes, middle: float, height: float, prefix: str) -> None:
+        """Draw the model lying on its side above the axes, as high as its levels are fine."""
+        page, tints = axes.page, LIGHT_PAGE.silhouette
+        for level, run in groupby(self.layers, lambda place: place.level):
+            places, edge = list(run), []
+            for place in places:
+                left = axes.point(place.index - 0.5, 0)[0]
+                first = place.key_rank if place.role in ("down", "up") else place.rank
+                for x, rank in ((left, first), (left + axes.unit, place.rank)):
+                    edge.append((x, height / 2 * 0.78**rank))
+            upper = [(x, middle - half) for x, half in edge]
+            lower = [(x, middle + half) for x, half in reversed(edge)]
+            page.polygon(upper + lower, tints[min(places[0].rank, len(tints) - 1)])
+            words, size, width = prefix + level, 6.0, axes.unit * len(places)
+            if style.extent(words, size) + 2 <= width:
+                x = edge[0][0] + width / 2
+                page.text(x, middle, words, size=size, across="center", middle=True)
+
+    def draw_levels(self, axes: Axes) -> None:
+        """Tint the layers of coarser levels in the axes."""
+        for rank, run in groupby(self.layers, lambda place: max(place.rank, place.key_rank)):
+            places = list(run)
+            if rank:
+                x = axes.point(places[0].index - 0.5, 0)[0]
+                fill = LIGHT_PAGE.silhouette[min(rank, 2) - 1]
+                axes.page.box(x, axes.top, axes.unit * len(places), axes.height, fill=fill)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A metric: values of each side (heads,), NaN where a head has no such number."""
+
+    name: str
+    label: str
+    values: tuple[Many, ...]
+
+    def limits(self) -> Limits:
+        """From 0, or from below it, with a little air."""
+        values = np.concatenate([side[np.isfinite(side)] for side in self.values])
+        low, high = float(values.min(initial=0)), float(values.max(initial=0))
+        air = 0.06 * (high - low) or 1.0
+        return (low - air if low < 0 else 0.0), high + air
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Series:
+    """The layers of one kind (self, cross) of one side, a line of their own."""
+
+    side: Side
+    number: int  # of the side
+    kind: str
+    how: LineStyle
+    sides: int
+
+    def offset(self, axes: Axes) -> float:
+        """How many layers beside the middle of a layer the series stands."""
+        step = min(0.66 / self.sides, 7.0 / axes.unit)
+        return (self.number - (self.sides - 1) / 2) * step
+
+    def draw_heads(self, axes: Axes, values: Many) -> None:
+        """Draw a mark for each head, hollow where it is off."""
+        size = min(3.0, max(1.6, 0.42 * axes.unit / self.sides**0.5))
+        x = np.array([head.layer for head in self.side.heads], float) + self.offset(axes)
+        kinds = {place.index: place.kind for place in self.side.layers}
+        shown = np.array([kinds[head.layer] == self.kind for head in self.side.heads], bool)
+        shown &= np.isfinite(values)
+        for off in (False, True):
+            heads = shown & (self.side.off == off)
+            places, alpha = axes.points(x[heads], values[heads]), 1.0 if off else 0.55
+            axes.page.marks(places, self.how.marker, self.how.colour, size, off, alpha)
+
+    def draw_means(self, axes: Axes, values: Many) -> None:
+        """Draw a line through the means of neighbours of one text, a short one for one layer."""
+        layers = [place for place in self.side.layers if place.kind == self.kind]
+        means = [(place, self.side.mean(values, place.index)) for place in layers]
+        for (is_number, _), run in groupby(means, lambda one: (isfinite(one[1]), one[0].sequence)):
+            points = list(run)
+            if not is_number:
+                continue
+            x = np.array([place.index for place, _ in points], float) + self.offset(axes)
+            y = np.array([mean for _, mean in points])
+            if len(points) == 1:
+                x, y = x[0] + np.array([-0.3, 0.3]), np.repeat(y, 2)
+            axes.page.stroke(axes.points(x, y), self.how.colour, 1.2, self.how.dash)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile(Chart):
+    """Metrics over the layers of one or more captures: a mark for each head, a line of means."""
+
+    sides: tuple[Side, ...]
+    metrics: tuple[Measured, ...]
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each head, and one of the mean for each layer."""
+        table: list[Row] = [
+            ("metric", "capture", "layer", "name", "level", "kind", "head", "off", "value")
+        ]
+        for metric in self.metrics:
+            for side, values in zip(self.sides, metric.values, strict=True):
+                for layer in side.layers:
+                    place = (metric.label, side.name, str(layer.index), layer.name, layer.level,
+                             layer.role)  # fmt: skip
+                    heads = np.flatnonzero(side.of_layer(layer.index))
+                    table += [
+                        (*place, str(side.heads[head]), "yes" if side.off[head] else "",
+                         values[head])
+                        for head in heads
+                    ]  # fmt: skip
+                    if len(heads):
+                        table.append((*place, "mean", "", side.mean(values, layer.index)))
+        return table
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the metrics, the shape of the model above each column of them."""
+        bottom = self.draw_heading(page, spec)
+        series = list(self._series())
+        layers, gap, shape_height = max(len(side.layers) for side in self.sides), 12.0, 13.0
+        need = max(96.0, 3.0 * layers + 24)
+        most = min(len(self.metrics), int((page.width + gap) // (need + gap)))
+        columns = _even_columns(len(self.metrics), most)
+        width = (page.width - gap * (columns - 1)) / columns
+        height = min(96.0, max(52.0, 0.6 * width - 14))
+        shapes = self._shapes()
+        for start in range(0, len(self.metrics), columns):
+            top = bottom + (9 if start else 0)
+            shape_room = len(shapes) * (shape_height + 1) + 2 if shapes and not start else 0.0
+            for column, metric in enumerate(self.metrics[start : start + columns]):
+                left = column * (width + gap)
+                title = elide(visible(metric.label, space=" "), width, style.TEXT, bold=True)
+                page.text(left, top + style.TEXT, title, size=style.TEXT, bold=True)
+                ticks = [tick for one in self.metrics[column::columns]
+                         for tick in round_ticks(*one.limits(), height, 10.4)]  # fmt: skip
+                numbers = max((style.extent(words, style.SMALL) for _, words in ticks), default=0.0)
+                inner = left + numbers + GAP
+                room = left + width - inner
+                # the last number of a layer may reach beyond it
+                last = style.extent(str(layers - 1), style.SMALL) / 2 - room / layers / 2
+                axes = Axes(page, inner, top + 12 + shape_room, room - max(1.0, last), height,
+                            -0.5, layers - 0.5, *metric.limits())  # fmt: skip
+                for at, side in enumerate(shapes if shape_room else ()):
+                    middle = top + 12 + (at + 0.5) * (shape_height + 1)
+                    prefix = f"{side.name[:1]} " if len(shapes) > 1 else ""
+                    side.draw_shape(axes, middle, shape_height, prefix)
+                if len(shapes) == 1:
+                    shapes[0].draw_levels(axes)
+                is_lowest = start + column + columns >= len(self.metrics)
+                _draw_metric(axes, metric, series, is_lowest)
+                bottom = axes.bottom
+        self._draw_key(page, series, bottom + 12 + 19)
+
+    def _series(self) -> Iterator[_Series]:
+        """Self-attention and cross-attention of each side, where there are such."""
+        styles = map(line_style, range(2 * len(self.sides)))
+        for number, side in enumerate(self.sides):
+            for kind in dict.fromkeys(place.kind for place in side.layers):
+                yield _Series(side, number, kind, next(styles), len(self.sides))
+
+    def _shapes(self) -> list[Side]:
+        """The sides whose shape is drawn: those that have one, once for equal shapes."""
+        shaped = [side for side in self.sides if len({one.level for one in side.layers}) > 1]
+        return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
+
+    def _draw_key(self, page: Page, series: Sequence[_Series], base: float) -> None:
+        key = Key(page, 0.0, base)
+        has_kinds = len({one.kind for one in series}) > 1
+        for one in series if len(series) > 1 else ():
+            names = (one.side.name if len(self.sides) > 1 else "",
+                     f"{one.kind}-attention" if has_kinds else "")  # fmt: skip
+            label = visible(", ".join(filter(None, names)), space=" ")
+            label = elide(label, page.width - LINE_SAMPLE - 2, style.SMALL)
+            key.add_line(label, one.how, 1.2)
+        start = key.base if len(series) > 1 else base - 10
+        page.close(footnotes(page, self.notes, 0.0, start) + 4)
+
+
+def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_lowest: bool) -> None:
+    """Draw a pair of axes of a profile: the numbers of layers only if it is the lowest."""
+    layers = round(axes.x1 + 0.5)
+    need = style.extent(str(layers - 1), style.SMALL) + 3
+    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power)
+                if step * axes.width / layers >= need or step >= layers)  # fmt: skip
+    xs = [(float(layer), str(layer) if is_lowest else "") for layer in range(0, layers, step)]
+    axes.draw_frame(xs, round_ticks(axes.y0, axes.y1, axes.height, 10.4))
+    axes.draw_zero()
+    for one in series:
+        one.draw_heads(axes, metric.values[one.number])
+    for one in series:
+        one.draw_means(axes, metric.values[one.number])
+    if is_lowest:
+        axes.page.text(axes.left + axes.width / 2, axes.bottom + 19, "Layer", size=style.SMALL,
+                       across="center", colour=LIGHT_PAGE.secondary)  # fmt: skip

@@ -1,0 +1,255 @@
+"""Matrices of numbers side by side on one scale: distances of heads, and how far outputs reach.
+
+See charts for title, more, notes and about. Widths and heights are in points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Display
+from hgviz.figures.charts import Chart, Limits, Plots, Row
+from hgviz.figures.paper import style
+from hgviz.figures.paper.axes import Many, round_ticks
+from hgviz.figures.paper.frame import footnotes, legend
+from hgviz.figures.paper.labels import elide
+from hgviz.figures.paper.page import Page, boxes_of
+from hgviz.figures.paper.shades import LONGEST, Shades, level_bar, shades_of
+from hgviz.figures.spec import Spec
+from hgviz.palettes import LIGHT_PAGE
+
+TITLE_ROOM = 13.0
+NAME = 5.5  # the size of the names of heads
+APART = 14.0  # before the lines below
+
+
+def _draw_matrix(
+    page: Page, values: Many, known: NDArray[np.bool_], shades: Shades,
+    box: tuple[float, float, float, float],
+) -> None:  # fmt: skip
+    """Draw values (rows, columns) over a box (left, top, width, height), hatched if not known."""
+    left, top, width, height = box
+    rows, columns = values.shape
+    page.image(shades.paint(values.astype(np.float32), known), *box)
+    if not known.all():
+        cell = width / max(columns, 1), height / max(rows, 1)
+        page.hatch(*box, boxes_of(~known, left, top, cell))
+    page.box(*box, edge=LIGHT_PAGE.line)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """A matrix: values (rows, columns), NaN where there is none; down and across name its sides."""
+
+    title: str
+    values: Many
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    down: str
+    across: str
+
+    def draw(
+        self, page: Page, shades: Shades, left: float, top: float, width: float, largest: float
+    ) -> float:
+        """Draw it with cells of at most `largest`; returns where it ends below."""
+        rows, columns = self.values.shape
+        inner = left + max(style.extent(name, NAME) for name in self.rows) + 14
+        cell = min((left + width - inner) / max(columns, 1), largest)
+        title = elide(self.title, width, style.TEXT, bold=True)
+        page.text(left, top + TITLE_ROOM - 5, title, size=style.TEXT, bold=True)
+        y = top + TITLE_ROOM + 2
+        right, bottom = inner + cell * columns, y + cell * rows
+        known = np.isfinite(self.values)
+        box = inner, y, right - inner, bottom - y
+        _draw_matrix(page, np.where(known, self.values, 0.0), known, shades, box)
+        step = max(1, ceil(1.15 * NAME / cell))
+        grey = LIGHT_PAGE.secondary
+        for row in range(0, rows, step):
+            page.text(inner - 3, y + (row + 0.5) * cell, self.rows[row], size=NAME,
+                      across="right", middle=True, colour=grey)  # fmt: skip
+        shown = range(0, columns, step)
+        for column in shown:
+            page.text(inner + (column + 0.5) * cell, bottom + 3, self.columns[column], size=NAME,
+                      across="right", turned=True, middle=True, colour=grey)  # fmt: skip
+        depth = max((style.extent(self.columns[at], NAME) for at in shown), default=0.0)
+        page.text(left + style.SMALL, (y + bottom) / 2, self.down, size=style.SMALL,
+                  across="center", turned=True)  # fmt: skip
+        page.text((inner + right) / 2, bottom + depth + 13, self.across, size=style.SMALL,
+                  across="center")  # fmt: skip
+        return float(bottom + depth + 18)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grids(Chart):
+    """Grids side by side on one scale from limits[0] to limits[1]; unit: what its numbers are."""
+
+    grids: tuple[Grid, ...]
+    unit: str
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = (0.0, 1.0)
+
+    def rows(self) -> list[Row]:
+        """A row for each cell."""
+        return [
+            ("grid", "row", "column", self.unit),
+            *(
+                (grid.title, name, column, value)
+                for grid in self.grids
+                for name, values in zip(grid.rows, grid.values, strict=True)
+                for column, value in zip(grid.columns, values, strict=True)
+            ),
+        ]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the grids, and one colour bar for all."""
+        end = self.draw_below(page, self.draw_heading(page, spec))
+        page.close(footnotes(page, self.notes, 0.0, end) + 5)
+
+    def draw_below(
+        self, page: Page, top: float, narrowest: float = 120.0, largest: float = 22.0
+    ) -> float:
+        """Place the grids from top down, each at least so wide, their cells at most so; returns
+        where the colour bar ends."""
+        display = Display(limits=self.limits, scale="linear")
+        shades = shades_of(display, self.limits[0] < 0, [])
+        columns, gap = max(1, min(len(self.grids), int(page.width // narrowest))), 14.0
+        width = (page.width - gap * (columns - 1)) / columns
+        bottom = top
+        for start in range(0, len(self.grids), columns):
+            top = bottom
+            for column, grid in enumerate(self.grids[start : start + columns]):
+                end = grid.draw(page, shades, column * (width + gap), top, width, largest)
+                bottom = max(bottom, end)
+        y = footnotes(page, [self.unit], 0.0, bottom - 2)
+        first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
+        return level_bar(page, shades, max(3.0, first / 2 + 1), y + 4, page.width / 2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats(Chart):
+    """How much the heads of a model repeat each other: a grid of every two heads for each layer,
+    and lines over layers. Nothing follows the models in the command that measures it (asked)."""
+
+    asked: ClassVar[tuple[str, ...]] = ()
+
+    grids: Grids
+    lines: Plots
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each two heads and each point."""
+        return [
+            ("shown", "of", "x", "y", "value"),
+            *(("heads", *row) for row in self.grids.rows()[1:]),
+            *(
+                (plot, line, float(x), "", float(y))
+                for plot, line, x, y, *_ in self.lines.rows()[1:]
+            ),
+        ]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the grids and the lines."""
+        y = self.grids.draw_below(page, self.draw_heading(page, spec), 84.0, 13.0)
+        self.lines.draw_below(page, footnotes(page, self.notes, 0.0, y) + APART)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Square:
+    """A reach matrix: values (outputs, inputs) over the largest of them, 0.0 where nothing goes;
+    name: of its model; across: what its inputs are."""
+
+    name: str
+    values: Many
+    across: str = "Input token"
+
+    def draw(
+        self, page: Page, shades: Shades, left: float, top: float, side: float, is_first: bool
+    ) -> None:
+        """Draw it with outputs down; only the first of a row has their numbers."""
+        y, (rows, columns), grey = top + TITLE_ROOM, self.values.shape, LIGHT_PAGE.secondary
+        title = elide(self.name, side, style.TEXT, bold=True)
+        page.text(left, y - 5, title, size=style.TEXT, bold=True)
+        _draw_matrix(page, self.values, self.values > 0, shades, (left, y, side, side))
+        for token, words in _token_ticks(columns, side):
+            x = left + (token + 0.5) * side / max(columns, 1)
+            page.lines([[(x, y + side), (x, y + side + 2)]], grey)
+            page.text(x, y + side + 9, words, size=style.SMALL, across="center", colour=grey)
+        page.text(left + side / 2, y + side + 18, self.across, size=style.SMALL, across="center")
+        if is_first:
+            for token, words in _token_ticks(rows, side):
+                page.text(left - 3, y + (token + 0.5) * side / max(rows, 1), words,
+                          size=style.SMALL, across="right", middle=True, colour=grey)  # fmt: skip
+            page.text(style.SMALL, y + side / 2, "Output at token", size=style.SMALL,
+                      across="center", turned=True)  # fmt: skip
+
+
+def _token_ticks(count: int, room: float) -> list[tuple[float, str]]:
+    return round_ticks(0, max(count - 1, 1), room, 26.0, whole=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reaches(Chart):
+    """How outputs of models depend on tokens: squares on one scale, and below them lines over
+    distance, and over length where times were measured.
+
+    asked: what follows the models in the command `hgviz reach` that measures it; notes say of each
+    model how far it reaches.
+    """
+
+    squares: tuple[Square, ...]
+    lines: Plots
+    asked: tuple[str, ...] = ()
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """A row for each cell and each point."""
+        return [
+            ("model", "shown", "x", "y", "value"),
+            *(
+                (square.name, f"output by {square.across.lower()}", output, token, float(value))
+                for square in self.squares
+                for (output, token), value in np.ndenumerate(square.values)
+            ),
+            *(
+                (line, plot, float(x), "", float(y))
+                for plot, line, x, y, *_ in self.lines.rows()[1:]
+            ),
+        ]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the squares, one colour bar for all, and the lines."""
+        top = self.draw_heading(page, spec)
+        display = Display(spec.display.palette, spec.display.limits or (0.0, 1.0), "log")
+        shades = shades_of(display, False, [])
+        start, gap = 24.0, 9.0  # start: the numbers and the name of the outputs
+        room = page.width - start
+        columns = max(1, min(len(self.squares), int(room // 84)))
+        side = min((room - gap * (columns - 1)) / columns, 170.0)
+        for number, square in enumerate(self.squares):
+            row, column = divmod(number, columns)
+            y = top + row * (TITLE_ROOM + side + 22)
+            square.draw(page, shades, start + column * (side + gap), y, side, column == 0)
+        rows = ceil(len(self.squares) / columns)
+        scale = ["Gradient, over the largest of its matrix (logarithm)"]
+        y = footnotes(page, scale, 0.0, top + rows * (TITLE_ROOM + side + 22) - 2)
+        bar = page.width - 62
+        end = level_bar(page, shades, 3.0, y + 4, bar)
+        if any((square.values == 0).any() for square in self.squares):
+            left = min(LONGEST, bar) + APART
+            legend(page, ["exactly 0"], left, y + 3, page.width - left)
+        self.lines.draw_below(page, footnotes(page, self.notes, 0.0, end) + APART)
