@@ -32,9 +32,8 @@ from hgviz.analysis.differences import (
 )
 from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
 from hgviz.analysis.heads import row_blocks
-from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Bools, Reading
 from hgviz.analysis.statistics import mcnemar, paired_difference, ratio_interval
+from hgviz.analysis.tokens import Bools, Layout, TokenReading
 from hgviz.core import (
     Capture,
     HeadId,
@@ -125,7 +124,7 @@ def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
     differences: list[HeadDifference] = []
     unpaired: list[Layer] = []
     heads: list[tuple[HeadId, HeadId]] = []
-    readings: tuple[dict[str, Reading], dict[str, Reading]] = {}, {}
+    readings: tuple[dict[str, TokenReading], dict[str, TokenReading]] = {}, {}
     for number, (layer_a, layer_b) in enumerate(layers):
         numbers = paired_heads(a, b, layer_a, layer_b)
         heads += [(HeadId(layer_a.index, head), HeadId(layer_b.index, head)) for head in numbers]
@@ -199,7 +198,7 @@ class _LayerSide:
     """The maps of a layer of one capture, read by the pieces that both captures share."""
 
     def __init__(
-        self, capture: Capture, layer: Layer, readings: dict[str, Reading], columns: Integers
+        self, capture: Capture, layer: Layer, readings: dict[str, TokenReading], columns: Integers
     ) -> None:
         maps = capture.maps[layer.index]
         assert maps is not None  # paired_layers gives no other
@@ -257,7 +256,7 @@ class _LayerPair:
         alignment: Alignment,
         layer_a: Layer,
         layer_b: Layer,
-        readings: tuple[dict[str, Reading], dict[str, Reading]],
+        readings: tuple[dict[str, TokenReading], dict[str, TokenReading]],
         every_row: bool,
     ) -> None:
         columns = alignment.columns(layer_a, layer_b)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.reading import Bools
+from hgviz.analysis.tokens import Bools
 from hgviz.core import HeadId
 from hgviz.maps.overview import entropy_of
 from hgviz.maps.tiles import one_thread

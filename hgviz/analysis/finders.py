@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from hgviz.analysis.layout import Block, Layout
-from hgviz.analysis.reading import Bools, Reading
+from hgviz.analysis.tokens import Block, Bools, Layout, TokenReading
 
 Find = Callable[[Block], Bools]
-Members = Callable[[Reading], Bools]
+Members = Callable[[TokenReading], Bools]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,86 +33,89 @@ class Finder:
     letters: bool = False
 
 
-_space, _stop, _digit = attrgetter("space"), attrgetter("stop"), attrgetter("digit")
-_capital, _vowel = attrgetter("capital"), attrgetter("vowel")
+_space, _stop, _digit = attrgetter("is_space"), attrgetter("is_stop"), attrgetter("is_digit")
+_capital, _vowel = attrgetter("is_capital"), attrgetter("is_vowel")
 _word_start, _sentence_start = attrgetter("starts_word"), attrgetter("starts_sentence")
 
 
 def _every(name: str, sentence: str, members: Members) -> Finder:
     """All tokens of a kind that the query sees."""
-    find: Find = lambda block: block.holding(members(block.reading))  # noqa: E731
+    find: Find = lambda block: block.with_member(members(block.key_tokens))  # noqa: E731
     return Finder(name, sentence, find, members, over=True)
 
 
 def _last(name: str, sentence: str, members: Members) -> Finder:
     """The newest token of a kind, up to the query itself."""
     return Finder(
-        name, sentence, lambda block: block.at(block.reading.last(members(block.reading))), members
+        name,
+        sentence,
+        lambda block: block.containing(block.key_tokens.newest(members(block.key_tokens))),
+        members,
     )
 
 
 FINDERS: dict[str, Finder] = {
-    "previous": Finder("previous {place}", "Looks at the previous {place}", lambda b: b.back(1)),
-    "two back": Finder("two {place}s back", "Looks two {place}s back", lambda b: b.back(2)),
-    "three back": Finder("three {place}s back", "Looks three {place}s back", lambda b: b.back(3)),
+    "previous": Finder("previous {place}", "Looks at the previous {place}", lambda b: b.before(1)),
+    "two back": Finder("two {place}s back", "Looks two {place}s back", lambda b: b.before(2)),
+    "three back": Finder("three {place}s back", "Looks three {place}s back", lambda b: b.before(3)),
     "near": Finder(
         "the last few {place}s", "Stays near: itself and the four {place}s before",
-        lambda b: b.back(0, 4),
+        lambda b: b.before(0, 4),
     ),
-    "same": Finder("the {place} itself", "Looks at the {place} itself", lambda b: b.back(0)),
+    "same": Finder("the {place} itself", "Looks at the {place} itself", lambda b: b.before(0)),
     "next": Finder(
-        "next {place}", "Looks at the next {place}", lambda b: b.back(-1), ahead=True
+        "next {place}", "Looks at the next {place}", lambda b: b.before(-1), ahead=True
     ),
     "around": Finder(
         "its neighbours", "Stays near: up to two {place}s to either side",
-        lambda b: b.back(-2, 2), ahead=True,
+        lambda b: b.before(-2, 2), ahead=True,
     ),
     "newest": Finder(
         "newest of its group", "Looks at the newest position of its group",
-        lambda b: b.newest(), only="down",
+        lambda b: b.newest_of_group(), only="down",
     ),
     "oldest": Finder(
         "oldest of its group", "Looks at the oldest position of its group",
-        lambda b: b.oldest(), only="down",
+        lambda b: b.oldest_of_group(), only="down",
     ),
     "first": Finder(
         "first {unit}", "Rests on the first {unit} of {text}",
-        lambda b: b.holding(b.reading.numbers == 0), over=True,
+        lambda b: b.with_member(b.key_tokens.index == 0), over=True,
     ),
     "final": Finder(
         "last {unit}", "Rests on the last {unit} of {text}",
-        lambda b: b.holding(b.reading.numbers == b.reading.end), ahead=True, over=True,
+        lambda b: b.with_member(b.key_tokens.index == b.key_tokens.end), ahead=True, over=True,
     ),
     "opening": Finder(
         "special tokens at the start", "Rests on the special tokens at the start",
-        lambda b: b.holding(b.reading.opening), over=True,
+        lambda b: b.with_member(b.key_tokens.opening), over=True,
     ),
     "separators": Finder(
         "separators", "Rests on the separators",
-        lambda b: b.holding(b.reading.separator), over=True,
+        lambda b: b.with_member(b.key_tokens.separator), over=True,
     ),
     "special": Finder(
         "special tokens", "Rests on the special tokens",
-        lambda b: b.holding(b.reading.marker), over=True,
+        lambda b: b.with_member(b.key_tokens.special), over=True,
     ),
     "alongside": Finder(
         "the same place", "Follows {text} in order",
-        lambda b: b.alongside(), only="cross",
+        lambda b: b.same_place(), only="cross",
     ),
     "copies": Finder(
         "the same {unit} there", "Looks at the same {unit} of {text}",
-        lambda b: b.like(b.reading.ids, b.reader.ids), only="cross",
+        lambda b: b.same_token(), only="cross",
     ),
     "other text": Finder(
-        "the other text", "Looks across to the other text", lambda b: b.across(), ahead=True
+        "the other text", "Looks across to the other text", lambda b: b.other_text(), ahead=True
     ),
     "word start": Finder(
         "start of the word", "Looks back to the start of the word",
-        lambda b: b.at(b.reading.word_first), _word_start,
+        lambda b: b.containing(b.key_tokens.word_first), _word_start,
     ),
     "word": Finder(
         "current word", "Looks within the current word",
-        lambda b: b.within(b.reading.word_first, b.reading.word_end),
+        lambda b: b.within(b.key_tokens.word_first, b.key_tokens.word_end),
     ),
     "previous word": Finder(
         "previous word", "Looks at the previous word", lambda b: b.previous_word()
@@ -133,22 +135,22 @@ FINDERS: dict[str, Finder] = {
     "vowels": replace(_every("vowels", "Looks at vowels", _vowel), letters=True),
     "last same": Finder(
         "the last same {unit}", "Looks back to the last same {unit}",
-        lambda b: b.at(b.reading.same_before),
+        lambda b: b.containing(b.key_tokens.same_before),
     ),
     "same earlier": Finder(
         "the same {unit} earlier", "Looks at the same {unit} wherever it stood before",
-        lambda b: b.like(b.reading.ids, b.reading.ids) & b.earlier,
+        lambda b: b.same_token() & b.earlier,
     ),
     "same elsewhere": Finder(
         "the same {unit} elsewhere", "Looks at the same {unit} wherever else it stands",
-        lambda b: b.like(b.reading.ids, b.reading.ids) & ~b.back(0), ahead=True,
+        lambda b: b.same_token() & ~b.before(0), ahead=True,
     ),
     "same word": Finder(
         "the same word earlier", "Looks at the same word where it stood before",
         lambda b: b.same_word(),
     ),
     "rare word": Finder(
-        "the rarest word", "Looks at the rarest word of the sentence", lambda b: b.rare_word()
+        "the rarest word", "Looks at the rarest word of the sentence", lambda b: b.rarest_word()
     ),
     "after one": Finder(
         "induction, one {unit}",
@@ -170,12 +172,12 @@ FINDERS: dict[str, Finder] = {
 
 def finders_for(layout: Layout) -> dict[str, Finder]:
     """The roles that make sense in a layer: none in one that looks at slots, which are no text."""
-    if layout.reading.unit == "slot":
+    if layout.key_tokens.unit == "slot":
         return {}
     return {
         name: one
         for name, one in FINDERS.items()
-        if (one.only == layout.role or (not one.only and (one.over or not layout.between)))
+        if (one.only == layout.role or (not one.only and (one.over or not layout.is_cross)))
         and not (one.ahead and layout.causal)
-        and not (one.letters and layout.reading.unit != "letter")
+        and not (one.letters and layout.key_tokens.unit != "letter")
     }

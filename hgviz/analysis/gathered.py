@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hgviz.analysis.judging import Fit, Showing, fitting
-from hgviz.analysis.reading import Bools
 from hgviz.analysis.tally import METRICS, Array, Numbers, Tally, ratio
+from hgviz.analysis.tokens import Bools
 
 EXAMPLES = 8  # that are kept of a role
 _ENOUGH = 16  # keys from which on a row counts, or a quarter of the longest row's
@@ -111,7 +111,7 @@ class Gathered:
             key = np.where(column >= 0, layout.key[np.maximum(column, 0), 1] - 1, -1)
             best.add(
                 np.take_along_axis(values, chosen, 1), np.take_along_axis(shares, chosen, 1),
-                np.stack([np.full(chosen.shape, text), layout.now[chosen], key], -1),
+                np.stack([np.full(chosen.shape, text), layout.newest_token[chosen], key], -1),
             )  # fmt: skip
 
     # --- what it comes to -------------------------------------------------------------------------

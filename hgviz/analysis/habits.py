@@ -10,11 +10,10 @@ from hgviz.analysis.finders import finders_for
 from hgviz.analysis.gathered import EXAMPLES, Example, Gathered, Passage
 from hgviz.analysis.heads import HeadFacts, count, facts_of, row_blocks, sampled, signed, words_for
 from hgviz.analysis.kernels import Kernel, Kernels
-from hgviz.analysis.layout import Layout
 from hgviz.analysis.likeness import Likeness
-from hgviz.analysis.reading import Lexicon, Reading
 from hgviz.analysis.saying import Named
 from hgviz.analysis.tally import METRICS, Numbers, Tally
+from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, progress
 from hgviz.language import decimals
 
@@ -89,9 +88,9 @@ def _spread(numbers: Sequence[int]) -> frozenset[int]:
     return frozenset(numbers[int(at * step)] for at in range(min(len(numbers), LIKENED)))
 
 
-def _readings(capture: Capture, lexicon: Lexicon | None) -> dict[str, Reading]:
+def _readings(capture: Capture, lexicon: Lexicon | None) -> dict[str, TokenReading]:
     levels = capture.spec.levels
-    return {one.sequence: Reading(capture.prompt_of(one.index), lexicon) for one in levels}
+    return {one.sequence: TokenReading(capture.prompt_of(one.index), lexicon) for one in levels}
 
 
 # --- of one layer ---------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ class _Habit:
         self.capture, self.layout = capture, layout
         self.signed = signed(layer, known)
         self.gathered: Gathered | None = None
-        alone = layer.role == "self" and not layout.between and layout.reading.unit != "slot"
+        alone = layer.role == "self" and not layout.is_cross and layout.key_tokens.unit != "slot"
         self.kernels = Kernels(len(known.heads)) if alone else None
         self.sampled = False
 
@@ -149,7 +148,7 @@ def _with(facts: HeadFacts, kernel: Kernel, layout: Layout, more: str) -> HeadFa
     metrics = Numbers({**facts.metrics, **there})
     named = facts.named
     if kernel.like:
-        unit = layout.reading.unit if layout.stride == 1 else "position"
+        unit = layout.key_tokens.unit if layout.stride == 1 else "position"
         evidence = (
             f"{100 * kernel.score:.0f} % of what tells its rows apart is one kernel: "
             f"{decimals(kernel.centre, 1, signed=True)} {unit}s, ±{kernel.width:.1f}{more}"
@@ -175,7 +174,7 @@ class _Found:
         self._passages: dict[tuple[int, Example], Example] = {}
 
     def gather(
-        self, capture: Capture, number: int, readings: dict[str, Reading], likened: bool
+        self, capture: Capture, number: int, readings: dict[str, TokenReading], likened: bool
     ) -> Iterator[float]:
         """The first pass over a text; yields the share of it that is done."""
         self._capture, layers = capture, capture.spec.layers
@@ -199,7 +198,7 @@ class _Found:
             self._put_beside(kind, maps, readings)
 
     def _put_beside(
-        self, kind: tuple[Any, ...], maps: list[tuple[Map, int]], readings: dict[str, Reading]
+        self, kind: tuple[Any, ...], maps: list[tuple[Map, int]], readings: dict[str, TokenReading]
     ) -> None:
         heads = [HeadId(index, head) for one, index in maps for head in one.heads]
         assert self._capture is not None  # gather sets it
@@ -209,7 +208,7 @@ class _Found:
             layout = Layout(self._capture, maps[0][1], readings)
             alike.add([one for one, _ in maps], layout)
 
-    def compare(self, capture: Capture, readings: dict[str, Reading]) -> Iterator[float]:
+    def compare(self, capture: Capture, readings: dict[str, TokenReading]) -> Iterator[float]:
         """The second pass over a text."""
         for layer in capture.spec.layers:
             known, habit = capture.maps[layer.index], self._habits.get(layer.index)

@@ -16,10 +16,9 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.finders import FINDERS, finders_for
 from hgviz.analysis.gathered import Example, Gathered
 from hgviz.analysis.judging import Showing, best_of
-from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Reading
 from hgviz.analysis.saying import Named, Said, Words
 from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
+from hgviz.analysis.tokens import Layout, TokenReading
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, progress
 from hgviz.maps import SlotMap
 
@@ -66,7 +65,7 @@ def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
     texts above 8,192 tokens only rows spread evenly over the text are read; the evidence says so.
     """
     found: dict[HeadId, HeadFacts] = {}
-    readings: dict[str, Reading] = {}
+    readings: dict[str, TokenReading] = {}
     total = len(capture.spec.layers)
     for layer in capture.spec.layers:
         known = capture.maps[layer.index]
@@ -103,10 +102,10 @@ def signed(layer: Layer, known: Map) -> list[bool]:
 
 def words_for(capture: Capture, layout: Layout, more: str, texts: int = 1) -> Words:
     """How heads of a layer are spoken of; more: what is added to all evidence."""
-    unit = layout.reading.unit
+    unit = layout.key_tokens.unit
     layer = capture.spec.layers[layout.layer]
     place = unit if capture.spec.levels[layer.level].stride == 1 else "position"
-    text = "the source" if layout.between else "the text"
+    text = "the source" if layout.is_cross else "the text"
     group = layer.role in ("down", "up")
     keys = capture.key_prompt(layer.index)
     return Words(unit, "group" if group else place, text, keys, more, texts)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.analysis.reading import Bools
 from hgviz.analysis.tally import Array, Tally, ratio
+from hgviz.analysis.tokens import Bools
 
 _FEWEST = 8  # rows that a role must be seen in, and
 _COVERAGE = 0.15  # of the rows that count

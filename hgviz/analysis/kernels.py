@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Bools
 from hgviz.analysis.tally import Array
+from hgviz.analysis.tokens import Bools, Layout
 from hgviz.core import Map
 
 CORNER = 64  # rows and keys whose cells are compared between texts

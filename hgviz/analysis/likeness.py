@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hgviz.analysis.differences import distance_of, divergence
-from hgviz.analysis.layout import Layout
 from hgviz.analysis.tally import Array
+from hgviz.analysis.tokens import Layout
 from hgviz.core import HeadId, Map
 
 ROWS = 32  # of a text, spread evenly over it

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.differences import NEAR_ZERO, effective_rank
-from hgviz.analysis.layout import Layout
-from hgviz.analysis.reading import Reading
+from hgviz.analysis.tokens import Layout, TokenReading
 from hgviz.core import Capture, HeadId, Map, progress
 from hgviz.maps.overview import entropy_of
 
@@ -93,7 +92,7 @@ def numbers(
     no numbers.
     """
     wanted = [one for one in heads if one not in known]
-    readings: dict[str, Reading] = {}
+    readings: dict[str, TokenReading] = {}
     layouts: dict[int, Layout] = {}
     for done, head in enumerate(wanted):
         one = capture.maps[head.layer]

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.differences import finite
-from hgviz.analysis.layout import Layout
 from hgviz.analysis.likeness import Likeness
-from hgviz.analysis.reading import Reading
+from hgviz.analysis.tokens import Layout, TokenReading
 from hgviz.core import Capture, HeadId, Layer
 
 Array = NDArray[np.float64]
@@ -146,7 +145,7 @@ class OfMaps:
 
     def add(self, capture: Capture) -> Iterator[float]:
         """A text; yields the share of it that is done."""
-        readings: dict[str, Reading] = {}
+        readings: dict[str, TokenReading] = {}
         for layer in capture.spec.layers:
             known = capture.maps[layer.index]
             if known is None or not known.heads:

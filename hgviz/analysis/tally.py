@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.analysis.finders import Finder
-from hgviz.analysis.layout import Block, Layout
+from hgviz.analysis.tokens import Block, Layout
 from hgviz.maps.overview import entropy_of
 
 Array = NDArray[Any]
@@ -49,8 +49,8 @@ class Tally:
             self.positive[:, rows] += np.maximum(weights, 0).sum(2)
         self.columns[:, columns] += sizes[:, self.layout.real[rows]].sum(1)
         self._look(rows, columns.start, sizes)
-        if self.layout.reading.marker.any():
-            words = sizes * ~block.marked
+        if self.layout.key_tokens.special.any():
+            words = sizes * ~block.special
             self.plain[:, rows] = np.maximum(self.plain[:, rows], words.max(2))
         self.logs[:, rows] += np.einsum("hrc,hrc->hr", sizes, np.log(np.maximum(sizes, 1e-30)))
         self.seen[rows] += seen.sum(1)
@@ -60,7 +60,7 @@ class Tally:
         found = {name: one.find(block) & seen for name, one in self.roles.items()}
         self._hit(self.hits, self.chance, rows, sizes, found)
         even = {
-            name: found[name] & block.every_second(members)
+            name: found[name] & block.with_second_member(members)
             for name, one in self.roles.items()
             if (members := one.members)
         }
@@ -109,7 +109,7 @@ class Tally:
         token, and between two texts. A position of a level counts as many tokens as its stride.
         """
         layout = self.layout
-        if layout.between:
+        if layout.is_cross:
             return np.full(self.mass.shape, np.nan)
         column = np.maximum(self.where, 0)
         far = layout.key[column, 1] - layout.query[:, 1]
@@ -124,7 +124,9 @@ class Tally:
         if "rare word" not in self.roles or not self.chance["rare word"].any():
             return np.full(self.mass.shape, np.nan)
         layout = self.layout
-        first, end = (one[layout.now] for one in layout.reading.rarest(layout.causal))
+        first, end = (
+            one[layout.newest_token] for one in layout.key_tokens.rarest_word(layout.causal)
+        )
         column = np.maximum(self.where, 0)
         inside = (layout.key[column, 0] < end) & (layout.key[column, 1] > first)
         found = np.where(inside & (self.where >= 0), 1.0, 0.0)
@@ -178,7 +180,7 @@ def _distance(tally: Tally) -> Array:
 
 
 def _plain(tally: Tally) -> Array:
-    if not tally.layout.reading.marker.any():
+    if not tally.layout.key_tokens.special.any():
         return np.full(tally.mass.shape, np.nan)
     return ratio(tally.plain, tally.mass)
 

@@ -250,7 +250,7 @@ class _Passed:
 
     def rows(self, layer: int, rows: range) -> Block:
         """Some rows of all its heads."""
-        from hgviz.analysis.layout import Layout
+        from hgviz.analysis.tokens import Layout
         from hgviz.models.attribution import Slopes
 
         if layer in self.scored.layers:

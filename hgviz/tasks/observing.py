@@ -13,7 +13,7 @@ from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.analysis.habits import Habits
-    from hgviz.analysis.reading import Lexicon
+    from hgviz.analysis.tokens import Lexicon
     from hgviz.models.data import Corpus
     from hgviz.models.model import Model
 
@@ -49,7 +49,7 @@ def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> 
     Errors: HgvizError for a file or a text that cannot be read, naming its line.
     """
     from hgviz.analysis import habits as analysis
-    from hgviz.analysis.reading import Lexicon
+    from hgviz.analysis.tokens import Lexicon
     from hgviz.models.prompts import corpus_prompts, read_corpus_for
 
     progress(0, 1, "reading the texts")
@@ -99,7 +99,7 @@ def _captured(model: Model, read: Corpus, off: HeadSet, number: int) -> Capture:
 
 def _lexicon(capture: Capture) -> Lexicon:
     """How often words are used; the index keeps only the beginnings of long texts."""
-    from hgviz.analysis.reading import Lexicon
+    from hgviz.analysis.tokens import Lexicon
     from hgviz.store import open_capture
 
     longest = max(len(one.text) for one in capture.items)

@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis.comparison import compare
 from hgviz.analysis.differences import NEAR_ZERO, compared, effective_rank
-from hgviz.analysis.layout import Layout
+from hgviz.analysis.tokens import Layout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule
 from tests.making import byte_prompt, make_capture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
-from hgviz.analysis.reading import Reading
+from hgviz.analysis.tokens import TokenReading
 from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
 
@@ -238,18 +238,18 @@ def test_confidence_is_told_with_and_without_special_tokens():
     ],
 )
 def test_no_word_piece_is_called_a_letter(prompt, unit):
-    assert Reading(prompt).unit == unit
+    assert TokenReading(prompt).unit == unit
 
 
 def test_special_tokens_are_known_by_name_where_there_is_no_text():
     bare = replace(tagged(*PARTS), text="", spans=np.full((LENGTH, 2), -1))
-    assert np.flatnonzero(Reading(bare).marker).tolist() == [0, 10, 19]
-    assert np.flatnonzero(Reading(bare).separator).tolist() == [10, 19]
-    several = Reading(tagged("[CLS]", "[CLS]", "[CLS]", "a", "[SEP]"))
+    assert np.flatnonzero(TokenReading(bare).special).tolist() == [0, 10, 19]
+    assert np.flatnonzero(TokenReading(bare).separator).tolist() == [10, 19]
+    several = TokenReading(tagged("[CLS]", "[CLS]", "[CLS]", "a", "[SEP]"))
     assert np.flatnonzero(several.opening).tolist() == [0, 1, 2]
     padded = replace(tagged("[CLS]", "a", "[SEP]", "[PAD]"), attention_mask=np.arange(4) < 3)
-    assert np.flatnonzero(Reading(padded).separator).tolist() == [2]
-    assert Reading(padded).end == 2
+    assert np.flatnonzero(TokenReading(padded).separator).tolist() == [2]
+    assert TokenReading(padded).end == 2
 
 
 # --- signed weights -------------------------------------------------------------------------------

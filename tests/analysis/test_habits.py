@@ -7,9 +7,8 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis import habits, heads
-from hgviz.analysis.layout import Layout
 from hgviz.analysis.likeness import ROWS, Likeness
-from hgviz.analysis.reading import Lexicon, Reading
+from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
 from tests.analysis.planting import hourglass, letters, pieces, plant, translated
@@ -304,12 +303,12 @@ def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_coun
 def test_in_a_causal_map_the_rarest_word_is_the_rarest_so_far():
     prompt = spaced(["the", "the", "odd", "the", "odder", "the"])
     lexicon = Lexicon(["the the the odd odd odder"], common=1)
-    first, end = Reading(prompt, lexicon).rarest(causal=True)
+    first, end = TokenReading(prompt, lexicon).rarest_word(causal=True)
     assert first.tolist() == [-1, -1, 2, 2, 4, 4] and end.tolist() == [-1, -1, 3, 3, 5, 5]
-    first, _ = Reading(prompt, lexicon).rarest(causal=False)
+    first, _ = TokenReading(prompt, lexicon).rarest_word(causal=False)
     assert first.tolist() == [4] * 6
-    assert Reading(prompt).rarest(causal=False)[0].tolist() == [-1] * 6
-    assert Reading(letters(""), lexicon).rarest(causal=True)[0].tolist() == []
+    assert TokenReading(prompt).rarest_word(causal=False)[0].tolist() == [-1] * 6
+    assert TokenReading(letters(""), lexicon).rarest_word(causal=True)[0].tolist() == []
 
 
 def test_offsets_of_a_shortened_level_are_in_tokens():
@@ -390,7 +389,7 @@ def marked(flags, text):
 
 def test_words_begin_and_end_where_letters_do():
     text = "Don't stop: it's 12 o'clock"
-    found = Reading(letters(text))
+    found = TokenReading(letters(text))
     assert marked(found.starts_word, text) == "Dsi1o"
     assert [text[found.word_first[i] : found.word_end[i]] for i in (2, 8, 14, 18, 25)] == [
         "Don't", "stop", "it's", "12", "o'clock",
@@ -399,28 +398,28 @@ def test_words_begin_and_end_where_letters_do():
 
 
 def test_equal_words_are_spelled_alike_whatever_their_capitals():
-    found = Reading(letters("The cat and the dog"))
+    found = TokenReading(letters("The cat and the dog"))
     assert found.spelling[0] == found.spelling[12] != found.spelling[4]
 
 
 def test_sentences_begin_after_full_stops_and_not_after_abbreviations():
     text = "It fell, e.g. by 3.5 m. Then it stopped! Why? 天気。明日。\nend"
-    found = Reading(letters(text))
+    found = TokenReading(letters(text))
     assert marked(found.starts_sentence, text) == "ITW天明e"
     assert found.sentence_first[text.index("stopped")] == text.index("Then")
 
 
 def test_a_token_counts_for_what_it_holds():
-    found = Reading(pieces("The", " old", " clock", ".", " It", " rang"))
+    found = TokenReading(pieces("The", " old", " clock", ".", " It", " rang"))
     assert found.unit == "token"
     assert list(found.starts_word) == [True, True, True, False, True, True]
     assert list(found.starts_sentence) == [True, False, False, False, True, False]
-    assert list(found.stop) == [False, False, False, True, False, False]
-    assert list(found.capital) == [True, False, False, False, True, False]
+    assert list(found.is_stop) == [False, False, False, True, False, False]
+    assert list(found.is_capital) == [True, False, False, False, True, False]
 
 
 def test_bytes_of_one_character_are_letters_of_one_word():
-    found = Reading(byte_prompt("né là"))
+    found = TokenReading(byte_prompt("né là"))
     assert found.unit == "letter"
     assert list(found.word) == [0, 0, 0, -1, 1, 1, 1]
     assert list(found.starts_word) == [True, False, False, False, True, False, False]
@@ -428,20 +427,20 @@ def test_bytes_of_one_character_are_letters_of_one_word():
 
 def test_special_tokens_are_outside_of_everything():
     spans = np.array([[-1, -1], [0, 2], [-1, -1]])
-    found = Reading(Prompt("Hi", np.array([0, 5, 1]), ("[CLS]", "Hi", "[SEP]"), spans))
+    found = TokenReading(Prompt("Hi", np.array([0, 5, 1]), ("[CLS]", "Hi", "[SEP]"), spans))
     assert list(found.word) == [-1, 0, -1]
-    assert not (found.space | found.stop | found.capital)[[0, 2]].any()
+    assert not (found.is_space | found.is_stop | found.is_capital)[[0, 2]].any()
 
 
 def test_the_last_same_letter_and_the_last_letters_together():
-    found = Reading(letters("abcab"))
+    found = TokenReading(letters("abcab"))
     assert list(found.same_before) == [-1, -1, -1, 0, 1]
     assert found.grams[2][1] == found.grams[2][4] != found.grams[2][2]
     assert found.grams[2][0] == -1 and (found.grams[3][2:] >= 0).all()
 
 
 def test_an_empty_text_has_nothing():
-    found = Reading(letters(""))
+    found = TokenReading(letters(""))
     assert len(found.word) == len(found.sentence_first) == len(found.grams[3]) == 0
 
 
@@ -450,7 +449,7 @@ def test_a_token_of_many_words_starts_one():
         text="one two three four", ids=np.array([0, 1, 2]), pieces=("one two ", "three", " four"),
         spans=np.array([[0, 8], [8, 13], [13, 18]]),
     )  # fmt: skip
-    found = Reading(prompt)
+    found = TokenReading(prompt)
     assert found.word.tolist() == [0, 1, 2]
     assert found.starts_word.all()
     assert found.spelling.tolist() == [0, 2, 3]
@@ -459,7 +458,7 @@ def test_a_token_of_many_words_starts_one():
 def test_a_word_of_a_million_letters_is_read_once():
     text = "A" * 1_000_000 + " " + "a" * 1_000_000
     spans = np.array([[0, 1_000_000], [1_000_001, 2_000_001]])
-    found = Reading(Prompt(text, np.array([0, 1]), ("A", "a"), spans))
+    found = TokenReading(Prompt(text, np.array([0, 1]), ("A", "a"), spans))
     assert found.spelling.tolist() == [0, 0]
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.analysis.kernels import Kernels
-from hgviz.analysis.layout import Layout
+from hgviz.analysis.tokens import Layout
 from tests.analysis.planting import letters, plant
 
 STEP = 7  # rows of a block

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.layout import Layout
+from hgviz.analysis.tokens import Layout
 from hgviz.core import HeadId, HgvizError
 from hgviz.figures.kinds.stages import stages_of
 from hgviz.maps import DenseMap, LazyMap
@@ -341,5 +341,5 @@ def test_a_layer_between_bytes_and_patches_sees_what_has_weight(models, mode):
         assert np.array_equal(block.seen, one.read(0) > 0)
         if layer.role == "down":
             ends = [np.flatnonzero(row) for row in block.seen]
-            assert block.oldest().nonzero()[1].tolist() == [seen[0] for seen in ends]
-            assert block.newest().nonzero()[1].tolist() == [seen[-1] for seen in ends]
+            assert block.oldest_of_group().nonzero()[1].tolist() == [seen[0] for seen in ends]
+            assert block.newest_of_group().nonzero()[1].tolist() == [seen[-1] for seen in ends]
