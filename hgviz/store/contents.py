@@ -23,8 +23,14 @@ from hgviz.maps import DenseMap, Diagonals, Factors, LazyMap, Quadratic, Relativ
 from hgviz.maps.overview import lowest_zoom
 from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import checksum
-from hgviz.store.datasets import store, store_attributes, store_heads, store_json, store_text
+from hgviz.store.arrays import (
+    checksum,
+    store,
+    store_attributes,
+    store_heads,
+    store_json,
+    store_text,
+)
 from hgviz.store.header import spec_row
 
 TILE_CHUNK = 256

@@ -26,6 +26,7 @@ from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors
 from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
+from hgviz.store.arrays import store_json
 from hgviz.store.contents import (
     layer_maps,
     share_mixtures,
@@ -34,8 +35,6 @@ from hgviz.store.contents import (
     write_root,
     write_texts,
 )
-from hgviz.store.datasets import store_json
-from hgviz.store.files import whole_hdf5, writing
 from hgviz.store.growing import (
     begin,
     begun_at,
@@ -45,6 +44,7 @@ from hgviz.store.growing import (
     refuse_existing,
     remove,
 )
+from hgviz.store.hdf5 import whole_hdf5, writing
 from hgviz.store.interrupted import committed_items
 from hgviz.store.items import index_of
 from hgviz.store.write import Writer

@@ -14,8 +14,7 @@ import h5py
 from hgviz.core import NO_STREAMING, HeadSet, HgvizError, ModelSpec, Provenance, Streaming
 from hgviz.files import TEMPORARY, write_atomic
 from hgviz.store import schema
-from hgviz.store.files import whole_hdf5
-from hgviz.store.guard import open_file, reading
+from hgviz.store.hdf5 import open_file, reading, whole_hdf5
 from hgviz.store.header import read_made, spec_row
 from hgviz.store.interrupted import left_beside, read_manifest
 

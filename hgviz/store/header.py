@@ -29,8 +29,8 @@ from hgviz.core import (
     readonly,
 )
 from hgviz.store import schema
-from hgviz.store.arrays import Rows
-from hgviz.store.guard import Refused, dataset, has, numbers, parsed, plain_dataset, subgroup, text
+from hgviz.store.arrays import Stored
+from hgviz.store.hdf5 import Refused, dataset, has, numbers, parsed, plain_dataset, subgroup, text
 
 Built = TypeVar("Built")
 LARGE = 64 << 20  # bytes of logits that are not read when a file is opened
@@ -287,7 +287,7 @@ def read_logits(file: h5py.File, path: str, spec: ModelSpec) -> Any:
     if found is None:
         return None
     if found.chunks is not None and found.size * found.dtype.itemsize > LARGE:
-        return Rows(found, path)
+        return Stored(found, path)
     return readonly(numbers(found))
 
 

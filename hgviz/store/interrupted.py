@@ -14,7 +14,7 @@ import h5py
 
 from hgviz.core import Capture, HgvizError, Item
 from hgviz.store import schema
-from hgviz.store.guard import (
+from hgviz.store.hdf5 import (
     Refused,
     attribute,
     check_format,
@@ -71,7 +71,7 @@ def open_part(part: Path, item: int) -> Capture:
             raise Refused(f"there is no {schema.ROOT} in this folder")
         return Capture(EMPTY_SPEC, EMPTY_PROMPT, (), (), path=str(part))
     with closed_on_error(open_file(str(root))) as file:
-        check_format(file)
+        check_format(file, schema.FORMAT, schema.VERSION, "capture")
         if not has(file, "index"):
             return read_capture(file, str(part), item, partial(_layer, part))
         items = read_items(file)

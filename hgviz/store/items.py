@@ -10,7 +10,7 @@ import h5py
 
 from hgviz.core import HgvizError, Item
 from hgviz.store import schema
-from hgviz.store.guard import Refused, has, parsed, subgroup
+from hgviz.store.hdf5 import Refused, has, parsed, subgroup
 
 LONGEST, LONGEST_LABEL = 2000, 200  # characters of a text and a label that the index keeps
 

@@ -25,9 +25,8 @@ from hgviz.maps import (
 from hgviz.maps.overview import THUMB, Histogram, Pyramid
 from hgviz.maps.rule import Distance, Norm
 from hgviz.store import overviews, schema
-from hgviz.store.arrays import RUN, Checksums, Stored, StoredRuns, Whole, checksum
-from hgviz.store.guard import Refused, attribute, dataset, has, numbers, reading
-from hgviz.store.packing import Packed, bounded
+from hgviz.store.arrays import RUN, Packed, Stored, StoredRuns, bounded, checksum, head_check
+from hgviz.store.hdf5 import Packing, Refused, attribute, dataset, has, numbers, reading
 
 Found = dict[str, h5py.Dataset | Packed]
 Pyramids = Callable[[int], Pyramid]
@@ -45,7 +44,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
         more = next((one for name, one in kinds.items() if has(group, name)), schema.RELATIVE)
         rows = {**rows, **more}
     sizes = {"heads": len(layer.heads), "two": 2, "three": 3, "codes": schema.CODES}
-    found = {name: dataset(group, name, row, sizes) for name, row in rows.items()}
+    found = {name: dataset(group, name, row, sizes, _packing(name)) for name, row in rows.items()}
     data: Found = {name: bounded(one, path) for name, one in found.items() if one is not None}
     if sizes.get("mixtures", 1) not in (1, sizes["heads"]):
         raise Refused(f"{group.name} has {sizes['mixtures']} mixtures for {sizes['heads']} heads")
@@ -69,6 +68,10 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     summaries = _summaries(group, data, path, len(layer.heads), pyramids)
     norms, mixture = (_whole(data, name, path) for name in schema.VALUES)
     return DenseMap(weights, layer.heads, signed, causal, summaries, pyramids, norms, mixture)
+
+
+def _packing(name: str) -> Packing:
+    return "always" if name == "weights" else "large" if name in schema.PACKABLE else "never"
 
 
 def _agree(group: h5py.Group, layer: Layer) -> None:
@@ -131,7 +134,7 @@ def _checked(
         whole = [
             Grouped(data[name], heads) if name == "k" and groups else data[name] for name in names
         ]
-        check = Checksums(whole, crc).check
+        check = head_check(whole, crc)
         found: dict[str, Any] = {name: Stored(data[name], path, check) for name in names}
         if each > 1:
             keys = Stored(data["k"], path, lambda place: check(place * each))
@@ -152,7 +155,7 @@ def _checked(
 
 
 def _whole(data: Found, name: str, path: str) -> Any:
-    return Whole(data[name], path) if name in data else None
+    return Stored(data[name], path) if name in data else None
 
 
 def _list(kept: h5py.Dataset, path: str) -> Any:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import h5py
 
 from hgviz.core import Capture
-from hgviz.store.guard import Refused, attribute, check_format, open_file, subgroup
+from hgviz.store.hdf5 import Refused, attribute, check_format, open_file, subgroup
 from hgviz.store.header import (
     read_levels,
     read_logits,
@@ -21,6 +21,7 @@ from hgviz.store.header import (
 )
 from hgviz.store.items import group_of, read_items, require_item
 from hgviz.store.layers import read_layer
+from hgviz.store.schema import FORMAT, VERSION
 
 LayerOf = Callable[[int], h5py.Group | None]
 
@@ -28,7 +29,7 @@ LayerOf = Callable[[int], h5py.Group | None]
 def open_whole(path: str, item: int = 0) -> Capture:
     """A text of a finished file. Errors: HgvizError, Refused and whatever HDF5 raises."""
     with closed_on_error(open_file(path)) as file:
-        check_format(file)
+        check_format(file, FORMAT, VERSION, "capture")
         if attribute(file, "complete", 0) != 1:
             raise Refused("it was never completed")
         return read_capture(file, path, item)

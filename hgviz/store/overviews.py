@@ -14,9 +14,9 @@ from hgviz.maps import DenseMap, LazyMap, Summary
 from hgviz.maps.lazy import corrected_statistic, head_statistic
 from hgviz.maps.overview import Codes, Histogram, Pyramid, Range
 from hgviz.maps.tiles import Blocks, build_pyramid, storage_request, summarize, survey, tile_blocks
-from hgviz.store import packing, schema
-from hgviz.store.guard import Refused, dataset, has, numbers, subgroup
-from hgviz.store.packing import Packed
+from hgviz.store import schema
+from hgviz.store.arrays import Packed, create_packed, write_chunks
+from hgviz.store.hdf5 import Refused, dataset, has, numbers, subgroup
 
 SIDE = 256
 REDUCTIONS: tuple[Reduce, Reduce] = ("max", "mean")
@@ -82,8 +82,8 @@ def _write_levels(group: h5py.Group, place: int, heads: int, pyramid: Pyramid) -
             side = min(SIDE, max(codes.shape))
             if name not in group:
                 chunks = (1, *(min(side, size) for size in codes.shape))
-                packing.create(group, name, (heads, *codes.shape), np.uint8, chunks)
-            packing.write_chunks(group[name], place, codes)
+                create_packed(group, name, (heads, *codes.shape), np.uint8, chunks)
+            write_chunks(group[name], place, codes)
     within = pyramid.ranges
     return [[within[reduce].floor, within[reduce].maximum] for reduce in REDUCTIONS]
 
@@ -141,7 +141,7 @@ def _levels(
             rows, columns = (-(-sizes[name] >> zoom) for name in ("queries", "keys"))
             row = ("heads", "rows", "columns"), ("u1",), True
             known = {"heads": sizes["heads"], "rows": rows, "columns": columns}
-            found = dataset(group, f"{reduce}/{zoom}", row, known)
+            found = dataset(group, f"{reduce}/{zoom}", row, known, "always")
             assert found is not None
             levels[zoom] = Packed(found, path)
     return levels

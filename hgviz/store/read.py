@@ -12,7 +12,7 @@ import numpy as np
 from hgviz.core import Capture, HgvizError, Layer, Map
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.store import schema
-from hgviz.store.guard import reading, says_format
+from hgviz.store.hdf5 import reading, says_format
 from hgviz.store.interrupted import open_part, read_manifest
 from hgviz.store.opened import open_whole
 

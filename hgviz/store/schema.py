@@ -134,6 +134,8 @@ is done is a capture of its own, item-00000.h5; a long one grows in item-00000.h
 
 from __future__ import annotations
 
+from hgviz.store.hdf5 import Row
+
 FORMAT = "hgviz-capture"
 VERSION = (1, 8)
 
@@ -147,12 +149,9 @@ PART = ".part"
 FLOATS = ("f2", "f4", "f8")
 OPERANDS = (*FLOATS, "u2")
 
-PACKED = ("weights", "max", "mean")
 HIGHEST_ZOOM = 30
 
 # name: (dimensions by name, types allowed, required); dimensions of one name must agree
-Shape = tuple[str, ...]
-Row = tuple[Shape, tuple[str, ...], bool]
 
 PROMPT: dict[str, Row] = {
     "ids": (("tokens",), ("i8",), True),

@@ -63,9 +63,9 @@ from numpy.typing import NDArray
 from hgviz.core import HeadId, HeadSet, HgvizError, MetricEstimate, ModelSpec
 from hgviz.examples import Asked
 from hgviz.files import TEMPORARY
-from hgviz.store.datasets import store, store_attributes, store_json, store_text
-from hgviz.store.files import whole_hdf5, writing
-from hgviz.store.guard import (
+from hgviz.store.arrays import store, store_attributes, store_json, store_text
+from hgviz.store.hdf5 import (
+    Row,
     attribute,
     check_format,
     dataset,
@@ -77,9 +77,10 @@ from hgviz.store.guard import (
     says_format,
     subgroup,
     text,
+    whole_hdf5,
+    writing,
 )
 from hgviz.store.header import plain, read_made, read_off, read_spec, require, spec_row
-from hgviz.store.schema import Row
 from hgviz.study import NO_PREDICTION, UNKNOWN, LearnedImportance, Mask, PruningCurve, Study
 
 FORMAT = "hgviz-study"

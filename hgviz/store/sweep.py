@@ -31,7 +31,7 @@ import msgspec
 from hgviz.core import HgvizError
 from hgviz.errors import file_error
 from hgviz.files import write_atomic
-from hgviz.store.files import writing
+from hgviz.store.hdf5 import writing
 from hgviz.store.strangers import damaged, number, opened, read_object, read_plain, typed
 from hgviz.study import (
     DEVICES,

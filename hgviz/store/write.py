@@ -27,6 +27,7 @@ from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
+from hgviz.store.arrays import store_json
 from hgviz.store.contents import (
     layer_maps,
     mark,
@@ -36,8 +37,6 @@ from hgviz.store.contents import (
     write_root,
     write_texts,
 )
-from hgviz.store.datasets import store_json
-from hgviz.store.files import whole_hdf5, writing
 from hgviz.store.given import capture_of
 from hgviz.store.growing import (
     begin,
@@ -48,6 +47,7 @@ from hgviz.store.growing import (
     refuse_existing,
     remove,
 )
+from hgviz.store.hdf5 import whole_hdf5, writing
 from hgviz.store.interrupted import committed_layers
 
 

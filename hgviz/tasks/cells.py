@@ -69,7 +69,7 @@ f"what is done is kept in {folder.path}",
 
 def _is_full_disk(error: BaseException | None) -> bool:
     """Whether an error, or one that it hides, is a full disk, which would stop every other cell."""
-    from hgviz.store.files import is_full
+    from hgviz.store.hdf5 import is_full
 
     while error is not None:
         if is_full(error):

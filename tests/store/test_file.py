@@ -20,7 +20,7 @@ from hgviz.maps import DenseMap, LazyMap
 from hgviz.store import (
     Writer,
     describe,
-    files,
+    hdf5,
     header,
     is_capture,
     open_capture,
@@ -360,7 +360,7 @@ def test_a_full_disk_says_what_stays_and_loses_nothing(tmp_path, small, monkeypa
     path.unlink()
     said = set()
     for room in range(0, 3 * size, size // 5):
-        monkeypatch.setattr(files.os, "write", Full(room))
+        monkeypatch.setattr(hdf5.os, "write", Full(room))
         target = tmp_path / f"{room}.h5"
         try:
             write_capture(target, small)

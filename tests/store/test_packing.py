@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from hgviz.core import HgvizError
 from hgviz.maps import Grouped, LazyMap
-from hgviz.store import files, open_capture, write_capture
-from hgviz.store.files import Sink, whole_hdf5
+from hgviz.store import hdf5, open_capture, write_capture
+from hgviz.store.arrays import Packed, create_packed, packed, write_chunks
 from hgviz.store.given import capture_of
-from hgviz.store.packing import Packed, create, packed, write_chunks
+from hgviz.store.hdf5 import Sink, whole_hdf5
 
 DTYPES = "u1", "<u2", "<f2", "<f4", "<f8"
 
@@ -40,7 +40,7 @@ def test_numbers_come_back_bit_by_bit_from_hdf5_and_from_any_slice(dtype, kind, 
     sides = data.draw(st.tuples(*[st.integers(1, n) for n in shape[1:]]))
     values = values_of(dtype, shape, kind, seed)
     with h5py.File("packed", "w", driver="core", backing_store=False) as file:
-        target = create(file, "one", shape, dtype, (1, *sides))
+        target = create_packed(file, "one", shape, dtype, (1, *sides))
         for place in range(shape[0]):
             write_chunks(target, place, values[place])
         assert target[...].tobytes() == values.tobytes()
@@ -142,7 +142,7 @@ def test_ctrl_c_while_hdf5_writes_is_raised_once_it_is_done(tmp_path, monkeypatc
 
     true, data = getattr(Sink, method), np.random.default_rng(0).random((5, 300))
     monkeypatch.setattr(Sink, method, interrupted)
-    monkeypatch.setattr(files, "CALLED", files.CALLED | {interrupted.__code__})
+    monkeypatch.setattr(hdf5, "SINK_CODE", hdf5.SINK_CODE | {interrupted.__code__})
     write(path, data)
     most, whole = called, path.read_bytes()
     path.unlink()
@@ -163,7 +163,7 @@ def test_what_is_raised_inside_of_a_write_is_the_error_of_the_file(tmp_path, mon
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(files.os, "write", fails)
+    monkeypatch.setattr(hdf5.os, "write", fails)
     with pytest.raises(type(error)) as caught:
         write(tmp_path / "a.h5", np.ones((2, 3)))
     assert caught.value is error and error.__cause__ is not error
