@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.figures import tables
+from hgviz.figures import links, tables
 from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
     attribution,
     image,
     levels,
-    links,
     matrix,
     neurons,
     rollout,

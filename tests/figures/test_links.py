@@ -7,7 +7,7 @@ import pytest
 
 from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec, composed
-from hgviz.figures.kinds.shown import Item, items_of
+from hgviz.figures.links import Item, choose_items
 from hgviz.figures.paper import style
 from hgviz.language import decimals
 from hgviz.maps import DenseMap
@@ -109,7 +109,7 @@ def test_links_that_find_no_room_are_counted():
 
 def test_both_sides_show_the_same_where_they_are_the_same_text():
     links = find_links(LONG, Selection(0, 1, 400), LinkOptions(most=3))
-    left, right = items_of(links, lambda items, _: len(items) <= 20)
+    left, right = choose_items(links, lambda items, _: len(items) <= 20)
     assert left == right and len(left) <= 20
     assert {int(key) for key in links.strands[400][0].keys} | {400} <= {one.place for one in left}
     count = sum(one.left_out or 1 for one in left)
