@@ -31,7 +31,7 @@ def main():
 def missed(folder, text):
     """What is missing of one text's answer, as a share of it."""
     from hgviz import tasks
-    from hgviz.analysis.attribution import Question
+    from hgviz.tasks.explaining import Question
 
     model = tasks.load(folder, "cpu")
     prompt, _ = tasks.prompt_from(model, text)

@@ -12,8 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
-from hgviz.analysis import curves
-from hgviz.analysis.importance import METHODS, changes, importance
+from hgviz.analysis.importance import (
+    METHODS,
+    changes,
+    importance,
+    mean_along,
+    random_band,
+    random_chance,
+    random_curves_beside,
+    removable_heads,
+)
 from hgviz.analysis.statistics import (
     benjamini_hochberg,
     spearman,
@@ -22,7 +30,7 @@ from hgviz.analysis.statistics import (
 )
 
 SEEDS = (1, 2, 3)
-MEASURED = {one.needs for one in METHODS.values() if one.name != "gates"} | {"change"}
+MEASURED = {one.needs for one in METHODS.values() if not one.learned} | {"change"}
 ORDERS = 8  # of Shapley values; one costs as much as leave-one-out of all heads twice over
 SHARES = (0.25, 0.5, 0.75)  # of all heads, off
 PLAN = """
@@ -128,11 +136,14 @@ def curve_of(study, method):
 def facts(study, method):
     """k*, its lower bound, the accuracies at SHARES, the lead over random orders, its p."""
     one = curve_of(study, method)
-    randoms = curves.beside(study, one)
+    randoms = random_curves_beside(study, one)
     at = [int(round(share * len(one.order))) for share in SHARES]
     values = [float(one.values[list(one.removed).index(count)]) for count in at]
-    lead = curves.lead(one, curves.band(randoms))
-    return [*curves.allowed(one), *values, lead, curves.chance(one, randoms)]
+    band = random_band(randoms)
+    # between the points that both have
+    _, at, its = np.intersect1d(one.removed, band.removed, return_indices=True)
+    lead = mean_along(one.removed[at], one.values[at].astype(float) - band.middle[its])
+    return [*removable_heads(one), *values, lead, random_chance(one, randoms)]
 
 
 def each(studies):
@@ -166,10 +177,10 @@ def means(studies):
 
 def random_facts(study):
     """The median k* of random orders, and their middle at SHARES."""
-    randoms = curves.beside(study, curve_of(study, "loo"))
-    band = curves.band(randoms)
+    randoms = random_curves_beside(study, curve_of(study, "loo"))
+    band = random_band(randoms)
     at = np.searchsorted(band.removed, [round(share * len(study.heads)) for share in SHARES])
-    return [float(np.median([curves.allowed(one)[0] for one in randoms])), *band.middle[at]]
+    return [float(np.median([removable_heads(one)[0] for one in randoms])), *band.middle[at]]
 
 
 def interval(values):

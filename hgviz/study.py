@@ -35,13 +35,46 @@ from hgviz.examples import Asked, describe_sample
 
 # --- measured arrays ------------------------------------------------------------------------------
 
-Signs = NDArray[np.int8]
-
 SCORE = "michel"  # what heads are measured and sorted by where nobody says (docs/statistics.md)
 UNKNOWN = -128  # in `change`: not measured yet
 NO_PREDICTION = -1  # in `given`: not answered yet
-# what is measured of every head, by the names of Study
-ARRAYS = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
+
+
+@dataclass(frozen=True, slots=True)
+class HeadArray:
+    """One kind of measurement of all heads, an array of a study with a column for each head.
+
+    rows: what a row is. step: the part of the measuring that gives it, together with the other
+    arrays of this step. A score may bring an array of its own, see analysis.importance.Method: its
+    rows are examples.
+    """
+
+    rows: Literal["examples", "places", "permutations"]
+    step: str
+    dtype: str = "f4"
+
+
+ARRAYS: dict[str, HeadArray] = {
+    "gradient": HeadArray("examples", "gradients"),
+    "token_gradient": HeadArray("examples", "gradients"),
+    "loss_change": HeadArray("places", "each head off"),
+    "change": HeadArray("places", "each head off", "i1"),
+    "alone": HeadArray("places", "each head alone"),
+    "shapley": HeadArray("permutations", "random orders"),
+}
+
+
+def measured_together(name: str) -> tuple[str, ...]:
+    """The arrays that the same step of the measuring gives as this one, itself among them."""
+    if name not in ARRAYS:
+        return (name,)
+    return tuple(sorted(other for other in ARRAYS if ARRAYS[other].step == ARRAYS[name].step))
+
+
+def unmeasured(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where an array of a study has no measurement yet."""
+    missing: NDArray[np.bool_] = values == UNKNOWN if values.dtype == np.int8 else np.isnan(values)
+    return missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,16 +155,17 @@ class Study:
     wanted, 0 where nobody counts them. loss (P,), given (P,): the whole model's answers, UNASKED
     where there is none yet.
 
+    arrays: what was measured of all heads, by name, see ARRAYS.
     gradient (E, H): G, the slope of an example's loss, the sum over its places, with the gate of
     a head. token_gradient (E, H): the sum over tokens of abs(context . dL/dcontext).
     loss_change (P, H): D, loss with the head off - loss; change (P, H): C, 1 wrong to right, -1
     right to wrong, 0 neither. alone (P, H): loss with only this head on in its layer - loss.
     shapley (permutations, H): what switching the head on did to the mean loss, in a random order
-    each; every row sums to L(all) - L(none).
+    each; every row sums to L(all) - L(none). Others (E, H): of a score that measures its own.
 
     saved_parameters, saved_flops (H, 3): what `prune` removes with each head, with its key group
-    once all heads of that are off, and with its layer likewise (analysis.orders.costs); FLOPs in a
-    mean example. None where weights do not go by heads.
+    once all heads of that are off, and with its layer likewise; FLOPs in a mean example, see
+    analysis.importance.removal_costs. None where weights do not go by heads.
     """
 
     spec: ModelSpec
@@ -150,12 +184,7 @@ class Study:
     seed: int = 0
     off: HeadSet = frozenset()
     sizes: NDArray[np.float64] | None = None
-    gradient: Floats | None = None
-    token_gradient: Floats | None = None
-    loss_change: Floats | None = None
-    change: Signs | None = None
-    alone: Floats | None = None
-    shapley: Floats | None = None
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     saved_parameters: NDArray[np.float64] | None = None
     saved_flops: NDArray[np.float64] | None = None
     learned: tuple[LearnedImportance, ...] = ()
@@ -166,6 +195,11 @@ class Study:
 
     def __post_init__(self) -> None:
         _close(self)
+        # in the order of ARRAYS, then others by name
+        known = {name: self.arrays[name] for name in ARRAYS if name in self.arrays}
+        others = {name: self.arrays[name] for name in sorted(self.arrays) if name not in known}
+        closed = {name: readonly(values) for name, values in (known | others).items()}
+        object.__setattr__(self, "arrays", closed)
 
     def __len__(self) -> int:
         """How many examples it is about."""
@@ -194,11 +228,9 @@ class Study:
         """Which share of each array that there is has been measured, of heads that are not off."""
         on = [head not in self.off for head in self.heads]
         found = {"loss": float(self.answered.mean())}
-        for name in ARRAYS:
-            if (array := getattr(self, name)) is not None:
-                values = array[:, on]
-                known = values != UNKNOWN if name == "change" else ~np.isnan(values)
-                found[name] = float(known.mean()) if known.size else 1.0
+        for name, array in self.arrays.items():
+            known = ~unmeasured(array[:, on])
+            found[name] = float(known.mean()) if known.size else 1.0
         return found
 
     def costs(self, key: str) -> NDArray[np.float64]:

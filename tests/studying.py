@@ -39,7 +39,7 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
         "alone": some(total, places[reached]),
         "shapley": some(3, 2),
     }
-    arrays |= dict.fromkeys(without)
+    arrays = {name: values for name, values in arrays.items() if name not in without}
     return Study(
         spec=spec, heads=heads, asked=asked, metric="accuracy", places=places,
         wanted=random.integers(0, classes, total),
@@ -70,7 +70,7 @@ def make_study(seed=0, examples=9, asked="classes", done=1.0, without=(), off=()
             ),
         ),
         made=Provenance("hgviz 0", "2026-01-01", seed=3, versions=(("numpy", "2"),)),
-        **arrays,
+        arrays=arrays,
     )  # fmt: skip
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.attribution import COMPLETE, Attribution, Beside, Question
 from hgviz.analysis.statistics import spearman
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models import open_model
+from hgviz.tasks.explaining import COMPLETE, Attribution, KeyScores, Question
 from tests.closeness import scaled_error
 from tests.making import make_capture
 
@@ -167,7 +167,7 @@ def test_it_is_of_its_own_text_and_mask_only():
 
 def test_agreement_is_of_sizes_and_says_where_there_is_none():
     three = np.array([0.1, 0.2, 0.7])
-    one = Beside(HeadId(0, 0), 2, np.arange(3), three, -three, three[::-1])
+    one = KeyScores(HeadId(0, 0), 2, np.arange(3), three, -three, three[::-1])
     assert one.agreements == pytest.approx((1, -1, -1))
-    none = Beside(HeadId(0, 0), 2, np.arange(3), three, three, None).agreements
+    none = KeyScores(HeadId(0, 0), 2, np.arange(3), three, three, None).agreements
     assert none[0] == pytest.approx(1) and all(map(math.isnan, none[1:]))

@@ -209,7 +209,7 @@ def test_two_classifiers_on_labelled_rows(facts, words, tmp_path):
     found = facts("compare", *words, "--data", data, "-o", tmp_path / "all.json")
     alone = [tasks.evaluate(open_model(path), data) for path in words]
     for side, one in zip("ab", alone, strict=True):
-        assert found[f"score_{side}"] == one.facts()
+        assert found[f"score_{side}"] == one.to_dict()
     right = np.array([one.right for one in alone])
     assert found["a_only"] == int((right[0] & ~right[1]).sum())
     assert found["b_only"] == int((right[1] & ~right[0]).sum())
@@ -245,7 +245,7 @@ def test_two_language_models_in_bits(run, facts, letters, tmp_path):
     assert code == 0 and " bits per byte (" in out and "' '" in out
     same = facts("compare", letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
     whole = tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt")
-    assert same["score_a"] == whole.facts() and same["score_b"]["off"] == ["0.0", "0.1"]
+    assert same["score_a"] == whole.to_dict() and same["score_b"]["off"] == ["0.0", "0.1"]
 
 
 # --- refusals -------------------------------------------------------------------------------------

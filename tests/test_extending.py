@@ -1,11 +1,16 @@
 """Rows that a test adds from outside to the tables of docs/extending.md, and what reads them."""
 
 import numpy as np
+import pytest
 
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS, Activation
+from hgviz.analysis.importance import METHODS, Method
 from hgviz.models import open_model
+from hgviz.models.layers import attention_modules
+from hgviz.store import open_study
 from tests.models.building import write_checkpoint
+from tests.test_evaluate import classifier, rows
 
 
 def _relu(scores, stat, xp):
@@ -31,3 +36,40 @@ def test_an_activation_is_one_row(tmp_path, monkeypatch):
     assert layer.verify_max_abs < 1e-6
     exchanged = open_model(tmp_path / "mine", activation="relu")
     assert {*exchanged.spec.layers[0].activations} == {"relu"}
+
+
+def _context_norms(trials, batch):
+    norms = [np.linalg.norm(context, axis=-1) for context in trials.contexts(batch)]
+    return np.concatenate([np.nanmean(norm, -1) for norm in norms], 1)
+
+
+def test_a_score_with_an_array_of_its_own_is_one_row(tmp_path, monkeypatch, facts, output):
+    """The mean norm of a head's context over the rows of a text: measured, kept, read, ordered."""
+    row = Method(
+        "norm", "Activation norm", "mean |c|", "", "context_norm", "", measure=_context_norms
+    )
+    monkeypatch.setitem(METHODS, row.name, row)
+    model, data = classifier(tmp_path / "model"), rows(tmp_path, 40)
+    out = tmp_path / "s.h5"
+    command = ("importance", model, "--data", data, "-o", out, "--method", "norm")
+    found = {head["head"]: head for head in facts(*command)}
+    loaded = open_model(model)
+    texts = [line.split("\t")[0] for line in data.read_text().splitlines()[1:]]
+    layers = attention_modules(loaded.module)
+    seen = []
+    for layer in layers:
+        layer.o.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][0].numpy()))
+    norms = []  # (texts, heads)
+    for text in texts:
+        seen.clear()
+        loaded.run(loaded.tokenize(text).ids)
+        contexts = [context.reshape(len(context), -1, layer.d_head)
+                    for layer, context in zip(layers, seen, strict=True)]  # fmt: skip
+        norms.append(np.concatenate([np.linalg.norm(c, axis=-1).mean(0) for c in contexts]))
+    for head, expected in zip(loaded.spec.heads, np.mean(norms, axis=0), strict=True):
+        assert found[str(head)]["score"] == pytest.approx(expected, rel=1e-4)
+    assert "activation norm: mean |c|" in output(*command)
+    assert open_study(out).measured()["context_norm"] == 1.0
+    assert "norm" in tasks.info(out)["methods"]
+    curve = facts("curve", out, model, "--data", data, "--method", "norm")
+    assert len(curve["order"]) == len(loaded.spec.heads)

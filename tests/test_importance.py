@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hgviz import tasks
-from hgviz.analysis.importance import LEARNED, METHODS
+from hgviz.analysis.importance import METHODS
 from hgviz.files import resource
 from hgviz.models import open_model, pruning
 from hgviz.models.trials import Trials
@@ -16,7 +16,7 @@ from hgviz.store import is_study, open_study, write_capture
 from hgviz.tasks import studying
 from tests.test_evaluate import TEXT, classifier, rows, speaker
 
-MEASURED = sorted(set(METHODS) - set(LEARNED))
+MEASURED = sorted(name for name, method in METHODS.items() if not method.learned)
 KEYS = {"head", "score", "low", "high", "rank"}
 
 
@@ -181,7 +181,7 @@ def test_a_curve_is_timed_where_it_is_asked_for(
             1,
             "Measure the heads by this method",
         ),
-        ("curve s.h5 model --data rows.tsv --method best", 1, "no score named best"),
+        ("curve s.h5 model --data rows.tsv --method best", 1, "Unknown score 'best'"),
         ("curve s.h5 model --data rows.tsv --random 3", 2, "20"),
     ],
 )

@@ -9,7 +9,7 @@ import tokenizers
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.surprise import bits_per_byte
+from hgviz.analysis.evaluation import bits_per_byte
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, pruning
 from hgviz.store import open_study
@@ -82,7 +82,7 @@ def test_a_score_is_that_of_transformers(folder, table, kind, name):
     path = folder(kind, name)
     found = tasks.evaluate(open_model(path), table)
     nats, count = surprise(path, name)
-    facts = found.facts()
+    facts = found.to_dict()
     size = sum(len(second) for _, second in PAIRS)
     assert (facts["metric"], facts["windows"]) == ("bits_per_byte", len(PAIRS))
     assert facts["value"] == pytest.approx(nats / np.log(2) / size, rel=1e-5)
@@ -100,7 +100,7 @@ def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
     assert captured.target.ids.tolist() == [*row.ids, row.wanted[-1]]
     assert (captured.target.pieces[0], captured.target.label(0)) == ("[PAD]", "[PAD]")
     assert captured.target.text == second and captured.target.spans[0].tolist() == [-1, -1]
-    score = tasks.evaluate(model, tmp_path / "one.tsv").facts()["value"]
+    score = tasks.evaluate(model, tmp_path / "one.tsv").to_dict()["value"]
     assert bits_per_byte(captured) == pytest.approx(score, rel=1e-5)
     again = prompts_like(model, captured)  # by itself, and from a text that it did not read
     assert again[1] is captured.target
@@ -110,17 +110,17 @@ def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
 
 def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, table, tmp_path):
     path = folder(*KINDS[0])
-    whole = tasks.evaluate(open_model(path), table).facts()["value"]
+    whole = tasks.evaluate(open_model(path), table).to_dict()["value"]
     for method in ("loo", "signed"):
         study = tmp_path / f"{method}.h5"
         words = ("importance", path, "--data", table, "-o", study, "--method", method)
         assert run(*words)[0] == 0
         assert open_study(study).spec.two_texts
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
-    masked = tasks.evaluate(open_model(path), table, off=off).facts()["value"]
+    masked = tasks.evaluate(open_model(path), table, off=off).to_dict()["value"]
     assert masked != pytest.approx(whole, rel=1e-6)
     tasks.prune(path, off, tmp_path / "out", form="zeroed", data=table)
-    pruned = tasks.evaluate(open_model(tmp_path / "out"), table).facts()["value"]
+    pruned = tasks.evaluate(open_model(tmp_path / "out"), table).to_dict()["value"]
     assert pruned == pytest.approx(masked, rel=1e-6)
     words = ("curve", tmp_path / "loo.h5", path, "--data", table, "--method", "loo")
     assert run(*words)[0] == 0
@@ -130,10 +130,10 @@ def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, tab
 
 def test_states_are_scored_by_how_far_they_move(folder, table):
     model = open_model(folder("bart", "BartModel"))
-    whole = tasks.evaluate(model, table).facts()
+    whole = tasks.evaluate(model, table).to_dict()
     assert (whole["metric"], whole["value"]) == ("cosine_distance", pytest.approx(0, abs=1e-6))
     for off in (HeadId(0, 1), HeadId(3, 2)):  # of the encoder, and of the decoder
-        assert tasks.evaluate(model, table, off=frozenset({off})).facts()["value"] > 1e-5
+        assert tasks.evaluate(model, table, off=frozenset({off})).to_dict()["value"] > 1e-5
 
 
 @pytest.mark.parametrize("kind, name", [
@@ -154,7 +154,7 @@ def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_pa
         right += [int(one.argmax()) == wanted for one in (out.start_logits, out.end_logits)]
     data = tmp_path / "a.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)))
-    facts = tasks.evaluate(open_model(path), data).facts()
+    facts = tasks.evaluate(open_model(path), data).to_dict()
     assert (facts["metric"], facts["total"]) == ("end_accuracy", 2 * len(PAIRS))
     assert facts["value"] == pytest.approx(np.mean(right))
 
@@ -203,7 +203,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     rows = [f"{text}\tLABEL_{row % 2}" for row, (text, _) in enumerate(PAIRS)]
     data = tmp_path / "a.tsv"
     data.write_text("\n".join(["text\tlabel", *rows]) + "\n")
-    facts = tasks.evaluate(model, data).facts()
+    facts = tasks.evaluate(model, data).to_dict()
     right = [int(one.argmax()) == row % 2 for row, one in enumerate(logits)]
     assert (facts["metric"], facts["value"]) == ("accuracy", pytest.approx(np.mean(right)))
     off = frozenset({HeadId(0, 1), HeadId(3, 2)})
@@ -214,7 +214,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     assert np.abs(open_model(tmp_path / "out").run(given[0]).logits - masked).max() < 1e-5
     trials = tasks.trials_of(model, data)
     study = tasks.importance(trials, {"gradient", "loss_change"})
-    assert study.gradient.any() and study.loss_change[:, 3].any()
+    assert study.arrays["gradient"].any() and study.arrays["loss_change"][:, 3].any()
 
 
 @pytest.mark.parametrize("name", ["SequenceClassification", "TokenClassification"])
@@ -249,11 +249,11 @@ def test_columns_may_have_other_names_and_tables_without_targets_are_one_line(
     folder, table, tmp_path
 ):
     model = open_model(folder(*KINDS[0]))
-    wanted = tasks.evaluate(model, table).facts()["value"]
+    wanted = tasks.evaluate(model, table).to_dict()["value"]
     rows = [{"question": first, "reply": second} for first, second in PAIRS]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = tasks.evaluate(model, tmp_path / "a.jsonl", "question", "reply")
-    assert found.facts()["value"] == wanted
+    assert found.to_dict()["value"] == wanted
     (tmp_path / "b.tsv").write_text("text\tlabel\nthe cat\tgood\n")
     with pytest.raises(HgvizError, match="has no targets"):
         tasks.evaluate(model, tmp_path / "b.tsv")
@@ -290,4 +290,4 @@ def test_what_a_model_of_sound_writes_is_scored_beside_the_sound(tmp_path):
             out = net(input_features=torch.tensor(sound)[None], decoder_input_ids=given)
         nats += float(torch.nn.functional.cross_entropy(out.logits[0], wanted[0], reduction="sum"))
         count += wanted.shape[1]
-    assert found.facts()["loss"] == pytest.approx(nats / count, rel=1e-5)
+    assert found.to_dict()["loss"] == pytest.approx(nats / count, rel=1e-5)

@@ -349,7 +349,7 @@ def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
     model, study = studied(tmp_path)
     off = tasks.heads_of_study(study, model, "50%")
     found = open_study(study)
-    assert off == frozenset(importance(found, "michel").least[:3])
+    assert off == frozenset(importance(found, "michel").least_needed[:3])
     out = tmp_path / "out"
     told = facts("prune", model, "--study", study, "--keep", "50%", "-o", out)
     assert told["off"] == sorted(map(str, off)) and told["heads"] == 3

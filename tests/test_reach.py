@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hgviz.analysis.reach import Reach
 from hgviz.figures import composed
 from hgviz.figures.paper import style
 from hgviz.figures.spec import Spec
 from hgviz.models import open_model
 from hgviz.tasks import reach, reach_panel
-from hgviz.tasks.reaching import Times, drawn_tokens, told
+from hgviz.tasks.reaching import Reach, Times, drawn_tokens, told
 from tests.figures.flaws import flaws
 from tests.models.building import write_checkpoint, write_transformer, write_unattending
 

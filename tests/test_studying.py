@@ -1,7 +1,7 @@
 """Heads measured into a study: every array, gone on with, kept at a stop, and curves along it."""
 
 import dataclasses
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.analysis import curves
-from hgviz.analysis.importance import LEARNED, METHODS, importance
+from hgviz.analysis.importance import METHODS, importance, random_curves_beside
 from hgviz.core import HeadId, HgvizError, listening
 from hgviz.models import open_model, pruning
 from hgviz.store import open_study
@@ -29,6 +28,7 @@ from tests.test_evaluate import TEXT, classifier, rows
 
 def test_no_array_of_a_study_can_be_written():
     study = make_study()
+    assert study.arrays and not any(one.flags.writeable for one in study.arrays.values())
     for one in (study, *study.learned, *study.curves):
         arrays = [getattr(one, each.name) for each in fields(one)]
         arrays = [array for array in arrays if isinstance(array, np.ndarray)]
@@ -95,29 +95,33 @@ def language_model(tmp_path):
 
 def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
     study = tasks.importance(trials, NEEDS, "rows.tsv", seed=4, permutations=3)
-    assert study.answered.all() and (study.change != UNKNOWN).all()
+    assert study.answered.all() and (study.arrays["change"] != UNKNOWN).all()
     for name in NEEDS - {"change"}:
-        assert np.isfinite(getattr(study, name)).all()
-    assert study.shapley.shape == (3, 2) and study.made.seed == 4
+        assert np.isfinite(study.arrays[name]).all()
+    assert study.arrays["shapley"].shape == (3, 2) and study.made.seed == 4
     for name in ("signed", "michel", "michel-token", "fisher", "loo", "all-but-one", "shapley"):
         assert sorted(importance(study, name).rank) == [1, 2]
-    np.testing.assert_allclose(study.shapley.sum(1), study.shapley.sum(1)[0], atol=1e-6)
+    np.testing.assert_allclose(
+        study.arrays["shapley"].sum(1), study.arrays["shapley"].sum(1)[0], atol=1e-6
+    )
 
 
 def test_leaving_one_out_is_what_trying_it_gives(trials):
     study = tasks.importance(trials, {"loss_change", "change"})
     for at, head in enumerate(study.heads):
         found, _, answers = tasks.try_heads(trials, frozenset({head}))
-        np.testing.assert_allclose(study.loss + study.loss_change[:, at], answers.loss, atol=1e-5)
-        assert (study.change[:, at] == -1).sum() == found.lost
-        assert (study.change[:, at] == 1).sum() == found.won
+        np.testing.assert_allclose(
+            study.loss + study.arrays["loss_change"][:, at], answers.loss, atol=1e-5
+        )
+        assert (study.arrays["change"][:, at] == -1).sum() == found.lost
+        assert (study.arrays["change"][:, at] == 1).sum() == found.won
 
 
 def test_scores_of_a_language_model_are_measured(tmp_path):
     study = tasks.importance(language_model(tmp_path), NEEDS - {"shapley"})
     assert study.asked == "next" and study.sizes.sum() > 0
     assert len(study.loss) == study.places[-1] > len(study)
-    assert np.isfinite(study.loss_change).all()
+    assert np.isfinite(study.arrays["loss_change"]).all()
 
 
 def count_calls(monkeypatch, trials):
@@ -139,10 +143,10 @@ def test_a_study_that_is_complete_is_not_measured_again(trials, monkeypatch):
     same(tasks.importance(trials, NEEDS, permutations=2, known=study), study)
     assert not called
     more = tasks.importance(trials, {"shapley"}, permutations=3, known=study)
-    assert set(called) == {"without", "baseline"} and len(more.shapley) == 3
-    np.testing.assert_array_equal(more.shapley[:2], study.shapley)
+    assert set(called) == {"without", "baseline"} and len(more.arrays["shapley"]) == 3
+    np.testing.assert_array_equal(more.arrays["shapley"][:2], study.arrays["shapley"])
     whole = tasks.importance(trials, NEEDS, permutations=3)
-    np.testing.assert_array_equal(more.shapley, whole.shapley)
+    np.testing.assert_array_equal(more.arrays["shapley"], whole.arrays["shapley"])
 
 
 @pytest.mark.parametrize("needs", [{"gradient"}, {"change", "loss_change"}, {"alone"}, {"shapley"}])
@@ -154,19 +158,18 @@ def test_a_study_that_was_stopped_goes_on_where_it_was(trials, monkeypatch, need
         heard = cancelled(tasks.importance, trials, needs, permutations=2, when=after(stop))
         so_far = heard[-1].value
         gone_on = tasks.importance(trials, needs, permutations=2, known=so_far)
-        for name in ("loss", "given", *needs):
-            np.testing.assert_array_equal(getattr(gone_on, name), getattr(whole, name))
+        same(replace(gone_on, made=whole.made), whole)
 
 
 def test_methods_accumulate_in_a_file(trials, tmp_path):
     out = tmp_path / "a.h5"
     tasks.study(trials, {"gradient"}, out, "rows.tsv")
     first = open_study(out)
-    assert first.loss_change is None and first.data == "rows.tsv"
+    assert "loss_change" not in first.arrays and first.data == "rows.tsv"
     tasks.study(trials, {"loss_change"}, out)
     second = open_study(out)
-    assert second.loss_change is not None and second.data == "rows.tsv"
-    np.testing.assert_array_equal(second.gradient, first.gradient)
+    assert "loss_change" in second.arrays and second.data == "rows.tsv"
+    np.testing.assert_array_equal(second.arrays["gradient"], first.arrays["gradient"])
 
 
 def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch):
@@ -226,7 +229,7 @@ def test_a_study_of_something_else_is_not_touched(trials, tmp_path):
         assert "was not touched" in str(caught.value) and "--force" in str(caught.value)
         assert out.read_bytes() == before
     tasks.study(trials, {"loss_change"}, out, seed=5, force=True)
-    assert open_study(out).gradient is None
+    assert "gradient" not in open_study(out).arrays
 
 
 def test_heads_that_are_off_from_the_start_have_no_numbers(tmp_path):
@@ -236,9 +239,9 @@ def test_heads_that_are_off_from_the_start_have_no_numbers(tmp_path):
     study = tasks.study(trials, NEEDS, tmp_path / "a.h5", permutations=2)
     same(study, dataclasses.replace(open_study(tmp_path / "a.h5"), path=""))
     for name in NEEDS - {"change"}:
-        assert np.isnan(getattr(study, name)[:, 1]).all()
-        assert np.isfinite(getattr(study, name)[:, [0, 2]]).all()
-    assert (study.change[:, 1] == UNKNOWN).all()
+        assert np.isnan(study.arrays[name][:, 1]).all()
+        assert np.isfinite(study.arrays[name][:, [0, 2]]).all()
+    assert (study.arrays["change"][:, 1] == UNKNOWN).all()
     assert importance(study, "signed").rank[1] == 0
 
 
@@ -280,8 +283,8 @@ def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
     assert one.method == "loo" and [r.seed for r in randoms] == [1, 2, 3]
     assert len(one.rows) == 30 and list(one.removed) == list(range(9))
     others = np.setdiff1d(np.arange(60), one.rows)
-    assert one.order == importance(study, "loo", rows=others).least
-    assert curves.beside(found, one) == tuple(randoms)
+    assert one.order == importance(study, "loo", rows=others).least_needed
+    assert random_curves_beside(found, one) == tuple(randoms)
     part = trials.examples.part(one.rows)
     for at in (0, 3, 8):
         without = type(trials)(trials.model, part)
@@ -408,7 +411,7 @@ def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(w
     stay = len(study.heads) - len(short.order)
     assert stay > 0 and len(long.order) == len(study.heads)
     for one in (short, long):
-        beside = curves.beside(study, one)
+        beside = random_curves_beside(study, one)
         assert len(beside) == 20 and {len(other.order) for other in beside} == {len(one.order)}
     drawn = tasks.chart("curve", [study]).panels[0].lines
     assert {line.label for line in drawn} == {"loo", f"loo, {stay} stay"}
@@ -439,4 +442,4 @@ def test_curves_of_a_language_model_are_measured(tmp_path):
 
 
 def test_every_method_needs_something_that_is_measured():
-    assert {one.needs for name, one in METHODS.items() if name not in LEARNED} < NEEDS
+    assert {one.needs for name, one in METHODS.items() if not one.learned} < NEEDS

@@ -30,7 +30,7 @@ from hgviz.analysis.differences import (
     effective_rank,
     finite,
 )
-from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluated
+from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluation_of
 from hgviz.analysis.heads import row_blocks
 from hgviz.analysis.statistics import mcnemar, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Bools, Layout, TokenReading
@@ -528,8 +528,8 @@ class Disagreement:
             zip(("value", "low", "high"), map(finite, self.difference), strict=True)
         )
         return {
-            "score_a": self.a.facts(),
-            "score_b": self.b.facts(),
+            "score_a": self.a.to_dict(),
+            "score_b": self.b.to_dict(),
             "difference": difference,
             "agreement": self.agreement,
             "a_only": self.a_only,
@@ -554,13 +554,13 @@ def compare_answers(
     both models read the same ones.
     """
     (asked_a, asked_b), (a, b) = examples, answers
-    evaluations = evaluated(asked_a, a, heads_off[0]), evaluated(asked_b, b, heads_off[1])
+    evaluations = evaluation_of(asked_a, a, heads_off[0]), evaluation_of(asked_b, b, heads_off[1])
     pairs = _paired_places(asked_a, asked_b)
     if pairs is None:
         note = "answers are not paired: the tokens are not the same"
         return Disagreement(*evaluations, notes=(note,))
-    right_a = (a.given == asked_a.wanted)[pairs[0]]
-    right_b = (b.given == asked_b.wanted)[pairs[1]]
+    right_a = (a.predictions == asked_a.wanted)[pairs[0]]
+    right_b = (b.predictions == asked_b.wanted)[pairs[1]]
     count, a_only, b_only = (
         len(right_a), int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum())
     )  # fmt: skip
@@ -698,7 +698,7 @@ class _PairedPlaces:
         self.examples, self.places, self.name_answer = examples, places, name_answer
         self.names: dict[int, str] = {}
         asked_a, asked_b = examples
-        given_a, given_b = (one.given[at] for one, at in zip(answers, places, strict=True))
+        given_a, given_b = (one.predictions[at] for one, at in zip(answers, places, strict=True))
         wanted_a, wanted_b = (one.wanted[at] for one, at in zip(examples, places, strict=True))
         self.losses = [one.loss[at] for one, at in zip(answers, places, strict=True)]
         self.right = given_a == wanted_a, given_b == wanted_b

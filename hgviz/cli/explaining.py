@@ -31,9 +31,9 @@ from hgviz.errors import require
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.analysis.attribution import Attribution, Beside, Question
     from hgviz.core import Capture, HeadId, Prompt
     from hgviz.models.model import Model
+    from hgviz.tasks.explaining import Attribution, KeyScores, Question
 
 Method = Literal["tokens", "layers", "heads", "attention"]
 
@@ -235,7 +235,7 @@ def _question(
     from dataclasses import replace
 
     from hgviz import tasks
-    from hgviz.analysis.attribution import Question
+    from hgviz.tasks.explaining import Question
 
     goal, classes = model.spec.goal, model.spec.goal == "classes"
     require(
@@ -302,7 +302,7 @@ def _facts(
     }  # fmt: skip
 
 
-def _agreement(beside: Beside) -> dict[str, float | None]:
+def _agreement(beside: KeyScores) -> dict[str, float | None]:
     """Spearman's rank correlations of sizes."""
     pairs = "attention_and_gradient", "attention_and_tokens", "gradient_and_tokens"
     told = (None if math.isnan(one) else one for one in beside.agreements)

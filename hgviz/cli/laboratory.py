@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     """Which is better and how sure that is, as sentences."""
     from hgviz.analysis.comparison import LISTED_EXAMPLES
-    from hgviz.analysis.evaluation import COSINE_TO_A, told
+    from hgviz.analysis.evaluation import COSINE_TO_A, describe_score
 
     count = len(found.differing)
     listed = f", of which {LISTED_EXAMPLES} are listed" if count > LISTED_EXAMPLES else ""
     if found.a.score.metric == COSINE_TO_A:
         assert found.agreement is not None  # compare_states counts it
         return [
-            f"B, {models[1].spec.name}: {told(found.b.score)}.",
+            f"B, {models[1].spec.name}: {describe_score(found.b.score)}.",
             f"Of A's states the nearest is that of the same example on "
             f"{100 * found.agreement:.1f} %; {count:,} are nearer to another's{listed}.",
         ]
     lines = [
-        f"{name}, {model.spec.name}: {told(one.score)}{one.on}."
+        f"{name}, {model.spec.name}: {describe_score(one.score)}{one.on}."
         for name, model, one in zip("AB", models, (found.a, found.b), strict=True)
     ]
     if found.difference is None or found.agreement is None or found.p is None:

@@ -296,7 +296,7 @@ def evaluate(
     model of hidden states: how far they move when heads go off, as 1 - cosine.
     """
     from hgviz import tasks
-    from hgviz.analysis.evaluation import told
+    from hgviz.analysis.evaluation import describe_score
     from hgviz.core import Streaming as Few
 
     opening = partial(tasks.load, model, device, activation=activation)
@@ -305,14 +305,14 @@ def evaluate(
     few = Few(tasks.heads_from(streaming, loaded.spec), sink, recent)
     work = partial(tasks.evaluate, loaded, data, text_column, label_column, heads, labels, few)
     found = terminal.run(work, "Scoring")
-    facts = found.facts()
+    facts = found.to_dict()
     if as_json:
         print(json.dumps(facts))
         return
     names = {"loss": "loss", "f1": "F1", "mcc": "Matthews", "perplexity": "perplexity"}
     extra = ", ".join(f"{words} {facts[key]:.3f}" for key, words in names.items() if key in facts)
     cut = f" Too long and cut to what it reads: {found.cut:,}." if found.cut else ""
-    terminal.say(f"{model.name}: {told(found.score)}{found.on}; {extra}.{cut}")
+    terminal.say(f"{model.name}: {describe_score(found.score)}{found.on}; {extra}.{cut}")
     if few.heads:
         terminal.say(
             f"Heads that stream: {len(few.heads):,}. Of {found.longest:,} tokens the cache keeps "

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,14 +32,16 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
     from hgviz.study import PruningCurve, Study
 
-Method = Literal[
-    "signed", "michel", "michel-token", "bertology", "fisher", "loo", "all-but-one", "shapley",
-    "gates",
-]  # fmt: skip
-LEARNED = {"gates"}  # by trainings, not here
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
-SLOPES = {"gradient", "token_gradient"}  # one pass gives both
-TOGETHER = dict.fromkeys(SLOPES, SLOPES) | {"loss_change": {"loss_change", "change"}}
+
+
+def known_method(name: str | None) -> str | None:
+    """The name of a score. Raises BadParameter for one that METHODS does not have."""
+    from hgviz.analysis.importance import METHODS
+
+    if name is not None and name not in METHODS:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, METHODS))}.")
+    return name
 
 
 def importance(
@@ -49,9 +51,12 @@ def importance(
         Path, typer.Option("-o", "--out", metavar="STUDY.h5", callback=no_other, help="Where to.")
     ],
     method: Annotated[
-        Method | None,
+        str | None,
         typer.Option(
+            metavar="M",
+            callback=known_method,
             help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
+            "michel-token, bertology, fisher: other means of slopes; "
             "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
             "orders; gates: what trainings learned, by --gates.",
         ),
@@ -84,16 +89,17 @@ def importance(
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scored
+    from hgviz.study import measured_together
 
     loaded = _load(model, device, activation)
     name = method or _score(loaded)
     learned = tasks.learned(gates or [], loaded.spec)
-    if name in LEARNED and not learned and (force or not out.exists()):
+    if METHODS[name].learned and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{name} is what trainings learned: name them by --gates.")
     columns = text_column, label_column, labels
     trials = _trials(loaded, data, columns, _heads(off, loaded), limit)
-    needs = METHODS[name].needs
-    wanted = set() if name in LEARNED else TOGETHER.get(needs, {needs})
+    score = METHODS[name]
+    wanted = () if score.learned else measured_together(score.needs)
     work = partial(tasks.study, trials, wanted, out, data.name, seed, permutations, force)
     kept = f"What was measured is kept in {out}; the same command goes on from there"
     if learned:
@@ -102,7 +108,7 @@ def importance(
     study = terminal.run(work, "Measuring heads", kept)
     found = scored(study, name)
     if as_json:
-        print(json.dumps(found.facts()))
+        print(json.dumps(found.to_rows()))
     else:
         terminal.show(_table(study, found))
         terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
@@ -212,7 +218,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
     from hgviz.analysis.importance import changes
 
     rows, change = [], changes(study)
-    for fact in found.facts():
+    for fact in found.to_rows():
         at = [str(head) for head in study.heads].index(fact["head"])
         layer = study.spec.layers[study.heads[at].layer]
         row = {
@@ -223,7 +229,7 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
                 for name in ("score", "low", "high")
             },
         }  # fmt: skip
-        if study.change is not None:
+        if "change" in study.arrays:
             row["points"] = f"{100 * change.change[at]:+.2f}"
             row["p"] = "" if change.adjusted[at] is None else number(change.adjusted[at])
         rows.append(row)
@@ -233,17 +239,23 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
     return {
         "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
         "on": f"{study.amount(found.rows)} of {study.data}",
-        "points": POINTS if study.change is not None else "",
+        "points": POINTS if "change" in study.arrays else "",
         "heads": rows,
     }
 
 
 def _curve_facts(study: Study, one: PruningCurve) -> dict[str, Any]:
     """As `hgviz curve --json` prints it."""
-    from hgviz.analysis import curves
+    from hgviz.analysis.importance import (
+        mean_along,
+        random_band,
+        random_chance,
+        random_curves_beside,
+        removable_heads,
+    )
 
-    randoms = curves.beside(study, one)
-    band = curves.band(randoms)
+    randoms = random_curves_beside(study, one)
+    band = random_band(randoms)
     places = {int(count): at for at, count in enumerate(band.removed)}
     points = []
     for at, count in enumerate(one.removed.tolist()):
@@ -256,11 +268,12 @@ def _curve_facts(study: Study, one: PruningCurve) -> dict[str, Any]:
         whole, smaller = (None, None) if one.times is None else map(float, one.times[at])
         point |= {"ms": smaller, "whole_ms": whole}
         points.append(point)
-    best, sure = curves.allowed(one)
+    best, sure = removable_heads(one)
     return {
         "method": one.method, "metric": one.unit,
         "examples": len(one.rows), "k": best, "k_low": sure,
-        "area": curves.area(one), "p": curves.chance(one, randoms), "randoms": len(randoms),
+        "area": mean_along(one.removed, one.values), "p": random_chance(one, randoms),
+        "randoms": len(randoms),
         "order": [str(head) for head in one.order], "points": points,
     }  # fmt: skip
 

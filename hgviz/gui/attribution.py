@@ -14,7 +14,6 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from hgviz import settings, tasks
-from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
@@ -38,6 +37,7 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
+from hgviz.tasks.explaining import Attribution, KeyScores, Question
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -208,7 +208,7 @@ class BarRows(KeyList):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: Beside | None = None
+        self.found: KeyScores | None = None
         self.names: Names | None = None
         self._most = [1.0, 1.0, 1.0]
         self.setAccessibleName(tr("Every key: attention, gradient times attention, attribution"))
@@ -218,7 +218,7 @@ class BarRows(KeyList):
         assert self.found is not None
         return [self.found.attention, self.found.slope, self.found.tokens]
 
-    def show_rows(self, found: Beside | None, names: Names | None, chosen: int | None) -> None:
+    def show_rows(self, found: KeyScores | None, names: Names | None, chosen: int | None) -> None:
         """Show the keys of a head; None clears."""
         self.found, self.names = found, names
         walked = Qt.FocusPolicy.NoFocus if found is None else Qt.FocusPolicy.StrongFocus
@@ -353,7 +353,7 @@ BOTH = (
 )
 
 
-def table_of(beside: Beside, names: Names) -> list[list[str]]:
+def table_of(beside: KeyScores, names: Names) -> list[list[str]]:
     """A row for every key, every number in full."""
     rows = [[tr("column"), tr("key"), tr("where"), tr("attention"), tr("gradient × attention"),
              tr("integrated gradients")]]  # fmt: skip
@@ -371,7 +371,7 @@ def heads_of(found: Attribution) -> list[list[str]]:
     return rows
 
 
-def agreement_words(beside: Beside) -> str:
+def agreement_words(beside: KeyScores) -> str:
     """How alike the sizes are ranked, as a sentence."""
     slope, tokens, both = beside.agreements
     said = {
@@ -415,7 +415,7 @@ class AnswerReport:
     question: Question
     choices: tuple[AnswerChoice, ...]
     found: Attribution | None = None
-    beside: Beside | None = None
+    beside: KeyScores | None = None
     names: Names | None = None
 
 

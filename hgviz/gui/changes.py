@@ -23,8 +23,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from hgviz.analysis.slices import By, Ends, Part
-from hgviz.analysis.trial import Trial, Which
+from hgviz.analysis.evaluation import By, Ends, MaskTrial, SliceScore, Which
 from hgviz.core import progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.actions import reads_text
@@ -89,7 +88,7 @@ class Changes:
     ends: bool = False
 
 
-def changes(trial: Trial, which: Which, model: Model | None) -> Changes:
+def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     """The predictions that changed, those whose loss rose most first."""
     progress(0, 1)
     kinds: tuple[Which, ...] = ("lost", "won", "all")
@@ -128,7 +127,7 @@ def _unit(model: Model | None) -> str:
     return UNITS.get(unit, unit)
 
 
-def _sayer(trial: Trial, model: Model | None) -> Callable[[int], str]:
+def _sayer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:
     """What an answer is called: a class, or a token."""
     labels = trial.examples.labels
     if trial.examples.asked in ("classes", "tags"):
@@ -148,7 +147,7 @@ def _sayer(trial: Trial, model: Model | None) -> Callable[[int], str]:
     return token
 
 
-def _row(trial: Trial, place: int, say: Callable[[int], str]) -> Change:
+def _row(trial: MaskTrial, place: int, say: Callable[[int], str]) -> Change:
     assert trial.before is not None and trial.now is not None
     examples = trial.examples
     number = int(np.searchsorted(examples.places, place, side="right")) - 1
@@ -161,7 +160,7 @@ def _row(trial: Trial, place: int, say: Callable[[int], str]) -> Change:
         end = end if examples.asked == "next" else start
         text = one.text[max(0, end - SHOWN) : max(0, end)]
     wanted = int(examples.wanted[place])
-    was, now = int(trial.before.given[place]), int(trial.now.given[place])
+    was, now = int(trial.before.predictions[place]), int(trial.now.predictions[place])
     whole, masked = float(trial.before.loss[place]), float(trial.now.loss[place])
     return Change(
         number, text, say(wanted), say(was), say(now), was == wanted, now == wanted,
@@ -287,7 +286,7 @@ class ChangedView(View):
             self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
             self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
             return None
-        if trial.whole:
+        if not trial.off:
             self.empty, self.empty_actions = type(self).empty, type(self).empty_actions
             return None
         if not trial.done:
@@ -451,9 +450,6 @@ BY: dict[By, str] = {
     "all": "All",
     "label": "Label",
     "length": "Length",
-    "token": "Wanted",
-    "context": "Before it",
-    "level": "Place in group",
 }
 COLUMNS = (
     "by", "slice", "seen", "of", "right whole", "low", "high", "right masked", "low", "high",
@@ -469,7 +465,7 @@ class SliceRow(NamedTuple):
     """A slice by one measure: whole, with heads off, and the change with its ends, in per cent and
     points of right answers, or in bits."""
 
-    part: Part
+    part: SliceScore
     whole: float
     now: float
     change: Ends
@@ -480,10 +476,10 @@ class SliceRow(NamedTuple):
         return self.part.by, self.part.name
 
 
-def row_of(part: Part, measure: Measure) -> SliceRow:
+def row_of(part: SliceScore, measure: Measure) -> SliceRow:
     """A slice by a measure."""
     if measure == "loss":
-        value, low, high = (BITS_PER_NAT * one for one in part.more)
+        value, low, high = (BITS_PER_NAT * one for one in part.loss_change)
         return SliceRow(
             part, BITS_PER_NAT * part.loss[0], BITS_PER_NAT * part.loss[1], (value, low, high)
         )
@@ -502,7 +498,9 @@ class PartTable(QAbstractTableModel):
         self._came: tuple[SliceRow, ...] = ()
         self._titles: tuple[str, ...] = ("",) * (PICTURE + 1)
 
-    def show_parts(self, parts: Sequence[Part], measure: Measure, noun: str, now: str) -> None:
+    def show_parts(
+        self, parts: Sequence[SliceScore], measure: Measure, noun: str, now: str
+    ) -> None:
         """Other numbers; noun: what is counted; now: what the masked model is called."""
         self.measure = measure
         what = tr("{noun}s", noun=tr(noun))
@@ -614,7 +612,7 @@ def part_words(row: SliceRow, column: int, measure: Measure) -> str:
     return tr(part_verdict(row, measure))
 
 
-def name_words(part: Part) -> str:
+def name_words(part: SliceScore) -> str:
     """What a slice is called; classes have names of their own."""
     return part.name if part.by == "label" else tr(part.name)
 
@@ -654,7 +652,7 @@ def table(rows: Sequence[SliceRow]) -> list[list[str]]:
     """All there is of every slice, for a spreadsheet: shares of right answers, losses in bits."""
     lines = [[tr(one) for one in COLUMNS]]
     for part in (row.part for row in rows):
-        bits = [f"{BITS_PER_NAT * one:.6g}" for one in (*part.loss, *part.more)]
+        bits = [f"{BITS_PER_NAT * one:.6g}" for one in (*part.loss, *part.loss_change)]
         shares = [[f"{end:.6g}" for end in one] for one in (part.before, part.now, part.change)]
         counts = [f"{one}" for one in (part.lost, part.won)]
         words = [tr(BY[part.by]), name_words(part), f"{part.n}", f"{part.total}"]
@@ -693,7 +691,7 @@ class SlicesView(View):
         vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Callable[[], Trial] | None:
+    def request(self, session: Session) -> Callable[[], MaskTrial] | None:
         """The trial so far; nothing without data."""
         trial = session.trial
         if trial is None or trial.paired is None:
@@ -707,13 +705,13 @@ class SlicesView(View):
             return None
         return lambda: trial
 
-    def draw(self, result: Trial) -> None:
+    def draw(self, result: MaskTrial) -> None:
         """Show the numbers there are."""
         assert self.session is not None and result.paired is not None
         measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
-        now = off_words(len(result.off)) if not result.whole else tr("No head off")
-        self.model.show_parts(result.paired.parts, measure, noun, now)
+        now = off_words(len(result.off)) if result.off else tr("No head off")
+        self.model.show_parts(result.paired.slices, measure, noun, now)
         self.table.fit()
         self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(self.model.rows)))
         if self.model.rows and not self.table.currentIndex().isValid():

@@ -28,7 +28,6 @@ from hgviz.gui.actions import ACTIONS
 from hgviz.gui.attribution import AttributionRunner
 from hgviz.gui.dialogs import (
     CAPTURES,
-    CHOICES,
     READABLE,
     ErrorDialog,
     ModelInputs,
@@ -661,10 +660,7 @@ class Commands(ExportCommands):
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
         study = self.pruning.known
-        there = frozenset(
-            name for names, *_ in CHOICES for name in names
-            if study is not None and getattr(study, name) is not None
-        )  # fmt: skip
+        there = frozenset(study.arrays) if study is not None else frozenset()
         trial = self.session.trial
         states = trial is not None and trial.examples.asked == "states"
         dialog = dialogs.MeasureDialog(self.window, there, states)

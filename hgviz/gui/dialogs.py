@@ -43,6 +43,7 @@ from shiboken6 import isValid
 import hgviz
 from hgviz import settings
 from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
+from hgviz.analysis.importance import METHODS
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
@@ -818,6 +819,16 @@ CHOICES = (
     (("shapley",), "Shapley values, 20 random orders", "20 scorings a head", False),
 )  # fmt: skip
 GRADIENTS = {"gradient", "token_gradient"}
+
+
+def measurements() -> tuple[tuple[tuple[str, ...], str, str, bool], ...]:
+    """CHOICES, and the scores that measure an array of their own."""
+    own = (method for method in METHODS.values() if method.measure is not None)
+    return *CHOICES, *(
+        ((method.needs,), method.label, "about one scoring", False) for method in own
+    )
+
+
 NO_GRADIENTS = (
     "Gradient scores are undefined for this model. It gives hidden states, and how far they are "
     "from those with all heads on has no gradient where all heads are on."
@@ -848,7 +859,8 @@ class MeasureDialog(Overlay):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         self.boxes: list[Check] = []
-        for row, (names, words, cost, first) in enumerate(CHOICES):
+        choices = measurements()
+        for row, (names, words, cost, first) in enumerate(choices):
             box = Check(tr(words))
             box.setToolTip(tip(explained_all(names)))
             known = set(names) <= there
@@ -863,8 +875,8 @@ class MeasureDialog(Overlay):
             self.boxes.append(box)
         self.curve = Check(tr("Then draw how many heads can go"))
         self.curve.setChecked(True)
-        grid.addWidget(self.curve, len(CHOICES), 0)
-        grid.addWidget(label(tr("21 orders"), factor=0.92, kind="secondary"), len(CHOICES), 1)
+        grid.addWidget(self.curve, len(choices), 0)
+        grid.addWidget(label(tr("21 orders"), factor=0.92, kind="secondary"), len(choices), 1)
         self.body.addSpacing(8)
         self.body.addLayout(grid)
         self.body.addSpacing(8)
@@ -878,7 +890,7 @@ class MeasureDialog(Overlay):
     def _accept(self) -> None:
         needs = frozenset(
             name
-            for box, (names, *_) in zip(self.boxes, CHOICES, strict=True)
+            for box, (names, *_) in zip(self.boxes, measurements(), strict=True)
             if box.isChecked()
             for name in names
         )

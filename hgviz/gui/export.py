@@ -35,7 +35,6 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import settings, tasks
-from hgviz.analysis.attribution import Attribution
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
@@ -49,6 +48,7 @@ from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words
 from hgviz.palettes import PALETTES, matching_palette
 from hgviz.tasks.attributing import Method
 from hgviz.tasks.charting import activations_of
+from hgviz.tasks.explaining import Attribution
 
 if TYPE_CHECKING:
     from hgviz.analysis.heads import HeadFacts
@@ -399,7 +399,7 @@ def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
 def _scored(session: Session) -> bool:
     from hgviz.analysis.importance import METHODS
 
-    return any(one.measured(session.study) for one in METHODS.values())
+    return any(one.is_measured(session.study) for one in METHODS.values())
 
 
 def _traced(session: Session) -> bool:

@@ -35,8 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.analysis.attribution import Attribution
-from hgviz.analysis.importance import METHODS, Method, importance
+from hgviz.analysis.importance import METHODS, Method, importance, mean_over_runs
 from hgviz.core import HeadId, HeadSet, Integers, ModelSpec, progress
 from hgviz.examples import EACH
 from hgviz.gui import ink, sentences, theme
@@ -60,6 +59,7 @@ from hgviz.gui.tables import is_own
 from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
+from hgviz.tasks.explaining import Attribution
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -754,7 +754,7 @@ def text_colour(ground: QColor) -> QColor:
 
 def offered(study: Study | None) -> tuple[Method, ...]:
     """The scores that a study has."""
-    return tuple(one for one in METHODS.values() if study is not None and one.measured(study))
+    return tuple(one for one in METHODS.values() if study is not None and one.is_measured(study))
 
 
 def shades(study: Study, method: str) -> Shades:
@@ -792,13 +792,13 @@ def shades(study: Study, method: str) -> Shades:
 def _seen(study: Study, method: Method) -> tuple[Integers, int, str]:
     """(H,): on how many examples, or random orders, each head is measured; how many there are; and
     what they are called."""
-    values = getattr(study, method.needs, None)
+    values = study.arrays.get(method.needs)
     if values is None:  # learned by training
         return np.zeros(len(study.heads), int), 0, ""
     noun = place_noun("classes", study.spec) if study.asked in EACH else "window"
     if len(values) == len(study.wanted):
         values = values[study.places[:-1][np.diff(study.places) > 0]]  # the first of each
-    noun = "order" if method.needs == "shapley" else noun
+    noun = "order" if method.rows is mean_over_runs else noun
     return (~np.isnan(values)).sum(0), len(values), noun
 
 

@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz import language
-from hgviz.analysis.orders import costs, saved
-from hgviz.analysis.trial import Trial
+from hgviz.analysis.evaluation import MaskTrial
+from hgviz.analysis.importance import removal_costs, savings
 from hgviz.core import HeadCost, HeadSet, ModelSpec
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
@@ -116,7 +116,7 @@ class LiveView(ChartView):
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
 
-    def request(self, session: Session) -> Callable[[], Trial | None] | None:
+    def request(self, session: Session) -> Callable[[], MaskTrial | None] | None:
         """The trial so far; nothing without data."""
         spec = session.spec
         if not session.data:
@@ -136,7 +136,7 @@ class LiveView(ChartView):
         trial = session.trial
         return lambda: trial
 
-    def draw(self, result: Trial | None) -> None:
+    def draw(self, result: MaskTrial | None) -> None:
         """Put the numbers in."""
         session = self.session
         assert session is not None
@@ -163,7 +163,7 @@ class LiveView(ChartView):
             self.progress.show_part(0.0)
             self.stop.setVisible(False)
             return
-        score, whole = found.score, found.whole
+        score, whole = found.score, found.baseline
         self.value.setText(f"{100 * score.value:.1f}")
         ends = {"low": 100 * score.low, "high": 100 * score.high}
         self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
@@ -173,7 +173,7 @@ class LiveView(ChartView):
             if result.done
             else tr("{share:.1f} % on the same ones", share=share)
         )
-        if not result.whole:
+        if result.off:
             self.lines["Difference"].say(difference(found.difference, found.low, found.high))
             self.lines["Changed"].say(tr(
                 "{lost:,} lost, {won:,} won; McNemar p {p}",
@@ -182,7 +182,7 @@ class LiveView(ChartView):
         else:
             self.lines["Difference"].say(tr("0: no head is off"))
             self.lines["Changed"].say(tr("none"))
-        self.lines["Saved"].say(saved_words(session.spec, result.off, result.weights))
+        self.lines["Saved"].say(saved_words(session.spec, result.off, result.head_costs))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
         seen = {"seen": result.seen, "total": result.total, "noun": tr(noun)}
         words = [tr("{seen:,} of {total:,} {noun}s", **seen)]
@@ -205,7 +205,7 @@ class LiveView(ChartView):
         rows = [[tr(one) for one in COLUMNS]]
         for one in trial.points:
             rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
-        whole = found.whole
+        whole = found.baseline
         for name, numbers in (
             ("whole model", (whole.value, whole.low, whole.high)),
             ("difference", (found.difference, found.low, found.high)),
@@ -232,11 +232,11 @@ class LiveView(ChartView):
         (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
 
 
-def chart_of(trial: Trial | None, title: str) -> Chart:
+def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     """Value and interval over the places seen, beside the whole model; title: what is counted."""
     if trial is None or trial.paired is None or not trial.points:
         return Chart()
-    points, whole = trial.points, trial.paired.whole.value
+    points, whole = trial.points, trial.paired.baseline.value
     # the limits hold still once a quarter was seen, as the interval only narrows then
     calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
     low = min(whole, *(one.low for one in calm), 1.0)
@@ -291,7 +291,7 @@ def p_words(p: float) -> str:
     return f"= {p:.2f}" if p >= 0.1 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def sample_words(trial: Trial | None) -> tuple[str, str]:
+def sample_words(trial: MaskTrial | None) -> tuple[str, str]:
     """4,000 of 67,349 texts, | drawn with seed 0; nothing where all are looked at."""
     if trial is None or not trial.examples.among:
         return "", ""
@@ -309,8 +309,8 @@ def saved_words(spec: ModelSpec | None, off: HeadSet, weights: Sequence[HeadCost
     """295 k parameters (4.7 %) that are removed with the heads."""
     if spec is None or not off or weights is None:
         return tr("nothing") if weights is not None or not off else "–"
-    parameters, _ = costs(spec, weights, np.ones(1))
-    count = float(saved(parameters, spec, sorted(off))[-1])
+    parameters, _ = removal_costs(spec, weights, np.ones(1))
+    count = float(savings(parameters, spec, sorted(off))[-1])
     size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
     if not spec.parameters:
         return tr("{size} parameters", size=size)

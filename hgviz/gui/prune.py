@@ -23,9 +23,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.analysis import curves
-from hgviz.analysis.importance import METHODS
-from hgviz.analysis.trial import Trial
+from hgviz.analysis.evaluation import MaskTrial
+from hgviz.analysis.importance import (
+    ALLOWED_LOSS,
+    METHODS,
+    RandomBand,
+    random_band,
+    random_curves_beside,
+    removable_heads,
+    saved_share,
+)
 from hgviz.core import HeadId, HeadSet, ModelSpec
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
@@ -123,12 +130,12 @@ class MaskList(QWidget):
         self,
         masks: tuple[Mask, ...],
         off: HeadSet,
-        trial: Trial | None,
+        trial: MaskTrial | None,
         spec: ModelSpec | None,
     ) -> None:
         """List them; the one that is on the wall is marked."""
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
-        weights = None if trial is None else trial.weights
+        weights = None if trial is None else trial.head_costs
         shown = (masks, off, going, weights)
         if shown == self._shown:
             return
@@ -485,7 +492,7 @@ class CurveLine:
     milliseconds there, which random orders lack."""
 
     curve: PruningCurve
-    band: curves.Band
+    band: RandomBand
     x: np.ndarray
     band_x: np.ndarray
     each: np.ndarray  # (H + 1,): x of every number of heads off, in the curve's order
@@ -520,16 +527,16 @@ def line_of(session: Session, axis: str) -> CurveLine | None:
     if study is None or one is None:
         return None
     # one that is still being drawn is no order yet; none has times
-    drawn = [other for other in curves.beside(study, one) if other.removed[-1] == len(other.order)]
-    band = curves.band([] if axis == "time" else drawn)
+    drawn = [
+        other for other in random_curves_beside(study, one) if other.removed[-1] == len(other.order)
+    ]
+    band = random_band([] if axis == "time" else drawn)
     each = _each(study, one, axis)
     band_x = band.removed.astype(float)
     if axis in ("parameters", "flops") and drawn:
-        band_x = np.mean([curves.saved(study, other, axis) for other in drawn], axis=0)[
-            band.removed
-        ]
+        band_x = np.mean([saved_share(study, other, axis) for other in drawn], axis=0)[band.removed]
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
-    allowed, proven = curves.allowed(one)
+    allowed, proven = removable_heads(one)
     return CurveLine(
         one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven
     )
@@ -544,7 +551,7 @@ def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
     """The curve over what is saved, its band and floor; the slider is at the mask."""
     one, band = line.curve, line.band
     whole = float(one.values[0])
-    floor = whole - curves.POINT
+    floor = whole - ALLOWED_LOSS
     lowest = [*one.values, *one.low, *band.low, *band.high, floor]
     high = max(*one.values, *band.high, whole)
     room = max(0.005, (high - min(lowest)) * 0.06)
@@ -614,7 +621,7 @@ def _each(study: Study, one: PruningCurve, axis: str) -> np.ndarray:
     if axis == "time" and one.times is not None:
         return np.interp(np.arange(len(one.order) + 1), one.removed, one.times[:, 1])
     return (
-        curves.saved(study, one, axis) if axis != "time" else np.linspace(0, 1, len(one.order) + 1)
+        saved_share(study, one, axis) if axis != "time" else np.linspace(0, 1, len(one.order) + 1)
     )
 
 

@@ -550,8 +550,9 @@ NUMBER_WORDS = {
 
 def method_explained(method: str) -> str:
     """A score of METHODS in words, with its formula and its source."""
-    said, formula = SCORES[method]
-    return explanation(tr(said), tr(formula), tr(METHODS[method].source))
+    row = METHODS[method]
+    said, formula = SCORES.get(method, (row.label, row.formula))
+    return explanation(tr(said), tr(formula), tr(row.source))
 
 
 def explained_all(arrays: tuple[str, ...]) -> str:

@@ -19,7 +19,6 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
-from hgviz.analysis.trial import History
 from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
 from hgviz.files import path_exists, resource
 from hgviz.gui import sources
@@ -38,6 +37,7 @@ from hgviz.session import Mode, Session, saved
 from hgviz.session.other import Other
 from hgviz.session.places import add_recent
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
+from hgviz.session.undo import History
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz import settings, tasks
-from hgviz.analysis import slices
+from hgviz.analysis.evaluation import MaskTrial, PairedScore, ScorePoint, slices_of
 from hgviz.analysis.importance import METHODS
-from hgviz.analysis.paired import Paired
-from hgviz.analysis.trial import Point, Trial
 from hgviz.core import (
     Cancelled,
     Capture,
@@ -129,17 +127,17 @@ def ready(model: Model, examples: Examples) -> Trials:
     return trials
 
 
-def trying(trials: Trials, off: HeadSet) -> Trial:
-    """What the model scores without these heads; the progress carries the Trial so far."""
-    trial = Trial(off, trials.examples, weights=trials.head_costs)
-    parts = slices.of_examples(trials.examples, trials.model.spec)
+def trying(trials: Trials, off: HeadSet) -> MaskTrial:
+    """What the model scores without these heads; the progress carries the MaskTrial so far."""
+    trial = MaskTrial(off, trials.examples, head_costs=trials.head_costs)
+    parts = slices_of(trials.examples)
 
     def tried(step: Step) -> Step:
         nonlocal trial
-        if not isinstance(step.value, Paired):
+        if not isinstance(step.value, PairedScore):
             return step
         score = step.value.score
-        point = Point(score.seen, score.value, score.low, score.high)
+        point = ScorePoint(score.seen, score.value, score.low, score.high)
         trial = replace(trial, points=(*trial.points, point), paired=step.value)
         return replace(step, value=trial)
 
@@ -186,7 +184,7 @@ def _urgent_first(urgent: NewestFirst) -> Iterator[None]:
     again with those that have no study.
     """
     tell = current_listener()
-    done: Trial | None = None
+    done: MaskTrial | None = None
 
     def between_passes(step: Step) -> None:
         nonlocal done
@@ -194,7 +192,7 @@ def _urgent_first(urgent: NewestFirst) -> Iterator[None]:
 
         def trial(other: Step) -> None:  # how far the study is goes with it
             nonlocal done
-            if isinstance(other.value, Trial) and other.value.done:
+            if isinstance(other.value, MaskTrial) and other.value.done:
                 done = other.value
             tell(replace(step, value=other.value))
 
@@ -209,21 +207,21 @@ def drawn(study: Study) -> str:
     score = best(study, "")
     curves = [one for one in study.curves if METHODS.get(one.method)]
     mine = [one for one in curves if one.method == score] or [
-        one for one in curves if METHODS[one.method].measured(study)
+        one for one in curves if METHODS[one.method].is_measured(study)
     ]
     return mine[-1].method if mine else score
 
 
 def best(study: Study, chosen: str) -> str:
     """The score that colours the heads: the chosen one, else the best there is."""
-    there = [name for name, one in METHODS.items() if one.measured(study) and _any(study, name)]
+    there = [name for name, one in METHODS.items() if one.is_measured(study) and _any(study, name)]
     if chosen in there:
         return chosen
     return next((one for one in (*FIRST, *there) if one in there), "")
 
 
 def _any(study: Study, name: str) -> bool:
-    values = getattr(study, METHODS[name].needs, None)
+    values = study.arrays.get(METHODS[name].needs)
     return values is None or bool(np.isfinite(values).any())
 
 
@@ -255,7 +253,7 @@ class TrialRunner:
         self.trials: Trials | None = None
         self.urgent = NewestFirst()
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
-        self._known: dict[HeadSet, Trial] = {}
+        self._known: dict[HeadSet, MaskTrial] = {}
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
@@ -454,7 +452,7 @@ class TrialRunner:
             self.stop_trial()
             self.session.put(trial=known)
             return
-        self.session.put(trial=Trial(off, trials.examples, weights=trials.head_costs))
+        self.session.put(trial=MaskTrial(off, trials.examples, head_costs=trials.head_costs))
         work = partial(trying, trials, off)
         if self.measuring:
             self.urgent.put(work)
@@ -483,7 +481,7 @@ class TrialRunner:
 
     def _stepped(self, step: Step) -> None:
         trial, now = step.value, time.monotonic()
-        if not isinstance(trial, Trial) or trial.off != self.session.off:
+        if not isinstance(trial, MaskTrial) or trial.off != self.session.off:
             return
         shown = self.session.trial
         if trial.done:
@@ -492,14 +490,14 @@ class TrialRunner:
             self._shown = now
             self.session.put(trial=trial)
 
-    def _tried(self, trial: Trial) -> None:
+    def _tried(self, trial: MaskTrial) -> None:
         self._known[trial.off] = trial
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
         if trial.off == self.session.off:
             self.session.put(trial=trial, masks=self._scored(trial))
 
-    def _scored(self, trial: Trial) -> tuple[Mask, ...]:
+    def _scored(self, trial: MaskTrial) -> tuple[Mask, ...]:
         """The masks, with a score for the one that was still being measured."""
         return tuple(
             _with_score(one, trial.paired) if one.off == trial.off else one
@@ -598,7 +596,7 @@ def _switching(old: HeadSet, new: HeadSet) -> str:
     return f"switching {count} heads off and on"
 
 
-def _with_score(mask: Mask, paired: Paired | None) -> Mask:
+def _with_score(mask: Mask, paired: PairedScore | None) -> Mask:
     """A mask with what it scored, beside the whole model."""
     if paired is None:
         return mask

@@ -163,6 +163,10 @@ class HeadAblation:
         recorder = BaselinePass(tokens)
         return recorder, self.module(tokens, replace(self._run, observers=(recorder,)))
 
+    def run_everywhere(self, observer: Observer) -> Run:
+        """The run of the baseline with an observer, every position of the last block computed."""
+        return replace(self._run, observers=(observer,), readout=False)
+
     @torch.inference_mode()
     def ablate(self, baseline: BaselinePass, off: Collection[HeadId]) -> Tensor:
         """Logits with further heads off."""
@@ -424,6 +428,28 @@ class Trials:
         for heads, variants in self._ablation.ablate_each(baseline, alone):
             for head, logits in zip(heads, variants, strict=True):
                 yield head, self._predictions(logits, batch)
+
+    def contexts(self, batch: Batch) -> list[Floats]:
+        """The context (B, H, Q, D) of each layer that attends in the baseline, in order of
+        computation; NaN for queries that are padding."""
+        recorder = BaselinePass(self._tokens(batch))
+        with torch.inference_mode():
+            self.model.module(recorder.tokens, self._ablation.run_everywhere(recorder))
+        contexts = []
+        for layer in attention_layers(self.model.module):
+            context = recorder.contexts[layer.index].float()
+            padding = ~self._real_queries(batch, layer, context.shape[2]).to(context.device)
+            contexts.append(_numpy(context.masked_fill(padding[:, None, :, None], math.nan)))
+        return contexts
+
+    def _real_queries(self, batch: Batch, layer: Layer, queries: int) -> Tensor:
+        """(B, Q): the queries of a layer with a token that is no padding; all of them where
+        segments of tokens differ in length."""
+        level = self.model.spec.levels[layer.level]
+        text = batch.first if batch.first is not None and level.sequence == "source" else batch
+        mask, stride = torch.tensor(text.mask), level.stride or 1
+        mask = F.pad(mask, (0, -mask.shape[1] % stride)).unflatten(1, (-1, stride)).any(-1)
+        return mask if mask.shape[1] == queries else mask.new_ones(len(mask), queries)
 
     def gate_gradients(self, batch: Batch) -> tuple[Floats, Floats]:
         """(B, heads) each: the gradient of each text's summed loss by each gate, and the sum over

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy import array_equal
 from psygnal import Signal
 
-from hgviz.analysis.trial import History, Trial
+from hgviz.analysis.evaluation import MaskTrial
 from hgviz.core import (
     Capture,
     Display,
@@ -33,17 +33,17 @@ from hgviz.session.steps import (
     strongest_key,
     within,
 )
-from hgviz.session.undo import Deed
+from hgviz.session.undo import Deed, History
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hgviz.analysis.attribution import Attribution, Question
     from hgviz.analysis.habits import Habits
     from hgviz.analysis.heads import HeadFacts
     from hgviz.models.model import Model
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study, Sweep
+    from hgviz.tasks.explaining import Attribution, Question
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
@@ -139,7 +139,7 @@ class Session:
         self.question: Question | None = None
         self.explained: Attribution | None = None
         self.study: Study | None = None
-        self.trial: Trial | None = None
+        self.trial: MaskTrial | None = None
         self.masks: tuple[Mask, ...] = ()
         self.history: History[Deed] = History()
         self.data = self.score = ""

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hgviz.analysis.trial import History
 from hgviz.study import Mask
 
 if TYPE_CHECKING:
     from hgviz.session import Session
+
+MAX_STEPS = 200  # that can be undone
+
+Step = TypeVar("Step")
+
+
+@dataclass(frozen=True, slots=True)
+class History(Generic[Step]):
+    """What can be undone, the newest last, and what was undone and can be done again."""
+
+    past: tuple[Step, ...] = ()
+    future: tuple[Step, ...] = ()
+
+    def went(self, old: Step) -> History[Step]:
+        """After leaving one for another."""
+        return History((*self.past, old)[-MAX_STEPS:])
+
+    def back(self, now: Step) -> tuple[Step, History[Step]]:
+        """The one before, and the history there."""
+        return self.past[-1], History(self.past[:-1], (now, *self.future))
+
+    def forth(self, now: Step) -> tuple[Step, History[Step]]:
+        """The one that was undone last, and the history there."""
+        return self.future[0], History((*self.past, now), self.future[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ does not know. A study that is being measured has the same names: what is not re
                       loss
     /shapley          (permutations, heads) float32, optional: what switching a head on does to the
                       mean loss, in a random order each
+    /arrays/NAME      (examples, heads) float32, optional: what a score measured that has an array
+                      of its own; a name has letters, digits and underscores
     /saved_parameters, /saved_flops   (heads, 3) float64, optional, since 1.4: what `prune` removes
                       with each head, with its key group once all heads of that are off, and with
                       its layer likewise, below 0 where it keeps the weights of one head
@@ -60,6 +62,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz import study as measured
 from hgviz.core import HeadId, HeadSet, HgvizError, MetricEstimate, ModelSpec
 from hgviz.examples import Asked
 from hgviz.files import TEMPORARY
@@ -97,16 +100,12 @@ ARRAYS: dict[str, Row] = {
     "wanted": (("places",), ("i8",), True),
     "given": (("places",), ("i8",), True),
     "loss": (("places",), ("f4",), True),
-    "gradient": (("examples", "heads"), ("f4",), False),
-    "token_gradient": (("examples", "heads"), ("f4",), False),
-    "loss_change": (("places", "heads"), ("f4",), False),
-    "change": (("places", "heads"), ("i1",), False),
-    "alone": (("places", "heads"), ("f4",), False),
-    "shapley": (("permutations", "heads"), ("f4",), False),
+    **{name: ((row.rows, "heads"), (row.dtype,), False) for name, row in measured.ARRAYS.items()},
     "saved_parameters": (("heads", "parts"), ("f8",), False),
     "saved_flops": (("heads", "parts"), ("f8",), False),
 }
-MEASURED = ("loss", "gradient", "token_gradient", "loss_change", "alone", "shapley")
+OWN_ARRAY: Row = (("examples", "heads"), ("f4",), True)  # of a score that measures its own
+MAX_ARRAYS = 100
 _VALUES = ("values", "low", "high", "loss", "change", "change_low", "change_high")
 CURVE: dict[str, Row] = {
     "order": (("off", "two"), ("i8",), True),
@@ -137,9 +136,15 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
         store_json(file, "about", _about(study))
         store_json(file, "off", sorted(study.off))
         store_json(file, "made", asdict(study.made))
-        values = {name: getattr(study, name) for name in ARRAYS}
+        arrays = {name: _finite(values) for name, values in study.arrays.items()}
+        values = {name: getattr(study, name, None) for name in ARRAYS} | arrays
         answered = np.where(np.isfinite(study.loss), study.given, NO_PREDICTION)
-        _store(file, ARRAYS, values | {"heads": _pairs(study.heads), "given": answered})
+        _store(file, ARRAYS, values | {
+            "heads": _pairs(study.heads), "given": answered, "loss": _finite(study.loss),
+        })  # fmt: skip
+        own = [name for name in arrays if name not in measured.ARRAYS]
+        if own:
+            _store(file.create_group("arrays"), dict.fromkeys(own, OWN_ARRAY), arrays)
         for number, one in enumerate(study.learned):
             group = file.create_group(f"learned/{number:03}")
             store_attributes(group.id, {"method": one.method})
@@ -188,9 +193,14 @@ def _store(group: h5py.Group, table: dict[str, Row], values: dict[str, Any]) -> 
         array = np.asarray(one)
         if array.dtype.str[1:] not in kinds:
             array = array.astype(kinds[0])
-        if name in MEASURED and table is ARRAYS:
-            array = np.where(np.isfinite(array), array, np.float32(np.nan))
         store(group, name, array, axis=0)
+
+
+def _finite(values: NDArray[Any]) -> NDArray[Any]:
+    """The values, NaN for an infinite one: it counts as not measured."""
+    if values.dtype.kind == "i":
+        return values
+    return np.where(np.isfinite(values), values, np.float32(np.nan))
 
 
 def _pairs(heads: Iterable[HeadId]) -> NDArray[np.int64]:
@@ -236,12 +246,18 @@ def _read(file: h5py.File, path: str) -> Study:
     require(list(heads) == sorted(heads), "its heads are not in order of computation")
     require(off <= set(heads), "it has other heads off than there are")
     _check(found, about, spec)
+    arrays = {name: found.pop(name) for name in measured.ARRAYS}
+    arrays |= _own_arrays(file, sizes)
+    for name, values in arrays.items():
+        good = values is None or values.dtype.kind == "i" or not np.isinf(values).any()
+        require(good, f"{name} of it is infinite somewhere")
     learned, curves = _parts(file, "learned"), _parts(file, "curves")
     return Study(
         spec=spec,
         heads=heads,
         **about,
         **found,
+        arrays={name: values for name, values in arrays.items() if values is not None},
         off=off,
         learned=tuple(_read_learned(one, sizes) for one in learned),
         curves=tuple(_read_curve(one, heads, sizes["examples"]) for one in curves),
@@ -290,9 +306,7 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
     require(known, "it has other answers than its model knows")
     agree = np.isnan(loss) == (given == NO_PREDICTION)
     require(bool(agree.all()), "its losses and answers disagree")
-    for name in MEASURED:
-        if found[name] is not None:
-            require(not np.isinf(found[name]).any(), f"{name} of it is infinite somewhere")
+    require(not np.isinf(loss).any(), "loss of it is infinite somewhere")
     if found["change"] is not None:
         require(
             bool(np.isin(found["change"], (-1, 0, 1, UNKNOWN)).all()), "it knows no such changes"
@@ -303,6 +317,20 @@ def _check(found: dict[str, Any], about: dict[str, Any], spec: ModelSpec) -> Non
             require(
                 bool(np.isfinite(one).all() and (least >= 0).all()), f"{name} of it are no sizes"
             )
+
+
+def _own_arrays(file: h5py.File, sizes: dict[str, int]) -> dict[str, Any]:
+    """The arrays of scores that measured their own, known here or not."""
+    if not has(file, "arrays"):
+        return {}
+    group = subgroup(file, "arrays")
+    require(len(group) <= MAX_ARRAYS, f"it has {len(group):,} arrays")
+    names = sorted(group)
+    good = all(name.isascii() and name.isidentifier() and len(name) <= 64 for name in names)
+    require(
+        good and not set(names) & set(measured.ARRAYS), "an array of it has no name that can be"
+    )
+    return _arrays(group, dict.fromkeys(names, OWN_ARRAY), sizes)
 
 
 def _parts(file: h5py.File, name: str) -> list[h5py.Group]:

@@ -12,10 +12,10 @@ from hgviz.core import Capture, HgvizError, token_text
 from hgviz.language import decimals
 
 if TYPE_CHECKING:
-    from hgviz.analysis.attribution import Attribution, Beside
     from hgviz.core import ModelSpec, Prompt
     from hgviz.figures import Panel, Spec
     from hgviz.models.model import Model
+    from hgviz.tasks.explaining import Attribution, KeyScores
 
 Method = Literal["tokens", "layers", "heads", "attention"]
 NAMES = ("attention", "gradient_x_attention", "integrated_gradients")
@@ -29,7 +29,7 @@ MOST = 32  # keys that a figure has
 
 
 def attribution_rows(
-    found: Attribution, seen: Capture, method: Method, beside: Beside | None = None
+    found: Attribution, seen: Capture, method: Method, beside: KeyScores | None = None
 ) -> list[dict[str, Any]]:
     """The numbers of a method, a dictionary for each token, head, layer or key; beside: of the
     method attention."""
@@ -56,7 +56,7 @@ def _texts(found: Attribution, seen: Capture) -> list[tuple[str, Prompt, np.ndar
     return [("", seen.main, found.tokens)]
 
 
-def _keys(beside: Beside, seen: Capture) -> list[dict[str, Any]]:
+def _keys(beside: KeyScores, seen: Capture) -> list[dict[str, Any]]:
     prompt, spans = seen.key_prompt(beside.head.layer), seen.key_spans(beside.head.layer)
     columns: list[Any] = [beside.attention, beside.slope, beside.tokens]
     return [
@@ -82,7 +82,7 @@ def attribution_panel(
     method: Method,
     *,
     says: str = "",
-    beside: Beside | None = None,
+    beside: KeyScores | None = None,
     query: int | None = None,
     given: Sequence[str] = (),
     model: str = "",
@@ -162,7 +162,7 @@ def _heard(found: Attribution, seen: Capture, values: np.ndarray, side: str) -> 
     return values[: question.position + 1]
 
 
-def _strongest(beside: Beside) -> np.ndarray:
+def _strongest(beside: KeyScores) -> np.ndarray:
     """Of many keys those that some column has among its largest, in the order of the text."""
     sizes = [np.abs(one) for one in (beside.attention, beside.slope, beside.tokens)
              if one is not None]  # fmt: skip
@@ -184,7 +184,7 @@ def _answer(found: Attribution, seen: Capture, says: str) -> str:
 
 
 def _titled(
-    answers: list[str], found: Attribution, seen: Capture, method: Method, beside: Beside | None
+    answers: list[str], found: Attribution, seen: Capture, method: Method, beside: KeyScores | None
 ) -> tuple[str, str]:
     """Which answers, and how it was asked."""
     question = found.question
@@ -203,7 +203,7 @@ def _titled(
     return f"What {', '.join(named[:-1])} and {named[-1]}{where} come from", how
 
 
-def _notes(every: Mapping[str, Attribution], method: Method, beside: Beside | None) -> list[str]:
+def _notes(every: Mapping[str, Attribution], method: Method, beside: KeyScores | None) -> list[str]:
     notes, found = [], next(iter(every.values()))
     if beside is not None:
         if len(beside.columns) > MOST:
@@ -265,7 +265,7 @@ def asked_words(
     every: Sequence[Attribution],
     spec: ModelSpec,
     method: Method,
-    beside: Beside | None = None,
+    beside: KeyScores | None = None,
     query: int | None = None,
     given: Sequence[str] = (),
 ) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, progress
 from hgviz.errors import to_hgviz_error
-from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
+from hgviz.study import NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -130,7 +130,7 @@ def _score(folder: SweepFolder, cell: Cell) -> Facts:
     data = _data(cell)
     found = evaluate(model, data, *cell.given["columns"])
     return {
-        **found.facts(), "parameters": model.spec.parameters, "model": model.spec.digest,
+        **found.to_dict(), "parameters": model.spec.parameters, "model": model.spec.digest,
         **({} if found.right is None else {"right": packed(found.right)}),
     }  # fmt: skip
 
@@ -302,15 +302,14 @@ def united(studies: Sequence[Study]) -> Study:
     for one in studies:
         new = (given == NO_PREDICTION) & one.answered
         loss[new], given[new] = one.loss[new], one.given[new]
-        for name in ARRAYS:
-            if (values := getattr(one, name)) is not None:
-                arrays[name] = _filled(arrays.get(name), values)
+        for name, values in one.arrays.items():
+            arrays[name] = _filled(arrays.get(name), values)
     curves = {_curve_key(curve): curve for one in reversed(studies) for curve in one.curves}
     learned = {curve.method: curve for one in reversed(studies) for curve in one.learned}
     masks = {mask.name: mask for one in reversed(studies) for mask in one.masks}
     return replace(
         first, loss=loss, given=given, curves=tuple(curves.values()),
-        learned=tuple(learned.values()), masks=tuple(masks.values()), path="", **arrays,
+        learned=tuple(learned.values()), masks=tuple(masks.values()), path="", arrays=arrays,
     )  # fmt: skip
 
 

@@ -127,7 +127,7 @@ def _answers_of(trials: Trials, name: str, done: int) -> Answers:
     from hgviz.analysis.evaluation import Answers
 
     examples = trials.examples
-    found, seen = Answers.none(examples), 0
+    found, seen = Answers.unasked(examples), 0
     for batch in (batch for block in trials.blocks for batch in block):
         progress(done + seen / len(examples), 2, name)
         found.put(examples, batch, trials.baseline(batch))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.curves import mean_along, nearest_point
+from hgviz.analysis.importance import mean_along, nearest_point
 from hgviz.analysis.statistics import (
     Interval,
     benjamini_hochberg,

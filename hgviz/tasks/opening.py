@@ -204,7 +204,7 @@ def _of_study(study: Study) -> dict[str, Any]:
         "loss": float(study.loss[seen].mean(dtype=float)) if seen.any() else None,
         "off": [str(head) for head in sorted(study.off)], "seed": study.seed,
         "measured": [{"what": name, "share": share} for name, share in shares.items()],
-        "methods": [name for name, one in METHODS.items() if one.measured(study)],
+        "methods": [name for name, one in METHODS.items() if one.is_measured(study)],
         "curves": [
             {
                 "method": one.method, "seed": one.seed,

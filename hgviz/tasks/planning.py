@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING, Any
 from hgviz.core import HgvizError, progress
 from hgviz.errors import choose, file_error, require
 from hgviz.files import find_sample
-from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, source_name
+from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, measured_together, source_name
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.models.layers import Configuration
     from hgviz.models.tensors import Checkpoint
     from hgviz.models.training import Plan
-
-# arrays of a study that one pass gives together
-TOGETHER = {
-    "gradient": ("gradient", "token_gradient"), "token_gradient": ("gradient", "token_gradient"),
-    "loss_change": ("change", "loss_change"),
-}  # fmt: skip
 
 
 def plan(asked: StudyFile, here: Path_) -> tuple[Cell, ...]:
@@ -86,13 +80,12 @@ class _Planning:
     def _needs(self) -> None:
         """Which arrays the methods are made of. Errors: HgvizError for one that is none."""
         from hgviz.analysis.importance import METHODS
-        from hgviz.study import ARRAYS
 
         self.arrays: dict[str, tuple[str, ...]] = {}
         for name in self.asked.methods:
-            measured = [key for key, method in METHODS.items() if method.needs in ARRAYS]
+            measured = [key for key, method in METHODS.items() if not method.learned]
             one = METHODS[choose(name, measured, "method of a study")]
-            self.arrays[name] = TOGETHER.get(one.needs, (one.needs,))
+            self.arrays[name] = measured_together(one.needs)
 
     def of_model(self, model: Mapping[str, Any]) -> Iterator[list[Cell]]:
         """The cells of one of [[models]]: of each data and seed, activations side by side."""

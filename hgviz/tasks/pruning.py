@@ -9,6 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hgviz.analysis import evaluation
+from hgviz.analysis.evaluation import Answers, PairedScore, Slice
+from hgviz.analysis.importance import (
+    POINTS,
+    Limits,
+    curve_points,
+    importance,
+    order_by_need,
+    pruning_curve,
+    random_order,
+    split_examples,
+)
 from hgviz.core import (
     HeadId,
     HeadSet,
@@ -23,10 +35,6 @@ from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
-    from hgviz.analysis.evaluation import Answers
-    from hgviz.analysis.orders import Limits
-    from hgviz.analysis.paired import Paired
-    from hgviz.analysis.slices import Slice
     from hgviz.examples import Batch
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
@@ -61,15 +69,14 @@ def trials_of(
 
 def try_heads(
     trials: Trials, off: HeadSet, slices: Sequence[Slice] = ()
-) -> tuple[Paired, Answers, Answers]:
-    """What the model scores with heads off, beside the whole model; see analysis.paired."""
-    from hgviz.analysis import paired
+) -> tuple[PairedScore, Answers, Answers]:
+    """What the model scores with heads off, beside the baseline; see analysis.evaluation."""
 
     def without(batch: Batch) -> Any:
         return trials.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
-    return paired.try_heads(examples, blocks, trials.baseline, without, off, slices)
+    return evaluation.try_heads(examples, blocks, trials.baseline, without, off, slices)
 
 
 def curve(
@@ -89,23 +96,19 @@ def curve(
     so far; curves that it has are not measured again. Errors: HgvizError for a method that was not
     measured.
     """
-    from hgviz.analysis import curves, orders
-
-    limits = orders.Limits(study.heads, least, off=study.off)
+    limits = Limits(study.heads, least, off=study.off)
     own = (method, study.seed, order_of(study, limits, method))
     lines = [own, *at_random(study, limits, random)]
-    study = _along(trials, study, lines, least, most or curves.MOST)
+    study = _along(trials, study, lines, least, most or POINTS)
     if timed:
-        study = timed_along(trials, study, own, most or curves.MOST)
+        study = timed_along(trials, study, own, most or POINTS)
     return study
 
 
 def timed_along(trials: Trials, study: Study, line: Along, most: int) -> Study:
     """The study with the times of the curve along one of its orders."""
-    from hgviz.analysis import curves, orders
-
-    _, rows = orders.split(len(study), study.seed)
-    removed = curves.points(len(line[-1]), most)
+    _, rows = split_examples(len(study), study.seed)
+    removed = curve_points(len(line[-1]), most)
     one = next(one for one in study.curves if _is(one, line, rows, removed))
     return curve_times(trials, study, one)
 
@@ -114,11 +117,9 @@ def random_curves(
     trials: Trials, study: Study, count: int, least: int = 0, most: int | None = None
 ) -> Study:
     """The study with a score along so many random orders, as curve measures them."""
-    from hgviz.analysis import curves, orders
-
-    limits = orders.Limits(study.heads, least, off=study.off)
+    limits = Limits(study.heads, least, off=study.off)
     lines = at_random(study, limits, count)
-    return _along(trials, study, lines, least, most or curves.MOST)
+    return _along(trials, study, lines, least, most or POINTS)
 
 
 def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
@@ -157,10 +158,8 @@ Along = tuple[str, int, tuple[HeadId, ...]]
 
 def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
     """So many random orders, each of its own seed."""
-    from hgviz.analysis import orders
-
     seeds = range(study.seed + 1, study.seed + 1 + count)
-    return [("random", seed, orders.shuffled(limits, seed)) for seed in seeds]
+    return [("random", seed, random_order(limits, seed)) for seed in seeds]
 
 
 def _along(trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int) -> Study:
@@ -190,9 +189,7 @@ def points_of(
 ) -> tuple[Integers, list[tuple[int, Integers]]]:
     """The examples that curves are measured on, and of each line that the study has no curve of its
     number and how many heads are off at each point. Errors: HgvizError where there can be none."""
-    from hgviz.analysis import curves, orders
-
-    _, rows = orders.split(len(study), study.seed)
+    _, rows = split_examples(len(study), study.seed)
     require(
         len(rows),
         "one example is too few for a curve: its order is made from others",
@@ -204,9 +201,9 @@ def points_of(
         )
     wanted = []
     for number, line in enumerate(lines):
-        removed = curves.points(len(line[-1]), most)
+        removed = curve_points(len(line[-1]), most)
         if line[0] == "random":
-            removed = removed[curves.points(len(removed) - 1, BAND)]
+            removed = removed[curve_points(len(removed) - 1, BAND)]
         if not any(_is(one, line, rows, removed) for one in study.curves):
             wanted.append((number, removed))
     return rows, wanted
@@ -216,10 +213,8 @@ def with_curve(
     study: Study, line: Along, removed: Integers, losses: Any, given: Any, rows: Integers
 ) -> Study:
     """The study with what was answered along a line, in place of an earlier one of its kind."""
-    from hgviz.analysis import curves
-
     name, seed, order = line
-    one = curves.curve(study, order, removed.tolist(), losses, given, rows, name, seed)
+    one = pruning_curve(study, order, removed.tolist(), losses, given, rows, name, seed)
     return _with(study, one)
 
 
@@ -228,11 +223,8 @@ def order_of(study: Study, limits: Limits, method: str) -> tuple[HeadId, ...]:
 
     Raises HgvizError where the study does not have the score.
     """
-    from hgviz.analysis import orders
-    from hgviz.analysis.importance import importance
-
-    rows, _ = orders.split(len(study), study.seed)
-    return orders.sorted_order(importance(study, method, rows=rows).need, limits)
+    rows, _ = split_examples(len(study), study.seed)
+    return order_by_need(importance(study, method, rows=rows).need, limits)
 
 
 class _Answers:

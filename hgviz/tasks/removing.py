@@ -157,10 +157,10 @@ def proof_texts(
 def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
     from hgviz.analysis.importance import METHODS, importance
 
-    measured = [name for name in (*BEST, *METHODS) if METHODS[name].measured(study)]
+    measured = [name for name in (*BEST, *METHODS) if METHODS[name].is_measured(study)]
     if not method and not measured:
         raise HgvizError(
             "the study has no score of its heads: it was stopped before it measured one",
             "Measure them with `hgviz importance`",
         )
-    return importance(study, method or measured[0]).least
+    return importance(study, method or measured[0]).least_needed

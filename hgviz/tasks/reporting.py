@@ -48,7 +48,9 @@ def scores(study: Study, method: str = "") -> Scores:
     from hgviz.analysis.importance import METHODS, importance
     from hgviz.figures.charts import Scores
 
-    name = method or next((one.name for one in METHODS.values() if one.measured(study)), "signed")
+    name = method or next(
+        (one.name for one in METHODS.values() if one.is_measured(study)), "signed"
+    )
     found = importance(study, name)
     order = [at for at in np.argsort(found.rank) if found.rank[at]]
     groups, names = _groups(study)
@@ -154,17 +156,17 @@ def _chosen(study: Study, methods: Sequence[str], axis: str) -> dict[str, Prunin
 
 
 def _randoms(study: Study, found: dict[str, PruningCurve]) -> tuple[PruningCurve, ...]:
-    from hgviz.analysis import curves as analysed
+    from hgviz.analysis import importance as analysed
 
-    return analysed.beside(study, max(found.values(), key=lambda one: len(one.order)))
+    return analysed.random_curves_beside(study, max(found.values(), key=lambda one: len(one.order)))
 
 
 def _line(study: Study, one: PruningCurve, axis: str, label: str, several: bool) -> Line:
-    from hgviz.analysis import curves as analysed
+    from hgviz.analysis import importance as analysed
     from hgviz.figures.charts import Line
 
     y, low, high = _values(study, one, several)
-    most, least = analysed.allowed(one)
+    most, least = analysed.removable_heads(one)
     mark = int(np.searchsorted(one.removed, most))
     marked = f"{most}" if several else f"{most}, at least {least}"
     return Line(label, _x(study, one, axis), y, low, high, mark, marked)
@@ -192,7 +194,7 @@ def _bits(study: Study) -> bool:
 
 
 def _x(study: Study, one: PruningCurve, axis: str) -> Any:
-    from hgviz.analysis import curves as analysed
+    from hgviz.analysis import importance as analysed
 
     if axis == "heads":
         return one.removed.astype(float)
@@ -203,7 +205,7 @@ def _x(study: Study, one: PruningCurve, axis: str) -> Any:
                 "Run hgviz curve with --time, or draw it over heads",
             )
         return one.times[:, 1].astype(float)
-    return analysed.saved(study, one, axis)[one.removed]
+    return analysed.saved_share(study, one, axis)[one.removed]
 
 
 def _band(
@@ -213,7 +215,7 @@ def _band(
 
     Over parameters or FLOPs they lie where so many heads do in the mean; they have no times.
     """
-    from hgviz.analysis import curves as analysed
+    from hgviz.analysis import importance as analysed
     from hgviz.figures.charts import Band
 
     found = [(study, one) for study, some in zip(studies, mine, strict=True)

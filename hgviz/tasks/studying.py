@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.analysis.evaluation import METRIC_OF
+from hgviz.analysis.importance import METHODS, Method, removal_costs
 from hgviz.core import HeadSet, HgvizError, Step, current_listener, listening, progress
 from hgviz.errors import require
-from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Study
+from hgviz.examples import EACH
+from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Study, unmeasured
 from hgviz.tasks.capturing import provenance
 from hgviz.tasks.opening import Path_, require_attention
 
@@ -107,7 +110,8 @@ def importance(
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
 ) -> Study:
-    """Measure all heads; needs names the arrays of Study that are wanted, such as "gradient".
+    """Measure all heads; needs names the arrays that are wanted: of study.ARRAYS, such as
+    "gradient", or of a method that measures its own.
 
     known: a study of the same model, examples, heads off and seed, of which only what is missing
     is measured. The progress carries the Study so far, at most every OFTEN; one that is stopped
@@ -120,17 +124,13 @@ def importance(
 
 def blank(trials: Trials, data: str, seed: int) -> Study:
     """A study in which nothing is measured yet."""
-    from hgviz.analysis.evaluation import METRIC_OF
-    from hgviz.analysis.orders import costs
-    from hgviz.examples import EACH
-
     spec, examples = trials.model.spec, trials.examples
     lengths = np.array([len(row.ids) for row in examples.rows], np.int64)
     sources = np.array([len((row.first or row).ids) for row in examples.rows], np.int64)
     parameters, flops = (
         (None, None)
         if trials.head_costs is None
-        else costs(spec, trials.head_costs, lengths, sources)
+        else removal_costs(spec, trials.head_costs, lengths, sources)
     )
     return Study(
         spec=spec,
@@ -186,13 +186,16 @@ class Growing:
         self._column, self._permutations = column, permutations
         self._columns = np.array([column[head] for head in trials.heads], np.int64)
         self.loss, self.given = begun.loss.copy(), begun.given.copy()
-        rows = {"gradient": len(begun), "token_gradient": len(begun), "shapley": permutations}
+        sizes = {"examples": len(begun), "places": len(self.loss), "permutations": permutations}
+        self._own = [method for method in METHODS.values() if method.measure is not None]
+        rows = {method.needs: sizes["examples"] for method in self._own}
+        rows |= {name: sizes[array.rows] for name, array in ARRAYS.items()}
         self.arrays: dict[str, Any] = {}
-        for name in ARRAYS:
-            old = getattr(begun, name)
-            if old is not None or name in needs:
-                self.arrays[name] = _filled(name, rows.get(name, len(self.loss)), len(column), old)
-        self.study = replace(begun, loss=self.loss, given=self.given, **self.arrays)
+        for name in {**begun.arrays, **dict.fromkeys(name for name in rows if name in needs)}:
+            old = begun.arrays.get(name)
+            count = rows.get(name, 0) if old is None else max(rows.get(name, 0), len(old))
+            self.arrays[name] = _filled(name, count, len(column), old)
+        self.study = replace(begun, loss=self.loss, given=self.given, arrays=self.arrays)
 
     def grow(self) -> None:
         """Part after part, the cheapest first."""
@@ -210,15 +213,20 @@ class Growing:
     def parts(self) -> list[_Part]:
         """What is wanted, in that order."""
         heads = len(self._columns)
+        steps = {
+            "gradients": (2.0, self._slopes),
+            "each head off": (heads / 2, self._one_by_one),
+            "each head alone": (heads / 2, self._alone),
+            "random orders": (heads * self._permutations, self._shapley),
+        }
         parts = [_Part((), 1.0, self._answer)]
-        for names, work, steps in (
-            (("gradient", "token_gradient"), 2.0, self._slopes),
-            (("loss_change", "change"), heads / 2, self._one_by_one),
-            (("alone",), heads / 2, self._alone),
-            (("shapley",), heads * self._permutations, self._shapley),
-        ):
+        for method in self._own:
+            if method.needs in self.needs:
+                parts.append(_Part((method.needs,), 1.0, partial(self._measure, method)))
+        for step, (work, measure) in steps.items():
+            names = [name for name, array in ARRAYS.items() if array.step == step]
             if wanted := tuple(name for name in names if name in self.needs):
-                parts.append(_Part(wanted, work, steps))
+                parts.append(_Part(wanted, work, measure))
         return parts
 
     def _batches(self, lacks: Callable[[Batch], bool]) -> Iterator[tuple[float, float, Batch]]:
@@ -248,6 +256,15 @@ class Growing:
                 "Try it in another precision, or look at its weights",
             )
             self.loss[at], self.given[at] = loss, given
+            yield start + share
+
+    def _measure(self, method: Method) -> Iterator[float]:
+        """The array that a method measures itself."""
+        name, measure = method.needs, method.measure
+        assert measure is not None
+        for start, share, batch in self._batches(lambda batch: self._lacks((name,), batch.rows)):
+            values = measure(self.trials, batch)
+            self.arrays[name][batch.rows[:, None], self._columns] = values[:, self._columns]
             yield start + share
 
     def _slopes(self) -> Iterator[float]:
@@ -312,17 +329,12 @@ class Growing:
 def _filled(name: str, rows: int, heads: int, old: Any) -> Any:
     """An array in which nothing is measured but what was."""
     nothing, kind = (UNKNOWN, np.int8) if name == "change" else (np.nan, np.float32)
-    found = np.full((rows if old is None else max(rows, len(old)), heads), nothing, kind)
+    found = np.full((rows, heads), nothing, kind)
     if old is not None:
         found[: len(old)] = old
     return found
 
 
-def unmeasured(values: Any) -> Any:
-    """Where an array of a study has no measurement yet."""
-    return values == UNKNOWN if values.dtype == np.int8 else np.isnan(values)
-
-
 __all__ = [
-    "blank", "importance", "keeping", "kept_study", "study", "unmeasured",
+    "blank", "importance", "keeping", "kept_study", "study",
 ]  # fmt: skip

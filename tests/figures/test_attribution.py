@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from hgviz import palettes, tasks
-from hgviz.analysis.attribution import Attribution, Beside, Question
 from hgviz.core import Display, HeadId, HgvizError
 from hgviz.figures import Spec, composed, draw
 from hgviz.figures.content.answers import Share
@@ -21,6 +20,7 @@ from hgviz.figures.provenance import quoted
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
+from hgviz.tasks.explaining import Attribution, KeyScores, Question
 from tests.figures.flaws import require_tidy, texts
 from tests.figures.texts import HOSTILE, SEA, capture_of, plain
 from tests.making import byte_prompt, make_capture
@@ -50,7 +50,7 @@ def beside_of(capture, head, keys=None):
     random = np.random.default_rng(1)
     there = np.flatnonzero(capture.key_spans(layer)[:count, 0] >= 0)
     values = random.normal(size=(3, len(there)))
-    return Beside(head, 0, there, np.abs(values[0]), values[1], values[2])
+    return KeyScores(head, 0, there, np.abs(values[0]), values[1], values[2])
 
 
 def panel_of(capture, method, width="acl", **more):

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.analysis import curves as analysed
+from hgviz.analysis import importance as analysed
 from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec, composed, draw
 from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
@@ -105,7 +105,7 @@ def test_a_chart_says_where_it_comes_from(tmp_path):
 
 def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     one = study_of(("loo",))
-    mine, band = one.curves[0], analysed.band(one.curves[1:])
+    mine, band = one.curves[0], analysed.random_band(one.curves[1:])
     path = tasks.figure(Spec("curve"), one, tmp_path / "f.csv")
     with open(path) as file:
         rows = list(csv.DictReader(file))
@@ -113,7 +113,7 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     assert [float(row["Accuracy, %"]) for row in drawn] == pytest.approx(100 * mine.values)
     assert [float(row["low"]) for row in drawn] == pytest.approx(100 * mine.low)
     assert [float(row["Heads switched off"]) for row in drawn] == mine.removed.tolist()
-    most, least = analysed.allowed(mine)
+    most, least = analysed.removable_heads(mine)
     assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
     others = [row for row in rows if row["line"] != "loo"]
     assert [float(row["high"]) for row in others] == pytest.approx(100 * band.high)

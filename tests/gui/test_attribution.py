@@ -9,11 +9,11 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz import tasks
-from hgviz.analysis.attribution import Beside
 from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.models import open_model
+from hgviz.tasks.explaining import KeyScores
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import picture, shown
 from tests.making import make_capture
@@ -117,7 +117,9 @@ def test_the_completeness_of_an_attribution_is_shown(app, asked_of):
 
 def test_too_few_keys_agree_on_nothing():
     two = np.array([0.5, 0.5])
-    assert "too few keys" in agreement_words(Beside(HeadId(0, 0), 1, np.arange(2), two, two, two))
+    assert "too few keys" in agreement_words(
+        KeyScores(HeadId(0, 0), 1, np.arange(2), two, two, two)
+    )
 
 
 def test_a_view_without_its_data_says_what_is_missing(app, asked_of):

@@ -7,9 +7,8 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from hgviz.analysis import slices
+from hgviz.analysis.evaluation import SliceScore, score_slices, slices_of
 from hgviz.analysis.importance import METHODS
-from hgviz.analysis.slices import Part
 from hgviz.core import HeadId
 from hgviz.gui import trials
 from hgviz.gui.changes import PartTable, part_verdict, part_words, row_of, signed
@@ -24,6 +23,12 @@ def two_off(traced, switch_off):
     """The page with scores and a curve, two heads off."""
     switch_off(traced.session.study.curves[0].off(2))
     return traced
+
+
+def show_classes(page):
+    """Put slices of a classifier into the table: the story of these tests has no classes."""
+    parts = [part("", 0.05, "all", 400), part("no", 0.1, n=100), part("yes", -0.1, n=300)]
+    page.slices.model.show_parts(parts, "right", "text", "2 heads off")
 
 
 def numbers(cells):
@@ -93,11 +98,12 @@ def test_the_status_bar_says_what_is_under_the_keyboard(two_off, until):
     page.show_table("slices")
     until(lambda: session.trial.done and len(session.trial.off) == 3)
     two_off.settle()
+    show_classes(page)
     page.slices.table.setFocus()
     QTest.keyClick(page.slices.table, Qt.Key.Key_Down)
     row = page.slices.model.rows[1]
     words = two_off.frame.chosen_words.full
-    assert words.startswith(f"Wanted  {row.part.name}: {row.part.n:,} of {row.part.total:,} · ")
+    assert words.startswith(f"Label  {row.part.name}: {row.part.n:,} of {row.part.total:,} · ")
     assert f"{row.part.lost:,} lost, {row.part.won:,} won" in words
 
     two_off.commands.run("keep_mask")
@@ -189,7 +195,9 @@ def part(name, change, by="label", n=200, more=0.1):
     ends = (change, change - 0.02, change + 0.02)
     now = (0.8 + change, 0.7, 0.95)
     spread = (more, more - 0.05, more + 0.05)
-    return Part(by, name, n, 400, (0.8, 0.75, 0.85), now, 9, 5, ends, (0.5, 0.5 + more), spread)
+    return SliceScore(
+        by, name, n, 400, (0.8, 0.75, 0.85), now, 9, 5, ends, (0.5, 0.5 + more), spread
+    )
 
 
 PARTS = (part("", -0.03, "all", 600), part("no", -0.1), part("yes", 0.05), part("so", 0.0))
@@ -253,17 +261,18 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
     trial, rows = scored.session.trial, page.slices.model.rows
     assert seen == sorted(seen) and rows[0].part.n == trial.total
     assert (rows[0].part.lost, rows[0].part.won) == (trial.paired.lost, trial.paired.won)
-    which = slices.of_examples(trial.examples, scored.session.spec)
-    assert tuple(row.part for row in rows) == slices.table(
+    which = slices_of(trial.examples)
+    assert tuple(row.part for row in rows) == score_slices(
         trial.examples, trial.before, trial.now, which
     )
-    assert {row.part.by for row in rows} == {"all", "token", "context", "level"}
+    assert {row.part.by for row in rows} == {"all"}
 
 
 def test_it_is_sorted_and_copied_with_the_keyboard(scored, switch_off):
     page = scored.prune
     page.show_table("slices")
     switch_off(OFF)
+    show_classes(page)
     table, model = page.slices.table, page.slices.model
     table.setFocus()
     QTest.keyClick(table, Qt.Key.Key_Right)

@@ -168,8 +168,10 @@ def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
     program.commands.run("keep_mask")
     pruning.measure(frozenset({"gradient", "token_gradient"}))
     until(lambda: not pruning.measuring)
-    assert np.allclose(session.study.gradient, open_study(measured).gradient, atol=1e-4)
-    assert session.study.token_gradient is not None and len(session.study.curves) == 3
+    assert np.allclose(
+        session.study.arrays["gradient"], open_study(measured).arrays["gradient"], atol=1e-4
+    )
+    assert "token_gradient" in session.study.arrays and len(session.study.curves) == 3
     other = tmp_path / "other.txt"
     other.write_text("Another text, about nothing. " * 160, encoding="utf-8")
     pruning.use(str(other))
@@ -201,7 +203,7 @@ def test_opening_a_study_keeps_the_score_on_its_examples_and_stops_the_measuring
     program.commands.open_path(str(measured))
     until(lambda: session.study.path == str(measured))
     until(lambda: not busy(program))
-    assert session.study.shapley is None and session.study.path == str(measured)
+    assert "shapley" not in session.study.arrays and session.study.path == str(measured)
 
 
 def test_a_study_of_a_sample_is_extended_on_the_same_rows(program, checkpoint, tmp_path, until):
@@ -236,7 +238,7 @@ def test_a_saved_study_opens_with_its_masks_and_numbers(
     pruning.drop("2 off")
     open_file(program, path, until)
     assert session.masks == masks and session.masks[0].name == "2 off"
-    assert np.array_equal(session.study.gradient, before.gradient)
+    assert np.array_equal(session.study.arrays["gradient"], before.arrays["gradient"])
     assert session.study.data_digest == before.data_digest and pruning.known is not None
 
 

@@ -12,8 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
-from hgviz.analysis.slices import of_examples
-from hgviz.analysis.trial import Trial
+from hgviz.analysis.evaluation import MaskTrial, slices_of
 from hgviz.core import HeadId, MetricEstimate, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.files import resource
@@ -81,10 +80,10 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     switch_off(OFF)
     trial = scored.session.trial
     trials = trying.prepare(tiny, "", "cpu", str(story))
-    parts = of_examples(trials.examples, tiny.spec)
+    parts = slices_of(trials.examples)
     found, _, answers = tasks.try_heads(trials, OFF, parts)
     assert trial.paired == found
-    assert np.array_equal(trial.now.given, answers.given)
+    assert np.array_equal(trial.now.predictions, answers.predictions)
     assert trial.points[-1].value == found.score.value and len(trial.points) > 2
     live = scored.prune.live
     assert live.value.text() == f"{100 * found.score.value:.1f}"
@@ -181,7 +180,7 @@ def test_a_score_that_ends_during_a_measurement_is_reported_until_it_is_read(tin
     with listening(listener):
         trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
     told = [one for one in told if one is not None]
-    done = [at for at, one in enumerate(told) if isinstance(one, Trial) and one.done]
+    done = [at for at, one in enumerate(told) if isinstance(one, MaskTrial) and one.done]
     assert len(done) > 1 and told[done[-1]] is told[done[0]]
 
 
@@ -190,13 +189,13 @@ def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until
     partial = tasks.importance(scored.commands.pruning.trials, frozenset({"gradient"}))
     gradient = np.full((len(partial), len(partial.heads)), np.nan, np.float32)
     gradient[:2] = 0.5
-    session.put(study=replace(partial, gradient=gradient), score="signed")
+    session.put(study=replace(partial, arrays={"gradient": gradient}), score="signed")
     scored.settle()
     total = len(partial)
     assert f"on 2 of {total} windows" in heads.bar.accessibleName()
     assert f"on 2 of {total} windows" in heads.wall.words(HeadId(0, 0))
     gradient = np.full_like(gradient, 0.5)
-    session.put(study=replace(partial, gradient=gradient))
+    session.put(study=replace(partial, arrays={"gradient": gradient}))
     scored.settle()
     assert "windows" not in heads.bar.accessibleName()
 
@@ -371,7 +370,7 @@ def test_a_study_is_saved_with_its_masks(scored, until, tmp_path):
     scored.commands._save_study(str(path))
     until(lambda: scored.session.study.path)
     study = open_study(path)
-    assert np.array_equal(study.gradient, scored.session.study.gradient)
+    assert np.array_equal(study.arrays["gradient"], scored.session.study.arrays["gradient"])
     assert [one.name for one in study.masks] == ["Whole model"]
     session = scored.session
     (drawn,) = drawn_of(session, FIGURES["scores"])

@@ -60,7 +60,7 @@ until(lambda: session.study is not None and session.study.curves and not command
 KEPT = """
 until(lambda: program.recovery._kept == program.recovery._next())
 study = session.study
-print(repr((mask.score.value, mask.change, study and float(study.gradient.sum()),
+print(repr((mask.score.value, mask.change, study and float(study.arrays["gradient"].sum()),
     study and len(study.curves))), flush=True)
 until(lambda: False)
 """
@@ -142,7 +142,9 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     (mask,) = session.masks
     assert mask.off == session.off == {HeadId(1, 0)} and session.mode == "prune"
     assert (mask.score.value, mask.change) == (score, change)
-    assert session.study.gradient.sum() == gradient and len(session.study.curves) == curves
+    assert (
+        session.study.arrays["gradient"].sum() == gradient and len(session.study.curves) == curves
+    )
     assert session.unsaved and session.study.path == ""
     assert program.commands.pruning.known is session.study  # measuring goes on with it
     assert program.commands.sessions.file == ""

@@ -115,7 +115,7 @@ def test_gates_depend_on_the_seed_alone_and_are_scores_of_a_study(planted):
     assert measured.learned[0].note == "one (seed 1), two (seed 2)"
     gates, exact = (importance(measured, name) for name in ("gates", "loo"))
     assert gates.heads[int(np.argmin(gates.rank))] == SOLVES
-    assert exact.least[0] == INTERFERES and gates.rank[1] == exact.rank[1] == 1
+    assert exact.least_needed[0] == INTERFERES and gates.rank[1] == exact.rank[1] == 1
 
 
 # --- heads that stay off --------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from captum.attr import FeatureAblation, Saliency
 
 from hgviz import tasks
-from hgviz.analysis.orders import costs, saved
+from hgviz.analysis.importance import removal_costs, savings
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import checkpoints, open_model, trials
 from hgviz.models.checkpoints import save
@@ -410,9 +410,9 @@ def test_removed_heads_save_what_they_cost(tmp_path, kind):
     model, checkpoint = open_model(path), checkpoints.read(path)
     off = chosen(model.spec)
     small = remove_heads(checkpoint, off)
-    parameters, _ = costs(model.spec, head_costs(model.module), np.array([9]))
+    parameters, _ = removal_costs(model.spec, head_costs(model.module), np.array([9]))
     sizes = [sum(x.numel() for x in one.tensors.values()) for one in (checkpoint, small)]
-    assert saved(parameters, model.spec, sorted(off))[-1] == sizes[0] - sizes[1] > 0
+    assert savings(parameters, model.spec, sorted(off))[-1] == sizes[0] - sizes[1] > 0
     save(tmp_path / "small", small.config, small.tensors)
     spec = open_model(tmp_path / "small").spec
     assert spec.heads == tuple(head for head in model.spec.heads if head not in off)

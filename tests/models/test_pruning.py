@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.importance import METHODS, importance
-from hgviz.analysis.orders import costs, saved
+from hgviz.analysis.importance import METHODS, importance, removal_costs, savings
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import classification_examples
 from hgviz.models import checkpoints, open_model
@@ -299,14 +298,14 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, kind, name
 def test_removed_heads_save_what_they_cost(folder, kind, name):
     path = folder(kind, name)
     model, found = open_model(path), checkpoints.read(path)
-    parameters, flops = costs(model.spec, head_costs(model.module), np.array([23]))
+    parameters, flops = removal_costs(model.spec, head_costs(model.module), np.array([23]))
     group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
     last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}
     layer = {head for head in model.spec.heads if head.layer == 1}
     for off in ({HeadId(0, 1)}, group, group | last | {HeadId(0, 1)}, layer | last):
         removed = count_parameters(found) - count_parameters(remove_heads(found, frozenset(off)))
-        assert saved(parameters, model.spec, sorted(off))[-1] == removed
-    assert (saved(flops, model.spec, model.spec.heads)[1:] > 0).all()
+        assert savings(parameters, model.spec, sorted(off))[-1] == removed
+    assert (savings(flops, model.spec, model.spec.heads)[1:] > 0).all()
 
 
 def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path):

@@ -113,17 +113,24 @@ def _capture(path: Path) -> None:
 
 def _study(path: Path) -> None:
     from hgviz import tasks
-    from hgviz.analysis import curves
-    from hgviz.analysis.importance import importance
+    from hgviz.analysis.importance import (
+        importance,
+        mean_along,
+        random_band,
+        random_curves_beside,
+        removable_heads,
+    )
     from hgviz.store import open_study
 
     found = tasks.info(path)
     json.dumps(found)
     opened = open_study(path)
     for method in found["methods"]:
-        json.dumps(importance(opened, method).facts())
+        json.dumps(importance(opened, method).to_rows())
     for one in opened.curves:
-        curves.allowed(one), curves.area(one), curves.band(curves.beside(opened, one))
+        removable_heads(one)
+        mean_along(one.removed, one.values)
+        random_band(random_curves_beside(opened, one))
 
 
 def _checkpoint(path: Path) -> None:

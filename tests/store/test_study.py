@@ -39,6 +39,10 @@ def same(one, other):
         for field in fields(one):
             if field.name != "path":
                 same(getattr(one, field.name), getattr(other, field.name))
+    elif isinstance(one, dict):
+        assert list(one) == list(other)
+        for name in one:
+            same(one[name], other[name])
     elif isinstance(one, np.ndarray):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
@@ -79,16 +83,18 @@ def test_large_arrays_come_in_chunks_with_checksums(tmp_path):
     opened = open_study(path)
     same(make_study(examples=5000), opened)
     with pytest.raises(ValueError, match="read-only"):
-        opened.gradient[0, 0] = 1
+        opened.arrays["gradient"][0, 0] = 1
 
 
 def test_what_is_infinite_is_not_measured(tmp_path):
     one = make_study()
-    gradient, loss = one.gradient.copy(), one.loss.copy()
+    gradient, loss = one.arrays["gradient"].copy(), one.loss.copy()
     gradient[2, 1] = loss[3] = np.inf
-    written = replace(one, gradient=gradient, loss=loss)
+    written = replace(one, arrays={**one.arrays, "gradient": gradient}, loss=loss)
     opened = open_study(write_study(tmp_path / "a.h5", written))
-    assert np.isnan(opened.gradient[2, 1]) and np.isnan(opened.gradient).sum() == 1
+    assert (
+        np.isnan(opened.arrays["gradient"][2, 1]) and np.isnan(opened.arrays["gradient"]).sum() == 1
+    )
     assert list(opened.answered) == [at != 3 for at in range(len(loss))]
 
 
@@ -135,8 +141,8 @@ def test_a_study_of_every_version_opens_and_says_what_it_said(tmp_path):
     opened = found[0]
     assert list(opened.places) == [0, 3, 3, 6, 8, 10, 13, 16] and opened.asked == "next"
     assert opened.measured()["gradient"] == 5 / 7 and opened.off == {HeadId(0, 1)}
-    assert np.nansum(opened.loss_change) == pytest.approx(-8.537521, rel=1e-5)
-    assert np.nansum(opened.gradient) == pytest.approx(2.3058913, rel=1e-5)
+    assert np.nansum(opened.arrays["loss_change"]) == pytest.approx(-8.537521, rel=1e-5)
+    assert np.nansum(opened.arrays["gradient"]) == pytest.approx(2.3058913, rel=1e-5)
     assert list(opened.given[:4]) == [60, 250, 66, 213]
     one = opened.curves[0]
     assert one.order[:2] == (HeadId(4, 1), HeadId(4, 0)) and one.seed == 7
@@ -155,7 +161,9 @@ def test_a_study_of_every_version_opens_and_says_what_it_said(tmp_path):
 
 @pytest.fixture
 def path(tmp_path) -> Path:
-    return write_study(tmp_path / "a.h5", make_study(examples=30))
+    study = make_study(examples=30)
+    arrays = {**study.arrays, "context_norm": study.arrays["gradient"]}
+    return write_study(tmp_path / "a.h5", replace(study, arrays=arrays))
 
 
 def refused(path, *words) -> HgvizError:
@@ -201,7 +209,7 @@ def test_a_study_of_another_version_is_told(path, version, word):
     if word:
         refused(path, "format version", word)
     else:
-        same(make_study(examples=30), open_study(path))
+        assert open_study(path).arrays["context_norm"].shape == (30, 18)
 
 
 def test_every_cut_file_is_refused(path):
@@ -224,7 +232,7 @@ def test_random_damage_is_an_error_of_ours_or_harmless(path):
         except HgvizError as error:
             assert "\n" not in str(error)
         else:
-            same(opened.loss_change, good.loss_change)
+            same(opened.arrays["loss_change"], good.arrays["loss_change"])
 
 
 def test_a_changed_number_is_noticed(path):
@@ -233,7 +241,9 @@ def test_a_changed_number_is_noticed(path):
     refused(path, "not what was written")
 
 
-@pytest.mark.parametrize("name", ["spec", "loss", "curves", "curves/000/values", "learned/000"])
+@pytest.mark.parametrize(
+    "name", ["spec", "loss", "arrays", "curves", "curves/000/values", "learned/000"]
+)
 def test_links_to_other_files_are_not_followed(path, tmp_path, name):
     other = Path(shutil.copy(path, tmp_path / "b.h5"))
     swap(path, name, h5py.ExternalLink(str(other), name))
@@ -294,6 +304,9 @@ def put(value, at=0):
         ("heads", lambda old: old[::-1], "order of computation"),
         ("gradient", lambda old: old[:, :-1], "shape"),
         ("loss_change", lambda old: old[:-1], "shape"),
+        ("arrays/context_norm", lambda old: old[:, :-1], "shape"),
+        ("arrays/context_norm", put(np.inf), "infinite"),
+        ("arrays/context_norm", lambda old: old.astype("f8"), "holds"),
         ("alone", lambda old: old.astype("f8"), "holds"),
         ("change", lambda old: old.astype("f4"), "holds"),
         ("lengths", None, "missing"),
