@@ -182,7 +182,6 @@ class Attention:
             and all(mask is None or bool(np.all(mask)) for mask in masks)
             and isinstance(self.map, Tiled)
             and not isinstance(self.map, SlotMap)
-            and min(self.map.shape[1:]) > 0
             and not self.options.signed
         )
 
@@ -566,13 +565,13 @@ class Rollout:
     def whole(self) -> RolloutRows:
         """All rows, cached; composed in blocks, so that a call after a cancelled one goes on."""
         stop = _row_bounds(None, len(self.capture.main))[1]
-        while (start := BLOCK * len(self._blocks)) < stop:
-            end = min(start + BLOCK, stop)
-            progress(start, stop, NOTE)
-            with progress_within(start, end, stop):
-                self._blocks.append(self.rows((start, end)))
         if self._whole is None:
-            self._whole = _joined(self._blocks)
+            while (start := BLOCK * len(self._blocks)) < stop:
+                end = min(start + BLOCK, stop)
+                progress(start, stop, NOTE)
+                with progress_within(start, end, stop):
+                    self._blocks.append(self.rows((start, end)))
+            self._whole, self._blocks = _joined(self._blocks), []
         return self._whole
 
     def _result(self, rows: Array, shares: Array) -> RolloutRows:
