@@ -9,7 +9,7 @@ from scipy.spatial.distance import jensenshannon
 
 import hgviz
 from hgviz import tasks
-from hgviz.analysis.redundancy import ROWS, OfMaps, Spectrum, of_weights
+from hgviz.analysis.metrics import REDUNDANCY_ROWS, MapRedundancy, Spectrum, redundancy_of_weights
 from hgviz.core import HeadId, HgvizError, Layer
 from hgviz.figures import Spec, points
 from hgviz.figures.paper import style
@@ -141,7 +141,9 @@ def of(q, k):
     """The redundancy of heads with queries and keys (H, D, d)."""
     heads, width, d = q.shape
     mix = np.repeat(np.eye(heads), width, axis=1)
-    return of_weights(layer(heads), q.reshape(-1, d), mix, k.reshape(-1, d), heads * width)
+    return redundancy_of_weights(
+        layer(heads), q.reshape(-1, d), mix, k.reshape(-1, d), heads * width
+    )
 
 
 def orthogonal(rows, d, seed=0):
@@ -208,11 +210,10 @@ def test_nothing_has_no_rank():
 
 
 def of_maps(*texts):
-    found = OfMaps()
+    found = MapRedundancy()
     for maps in texts:
-        shares = list(found.add(plant(letters("x" * maps[0].shape[1]), list(maps), causal=False)))
-        assert all(0 <= one < 1 for one in shares)
-    return found.found()
+        found.add(plant(letters("x" * maps[0].shape[1]), list(maps), causal=False))
+    return found.layers()
 
 
 def test_the_distance_of_maps_is_scipys_over_all_rows_of_all_texts():
@@ -237,12 +238,12 @@ def test_the_same_maps_are_0_apart_and_those_without_a_common_key_1():
 def test_blocks_of_rows_give_the_same_as_all_at_once(monkeypatch):
     maps = np.random.default_rng(2).gamma(0.3, size=(3, 90, 90))
     (whole,) = of_maps([maps])
-    monkeypatch.setattr("hgviz.analysis.likeness._HELD", 1)
+    monkeypatch.setattr("hgviz.analysis.metrics.HELD", 1)
     (parts,) = of_maps([maps])
     np.testing.assert_allclose(parts.alike, whole.alike, rtol=1e-12)
 
 
 def test_long_texts_have_rows_spread_over_them():
-    n = ROWS + 100
+    n = REDUNDANCY_ROWS + 100
     (one,) = of_maps([np.stack([np.eye(n), np.eye(n)])])
-    assert one.rows == ROWS and one.alike[0, 1] == 0
+    assert one.rows == REDUNDANCY_ROWS and one.alike[0, 1] == 0

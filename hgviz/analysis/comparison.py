@@ -6,14 +6,16 @@ by place, so that what both models get right or wrong says nothing of the differ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.alignment import (
     Alignment,
     SharedPieces,
@@ -21,18 +23,26 @@ from hgviz.analysis.alignment import (
     paired_heads,
     paired_layers,
 )
-from hgviz.analysis.differences import (
+from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluation_of
+from hgviz.analysis.metrics import (
     NEAR_ZERO,
     Array,
-    HeadDifference,
-    Pair,
-    compared,
+    Doubles,
+    TextMetrics,
+    distance_of,
+    divergence,
     effective_rank,
-    finite,
+    ratio_or_nan,
+    row_blocks,
 )
-from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluation_of
-from hgviz.analysis.heads import row_blocks
-from hgviz.analysis.statistics import mcnemar, paired_difference, ratio_interval
+from hgviz.analysis.statistics import (
+    Z95,
+    benjamini_hochberg,
+    finite_or_none,
+    mcnemar,
+    paired_difference,
+    ratio_interval,
+)
 from hgviz.analysis.tokens import Bools, Layout, TokenReading
 from hgviz.core import (
     Capture,
@@ -42,10 +52,12 @@ from hgviz.core import (
     Integers,
     Layer,
     MetricEstimate,
+    ModelSpec,
     Prompt,
     progress,
 )
 from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
+from hgviz.maps.overview import entropy_of
 
 RANK_ROWS = 256  # of a map, whose singular values are taken; fewer where these rows
 RANK_CELLS = 1 << 23  # would hold more weights
@@ -57,9 +69,123 @@ STATE_ROWS = 256
 LISTED_EXAMPLES = 20
 CHARACTERS_BEFORE = 60  # of what stands before a token
 EQUAL_COSINES = 1e-9
+COLUMNS_AT_ONCE = 256  # as many as a core's cache holds
+
+Pair = tuple[float, float]  # of A and of B
 
 
 # --- captures -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HeadDifference:
+    """A head of A beside that of B; pairs are A's number and B's, NaN where there is none.
+
+    rows of the of rows that both have were measured, on so many columns. largest and mean are of
+    |A - B|, the mean over the cells that exist; relative ones are divided by the largest weight of
+    the row on either side, and the mean is over rows. js: the Jensen-Shannon distance of |A| and
+    |B|, divided by their row sums: the square root of the divergence in bits, from 0 (alike) to 1
+    (nothing in common), its mean over the rows that both give weight to. entropy (nats) and
+    negative (the share of a row's weight below 0) are means over the rows with weight; near_zero
+    is the share of cells below NEAR_ZERO of their row's largest. rank: the effective rank (Roy and
+    Vetterli 2007) of rank_rows rows, spread evenly. outside: the share of weight on columns that
+    the other has not. broken: rows left out, as they hold what is no number.
+    """
+
+    head: HeadId
+    other: HeadId
+    layer: str
+    role: str
+    activation: tuple[str, str]
+    rows: int
+    of: int
+    columns: int
+    largest: float
+    mean: float
+    relative_largest: float
+    relative_mean: float
+    js: float
+    entropy: Pair
+    near_zero: Pair
+    negative: Pair
+    rank: Pair
+    rank_rows: int
+    outside: Pair
+    broken: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """One level deep, None for what is no number."""
+        found: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, HeadId):
+                found[field.name] = str(value)
+            elif isinstance(value, tuple):
+                found |= {f"{field.name}_{side}": x for side, x in zip("ab", value, strict=True)}
+            else:
+                found[field.name] = value
+        return {name: _finite(value) for name, value in found.items()}
+
+
+def compared(a: Array, b: Array, has_a: Bools, has_b: Bools) -> dict[str, Array]:
+    """What the rows of two maps (rows, columns) have to say; has: the cells that exist.
+
+    (rows,) largest and total of |A - B|, the cells that either has, the same relative to the row's
+    largest weight (relative, relative_mean), js, and broken: whether it holds what is no number.
+    (2, rows), of A and of B: mass, entropy, near, the cells that count for near (has), negative.
+    """
+    used = np.flatnonzero((has_a | has_b).any(0))
+    stop = int(used[-1]) + 1 if len(used) else 0  # beyond it a causal strip is empty
+    a, b, has_a, has_b = (one[:, :stop] for one in (a, b, has_a, has_b))
+    mass = np.stack([np.abs(one).sum(1, dtype=float) for one in (a, b)])
+    top = np.stack([np.abs(one).max(1, initial=0).astype(float) for one in (a, b)])
+    broken = ~np.isfinite(mass).all(0)
+    mass[:, broken], top[:, broken] = 0, 0
+    if broken.any():
+        a, b = (np.where(broken[:, None], 0, one) for one in (a, b))
+    logs, below, near, has = np.zeros((4, *mass.shape))
+    largest, total, cells, js = np.zeros((4, len(a)))
+    over = np.where(mass > 0, mass, 1.0)
+    for start in range(0, stop, COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
+        signed = [one[:, part].astype(float) for one in (a, b)]
+        exist = [one[:, part] for one in (has_a, has_b)]
+        apart = np.abs(signed[0] - signed[1])
+        largest = np.maximum(largest, apart.max(1))
+        total += apart.sum(1)
+        cells += (exist[0] | exist[1]).sum(1)
+        shares = []
+        for side, (x, here) in enumerate(zip(signed, exist, strict=True)):
+            below[side] -= np.minimum(x, 0).sum(1)
+            size = np.abs(x, out=x)
+            near[side] += ((size < NEAR_ZERO * top[side][:, None]) & here).sum(1)
+            has[side] += here.sum(1)
+            shares.append(size / over[side][:, None])
+            logs[side] += np.vecdot(size, np.log(np.maximum(size, np.finfo(float).tiny)))
+        js += divergence(*shares)
+    highest = np.maximum(top[0], top[1])
+    some = highest > 0
+    return {
+        "largest": largest,
+        "total": total,
+        "cells": cells,
+        "relative": np.divide(largest, highest, out=np.zeros(len(a)), where=some),
+        "relative_mean": np.divide(
+            total, highest * np.maximum(cells, 1), out=np.zeros(len(a)), where=some
+        ),
+        "js": distance_of(js),
+        "broken": broken,
+        "mass": mass,
+        "entropy": np.stack([entropy_of(*one) for one in zip(mass, logs, strict=True)]),
+        "near": near,
+        "has": has,
+        "negative": below / over,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """The value, None for a number that is not finite."""
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +206,7 @@ class LogitDifference:
 
     def facts(self) -> dict[str, Any]:
         """As `hgviz compare --json` prints it."""
-        numbers = {name: finite(value) for name, value in asdict(self).items()}
+        numbers = {name: _finite(value) for name, value in asdict(self).items()}
         if numbers["moved"] is None:
             del numbers["moved"]
         return numbers
@@ -525,7 +651,7 @@ class Disagreement:
     def facts(self, most: int | None = LISTED_EXAMPLES) -> dict[str, Any]:
         """As `hgviz compare --data --json` prints it, with at most so many examples."""
         difference = self.difference and dict(
-            zip(("value", "low", "high"), map(finite, self.difference), strict=True)
+            zip(("value", "low", "high"), map(_finite, self.difference), strict=True)
         )
         return {
             "score_a": self.a.to_dict(),
@@ -779,3 +905,153 @@ def _text_before(row: Example, within: int, asked: str) -> str:
     else:
         end = int(row.spans[token, 1 if asked == "next" else 0])
     return row.text[max(0, end - CHARACTERS_BEFORE) : max(end, 0)]
+
+
+# --- metrics of two models over many texts --------------------------------------------------------
+
+
+Triple = tuple[float, float, float]  # a value and its interval of 95 %
+
+
+@dataclass(frozen=True)
+class ModelMetrics:
+    """The metrics of a model's N heads over many texts, each of which is one observation.
+
+    values: by metric (texts, N); the rest as in TextMetrics: spectra and apart as means over texts,
+    cells, at_scores and at_weights as sums.
+    """
+
+    spec: ModelSpec
+    heads: tuple[HeadId, ...]
+    values: dict[str, Doubles]
+    spectra: Doubles
+    apart: Doubles
+    cells: Doubles
+    at_scores: Doubles
+    at_weights: Doubles
+
+    @property
+    def texts(self) -> int:
+        """How many texts were measured."""
+        return len(self.values["entropy"])
+
+    def activations(self) -> tuple[str, ...]:
+        """The activation of every head."""
+        layers = self.spec.layers
+        by_layer = [dict(zip(one.heads, one.activations, strict=False)) for one in layers]
+        return tuple(by_layer[head.layer].get(head.head, "softmax") for head in self.heads)
+
+    @property
+    def signed(self) -> bool:
+        """Whether any head may weigh below 0."""
+        return any(ACTIVATIONS[name].signed for name in self.activations())
+
+    def of_heads(self, name: str) -> tuple[Doubles, Doubles, Doubles]:
+        """(N,) the mean over texts of each head, and the ends of its interval."""
+        return ratio_interval(self.values[name])
+
+    def of_texts(self, name: str) -> Doubles:
+        """(texts,) means over heads."""
+        values = self.values[name]
+        exists = np.isfinite(values)
+        return ratio_or_nan(np.where(exists, values, 0.0).sum(1), exists.sum(1))
+
+
+@dataclass(frozen=True, slots=True)
+class MetricChange:
+    """A metric of A and of B, each a mean over heads with its interval over texts, and B less A
+    text by text. p: of no difference, normal, adjusted for all metrics (Benjamini and Hochberg
+    1995); NaN where nothing varies. exact: both sides have the same number in every text."""
+
+    name: str
+    a: Triple
+    b: Triple
+    difference: Triple
+    p: float
+    exact: bool = False
+
+    @property
+    def measured(self) -> bool:
+        """Whether both sides have it."""
+        return math.isfinite(self.a[0]) and math.isfinite(self.b[0])
+
+    @property
+    def differs(self) -> bool:
+        """Whether more than chance."""
+        return self.p < 0.05
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON has it."""
+        facts: dict[str, Any] = {"metric": self.name}
+        for side, triple in (("a", self.a), ("b", self.b), ("difference", self.difference)):
+            for end, value in zip(("", "_low", "_high"), triple, strict=True):
+                facts[side + end] = finite_or_none(value)
+        return facts | {"p": finite_or_none(self.p)}
+
+
+def metric_changes(a: ModelMetrics, b: ModelMetrics) -> tuple[MetricChange, ...]:
+    """Every metric of two models on the same texts."""
+    changes = []
+    for name in a.values:
+        side_a, side_b = a.of_texts(name), b.of_texts(name)
+        change = side_b - side_a
+        value, _, high = triple = _triple(change)
+        error = (high - value) / Z95
+        exact = bool((np.abs(change) <= 1e-6).all())
+        p = float("nan")
+        if math.isfinite(error):
+            p = 1.0 if exact else math.erfc(abs(value) / error / math.sqrt(2)) if error else 0.0
+        changes.append(MetricChange(name, _triple(side_a), _triple(side_b), triple, p, exact))
+    adjusted = benjamini_hochberg(np.array([change.p for change in changes]))
+    return tuple(replace(change, p=float(p)) for change, p in zip(changes, adjusted, strict=True))
+
+
+def _triple(values: Doubles) -> Triple:
+    value, low, high = ratio_interval(values)
+    return float(value), float(low), float(high)
+
+
+class NanMean:
+    """A mean over texts of arrays of one shape; what is no finite number does not count."""
+
+    def __init__(self) -> None:
+        self.total: Doubles | None = None
+        self._count: Doubles | None = None
+
+    def add(self, values: Doubles) -> None:
+        """Add a text."""
+        exists = np.isfinite(values)
+        finite = np.where(exists, values, 0.0)
+        self.total = finite if self.total is None else self.total + finite
+        self._count = exists.astype(float) if self._count is None else self._count + exists
+
+    def value(self) -> Doubles | None:
+        """The mean, NaN where no text had a number, None where nothing was known at all."""
+        if self.total is None or self._count is None or not self._count.any():
+            return None
+        return ratio_or_nan(self.total, self._count)
+
+
+class MetricCollector:
+    """Adds up texts, one by one, to the metrics of a model."""
+
+    def __init__(self, spec: ModelSpec) -> None:
+        self.spec = spec
+        self._texts: list[dict[str, Doubles]] = []
+        names = ("spectra", "apart", "cells", "at_scores", "at_weights")
+        self._means = {name: NanMean() for name in names}
+
+    def add(self, text: TextMetrics) -> None:
+        """Add a text."""
+        self._texts.append(text.values)
+        for name, mean in self._means.items():
+            mean.add(getattr(text, name))
+
+    def metrics(self) -> ModelMetrics:
+        """The metrics over all texts so far, of which there is at least one."""
+        values = {name: np.stack([text[name] for text in self._texts]) for name in self._texts[0]}
+        found: dict[str, Any] = {name: mean.total for name, mean in self._means.items()}
+        for name in ("spectra", "apart"):
+            mean = self._means[name].value()
+            found[name] = np.full(found[name].shape, np.nan) if mean is None else mean
+        return ModelMetrics(self.spec, self.spec.heads, values, **found)

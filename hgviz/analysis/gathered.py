@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from hgviz.analysis.judging import Fit, Showing, fitting
-from hgviz.analysis.tally import METRICS, Array, Numbers, Tally, ratio
+from hgviz.analysis.metrics import HEADS, Array, HeadMetrics, MetricMeans, RowSums, ratio
 from hgviz.analysis.tokens import Bools
 
 EXAMPLES = 8  # that are kept of a role
@@ -31,15 +30,6 @@ class Example(NamedTuple):
     to: Passage = ("", "", "")
 
 
-@dataclass(slots=True)
-class _Sum:
-    """Sums and counts (heads,) of a metric; there: whether any row ever had it."""
-
-    total: Array
-    count: Array
-    there: Bools
-
-
 class Gathered:
     """Sums over all rows of the texts that were added, so that any number of them needs no more
     room than one.
@@ -54,27 +44,24 @@ class Gathered:
         self.texts = self.rows = 0
         self.longest = 0.0
         self.columns: Array = np.zeros((heads, 0))
-        self._sums: dict[str, _Sum] = {}
+        self._means = MetricMeans(heads, HEADS)
+        self._even: Array = np.zeros(heads)
         self._fits: dict[str, Fit] = {}
         self._best: dict[str, _Best] = {}
-        self._offsets: dict[int, Array] = {}
 
-    def add(self, tally: Tally, text: int = 0, each: int = EXAMPLES) -> None:
+    def add(self, tally: RowSums, text: int = 0, each: int = EXAMPLES) -> None:
         """Add a text that is counted; of each role at most so many of its rows become examples."""
         rows = counting(tally)
         self.texts += 1
         self.rows += int(rows.sum())
         self.longest = max(self.longest, float(tally.seen.max(initial=0)))
         self.columns = tally.columns if self.texts == 1 else self.columns[:, :0]
-        for name, one in METRICS.items():
-            if one.of is not None:
-                self._sum(name, one.of(tally), rows)
-        even = ratio(METRICS["entropy"].of(tally), np.log(np.maximum(tally.seen, 1)))  # type: ignore[misc]
-        self._sum("even", even, rows)
-        self._count_offsets(tally.offsets(), rows)
+        self._means.add(tally, rows)
+        even = ratio(tally.entropy, np.log(np.maximum(tally.seen, 1)))
+        self._even += even[:, rows].sum(1)
         focus = ratio(tally.peak, tally.mass)
         self._keep("", tally, np.flatnonzero(rows & (tally.seen > 1)), focus, focus, text, each)
-        for name in tally.roles:
+        for name in tally.key_sets:
             fit = fitting(tally, name, rows)
             if len(fit):
                 share = tally.share(name)
@@ -82,32 +69,17 @@ class Gathered:
                 lift = share - ratio(tally.chance[name], tally.seen)
                 self._keep(name, tally, fit, lift, share, text, each)
 
-    def _sum(self, name: str, values: Array, rows: Bools) -> None:
-        known = ~np.isnan(values)
-        chosen, there = values[:, rows], known[:, rows]
-        blank = _Sum(np.zeros(self.heads), np.zeros(self.heads), np.zeros(self.heads, bool))
-        one = self._sums.setdefault(name, blank)
-        one.total += np.where(there, chosen, 0).sum(1)
-        one.count += there.sum(1)
-        one.there |= known.any(1)
-
-    def _count_offsets(self, offsets: Array, rows: Bools) -> None:
-        chosen = offsets[:, rows]
-        for head in range(self.heads):
-            mine = chosen[head][~np.isnan(chosen[head])].astype(np.int64)
-            for offset, count in zip(*np.unique(mine, return_counts=True), strict=True):
-                self._offsets.setdefault(int(offset), np.zeros(self.heads))[head] += count
-
     def _keep(
-        self, name: str, tally: Tally, rows: Array, values: Array, shares: Array, text: int,
+        self, name: str, tally: RowSums, rows: Array, values: Array, shares: Array, text: int,
         each: int,
     ) -> None:  # fmt: skip
         if len(rows):
             best = self._best.setdefault(name, _Best(self.heads))
-            layout = tally.layout
             order = np.argsort(-values[:, rows], axis=1, kind="stable")[:, :each]
             chosen = rows[order]
-            column = np.take_along_axis(tally.where, chosen, 1)
+            layout = tally.layout
+            assert layout is not None
+            column = np.take_along_axis(tally.peak_column, chosen, 1)
             key = np.where(column >= 0, layout.key[np.maximum(column, 0), 1] - 1, -1)
             best.add(
                 np.take_along_axis(values, chosen, 1), np.take_along_axis(shares, chosen, 1),
@@ -116,38 +88,14 @@ class Gathered:
 
     # --- what it comes to -------------------------------------------------------------------------
 
-    def metrics(self) -> list[Numbers]:
+    def metrics(self) -> list[HeadMetrics]:
         """For each head those of METRICS that say something of it."""
-        found = [Numbers() for _ in range(self.heads)]
-        for name in METRICS:
-            if name in self._sums:
-                for mine, value in zip(found, self.mean(name), strict=True):
-                    if not np.isnan(value):
-                        mine[name] = float(value)
-        for mine, (share, offset) in zip(found, self._positional(), strict=True):
-            if not np.isnan(share):
-                mine |= {"positional": share, "offset": offset}
-        return found
+        return self._means.metrics()
 
-    def mean(self, name: str) -> Array:
-        """(heads,): the mean over the rows that count and have such a number, NaN for none."""
-        one = self._sums[name]
-        if not self.rows:
-            return np.where(one.there, 0.0, np.nan)
-        found: Array = np.full(self.heads, np.nan)
-        return np.divide(one.total, one.count, out=found, where=one.count > 0)
-
-    def _positional(self) -> list[tuple[float, float]]:
-        """For each head the offset of the most rows, the nearer of two, and their share of all."""
-        offsets = sorted(self._offsets, key=lambda one: (abs(one), one))
-        if not offsets or not self.rows:
-            return [(float("nan"), float("nan"))] * self.heads
-        counts = np.stack([self._offsets[one] for one in offsets])
-        best = counts.argmax(0)
-        return [
-            (float(counts[at, head] / self.rows), float(offsets[at]))
-            for head, at in enumerate(best)
-        ]
+    @property
+    def even(self) -> Array:
+        """(heads,): how even rows are on average, from 0 to 1."""
+        return self._even / self.rows if self.rows else self._even
 
     def showing(self) -> list[list[Showing]]:
         """For each head how the roles fit it that enough rows have a key for."""
@@ -188,8 +136,9 @@ class _Best:
         return tuple(sorted(found, key=lambda one: -one.share))
 
 
-def counting(tally: Tally) -> Bools:
+def counting(tally: RowSums) -> Bools:
     """(rows,) True for the rows that count: real ones, measured, with enough keys."""
+    assert tally.layout is not None
     real = tally.layout.real.copy()
     enough = max(1.0, min(_ENOUGH, tally.seen.max(initial=0) / 4))
     real &= tally.seen >= enough

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hgviz.analysis.finders import finders_for
 from hgviz.analysis.gathered import EXAMPLES, Example, Gathered, Passage
-from hgviz.analysis.heads import HeadFacts, count, facts_of, row_blocks, sampled, signed, words_for
-from hgviz.analysis.kernels import Kernel, Kernels
-from hgviz.analysis.likeness import Likeness
+from hgviz.analysis.heads import HeadFacts, add_rows, facts_of, sampled, sums_of, words_for
+from hgviz.analysis.metrics import (
+    HEADS,
+    METRICS,
+    HeadDistances,
+    HeadMetrics,
+    Kernel,
+    Kernels,
+    metrics_for,
+    row_blocks,
+    signed_heads,
+)
 from hgviz.analysis.saying import Named
-from hgviz.analysis.tally import METRICS, Numbers, Tally
 from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, Prompt, progress
+from hgviz.core import (
+    Capture,
+    HeadId,
+    Layer,
+    Map,
+    ModelSpec,
+    Prompt,
+    Step,
+    progress,
+    progress_as,
+    progress_within,
+)
 from hgviz.language import decimals
 
 LIKENED = 64  # texts, spread evenly over a corpus, on which heads are put beside each other
@@ -43,7 +62,7 @@ class Habits:
         return {
             "texts": self.texts,
             "tokens": self.tokens,
-            "metrics": {name: one.named("token") for name, one in METRICS.items()},
+            "metrics": {name: one.named("token") for name, one in metrics_for(HEADS).items()},
             "heads": [_told(one, self.spec) for _, one in sorted(self.facts.items())],
             "notes": list(self.notes),
         }
@@ -64,8 +83,8 @@ def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = No
     for done, number in enumerate(numbers):
         capture = opened(number)
         readings = _readings(capture, lexicon)
-        for part in found.gather(capture, number, readings, number in likened):
-            progress(_FINDING * (done + part), total, _note(done, numbers))
+        with _part(_FINDING * done, _FINDING * (done + 1), total, _note(done, numbers)):
+            found.gather(capture, number, readings, number in likened)
         if done + 1 < len(numbers) and (done + 1) & done == 0:
             so_far = found.habits(done + 1)
             progress(_FINDING * (done + 1), total, _note(done, numbers), so_far)
@@ -73,10 +92,20 @@ def measure(opened: Opener, numbers: Sequence[int], lexicon: Lexicon | None = No
     for done, number in enumerate(numbers):
         capture = opened(number)
         found.quote(capture, wanted.get(number, ()))
-        for part in found.compare(capture, _readings(capture, lexicon)):
-            share = _FINDING * total + (1 - _FINDING) * (done + part)
-            progress(share, total, _note(done, numbers))
+        start = _FINDING * total + (1 - _FINDING) * done
+        with _part(start, start + 1 - _FINDING, total, _note(done, numbers)):
+            found.compare(capture, _readings(capture, lexicon))
     return found.habits(len(numbers), lexicon)
+
+
+def _part(start: float, stop: float, total: float, note: str) -> AbstractContextManager[None]:
+    """Report the progress made inside as that from start to stop of the work, under one note."""
+
+    def scaled(step: Step) -> Step:
+        share = min(step.done / step.total, 1.0) if step.total else 0.0
+        return Step(start + (stop - start) * share, total, note)
+
+    return progress_as(scaled)
 
 
 def _note(done: int, numbers: Sequence[int]) -> str:
@@ -102,27 +131,27 @@ class _Habit:
     def __init__(self, layer: Layer, known: Map, capture: Capture, layout: Layout) -> None:
         self.layer, self.heads = layer, known.heads
         self.capture, self.layout = capture, layout
-        self.signed = signed(layer, known)
+        self.signed = signed_heads(layer, known)
         self.gathered: Gathered | None = None
         alone = layer.role == "self" and not layout.is_cross and layout.key_tokens.unit != "slot"
         self.kernels = Kernels(len(known.heads)) if alone else None
         self.sampled = False
 
-    def gather(self, known: Map, number: int, many: bool) -> Iterator[float]:
+    def gather(self, known: Map, number: int, many: bool) -> None:
         layout = self.layout
         blocks = row_blocks(*known.shape[1:])
         self.sampled |= bool(sampled(blocks, known.shape[1]))
-        tally = Tally(layout, finders_for(layout), self.signed)
+        sums = sums_of(layout, known, self.signed)
         weight = 0.5 if self.kernels else 1.0
         for done, rows in enumerate(blocks):
-            yield weight * done / len(blocks)
-            count(tally, known, rows)
+            progress(weight * done / len(blocks), 1)
+            add_rows(sums, known, rows)
         if self.gathered is None:
-            self.gathered = Gathered(tally.signed)
-        self.gathered.add(tally, number, _EACH if many else EXAMPLES)
+            self.gathered = Gathered(sums.signed)
+        self.gathered.add(sums, number, _EACH if many else EXAMPLES)
         if self.kernels:
-            for part in self.kernels.add(known, layout, blocks):
-                yield weight * (1 + part)
+            with progress_within(weight, 1, 1):
+                self.kernels.add(known, layout, blocks)
 
     def facts(self, texts: int, known: Map | None) -> Iterator[tuple[HeadId, HeadFacts]]:
         """With what the kernels say, as soon as they do."""
@@ -134,7 +163,7 @@ class _Habit:
             more = sampled(row_blocks(*known.shape[1:]), known.shape[1])
         words = words_for(self.capture, self.layout, more, texts)
         found = facts_of(self.layer, self.heads, self.gathered, self.layout, words)
-        kernels = self.kernels.found() if self.kernels else [None] * len(self.heads)
+        kernels = self.kernels.kernels() if self.kernels else [None] * len(self.heads)
         for (head, facts), kernel in zip(found, kernels, strict=True):
             yield head, facts if kernel is None else _with(facts, kernel, self.layout, more)
 
@@ -145,16 +174,16 @@ def _with(facts: HeadFacts, kernel: Kernel, layout: Layout, more: str) -> HeadFa
     if layout.stride is not None:
         values |= {"centre": kernel.centre * layout.stride, "width": kernel.width * layout.stride}
     there = {name: value for name, value in values.items() if value == value}
-    metrics = Numbers({**facts.metrics, **there})
+    metrics = HeadMetrics({**facts.metrics, **there})
     named = facts.named
-    if kernel.like:
+    if kernel.is_convolution:
         unit = layout.key_tokens.unit if layout.stride == 1 else "position"
         evidence = (
             f"{100 * kernel.score:.0f} % of what tells its rows apart is one kernel: "
             f"{decimals(kernel.centre, 1, signed=True)} {unit}s, ±{kernel.width:.1f}{more}"
         )
         named = (*named, Named("convolution", "convolution-like", evidence, kernel.score))
-    in_order = Numbers({name: metrics[name] for name in METRICS if name in metrics})
+    in_order = HeadMetrics({name: metrics[name] for name in METRICS if name in metrics})
     return replace(facts, metrics=in_order, named=named)
 
 
@@ -167,7 +196,7 @@ class _Found:
     def __init__(self, many: bool) -> None:
         self._many = many
         self._habits: dict[int, _Habit] = {}
-        self._alike: dict[tuple[Any, ...], Likeness] = {}
+        self._alike: dict[tuple[Any, ...], HeadDistances] = {}
         self._capture: Capture | None = None
         self._tokens = 0
         self._missing: dict[int, None] = {}
@@ -175,8 +204,8 @@ class _Found:
 
     def gather(
         self, capture: Capture, number: int, readings: dict[str, TokenReading], likened: bool
-    ) -> Iterator[float]:
-        """The first pass over a text; yields the share of it that is done."""
+    ) -> None:
+        """The first pass over a text."""
         self._capture, layers = capture, capture.spec.layers
         self._tokens += len(capture.main)
         beside: dict[tuple[Any, ...], list[tuple[Map, int]]] = {}
@@ -189,26 +218,26 @@ class _Found:
             layout = Layout(capture, layer.index, readings)
             habit = self._habits.setdefault(layer.index, _Habit(layer, known, capture, layout))
             habit.capture, habit.layout = capture, layout
-            for part in habit.gather(known, number, self._many):
-                yield (layer.index + part) / len(layers)
+            with progress_within(layer.index, layer.index + 1, len(layers)):
+                habit.gather(known, number, self._many)
             kind = (layer.role, layer.level, layer.key_level, layer.window)
             beside.setdefault(kind, []).append((known, layer.index))
         for kind, maps in beside.items() if likened else ():
-            yield 1.0
-            self._put_beside(kind, maps, readings)
+            with progress_within(1, 1, 1):
+                self._put_beside(kind, maps, readings)
 
     def _put_beside(
         self, kind: tuple[Any, ...], maps: list[tuple[Map, int]], readings: dict[str, TokenReading]
     ) -> None:
         heads = [HeadId(index, head) for one, index in maps for head in one.heads]
         assert self._capture is not None  # gather sets it
-        alike = self._alike.setdefault(kind, Likeness(heads))
+        alike = self._alike.setdefault(kind, HeadDistances(heads))
         shapes = {one.shape[1:] for one, _ in maps}
         if alike.heads == tuple(heads) and len(shapes) == 1:
             layout = Layout(self._capture, maps[0][1], readings)
             alike.add([one for one, _ in maps], layout)
 
-    def compare(self, capture: Capture, readings: dict[str, TokenReading]) -> Iterator[float]:
+    def compare(self, capture: Capture, readings: dict[str, TokenReading]) -> None:
         """The second pass over a text."""
         for layer in capture.spec.layers:
             known, habit = capture.maps[layer.index], self._habits.get(layer.index)
@@ -216,8 +245,8 @@ class _Found:
                 continue
             layout = Layout(capture, layer.index, readings)
             blocks = row_blocks(*known.shape[1:])
-            for part in habit.kernels.compare(known, layout, blocks):
-                yield (layer.index + part) / len(capture.spec.layers)
+            with progress_within(layer.index, layer.index + 1, len(capture.spec.layers)):
+                habit.kernels.compare(known, layout, blocks)
 
     def examples(self) -> dict[int, list[tuple[int, Example]]]:
         """By the number of the text, the examples that are kept, with their layers."""
@@ -251,7 +280,7 @@ class _Found:
                 facts[head] = replace(one, examples=tuple(examples))
                 if head in near:
                     nearest, apart = near[head]
-                    metrics = Numbers({**one.metrics, "nearest": apart})
+                    metrics = HeadMetrics({**one.metrics, "nearest": apart})
                     facts[head] = replace(facts[head], metrics=metrics, nearest=nearest)
         notes = tuple(self._notes(texts, lexicon))
         return Habits(self._capture.spec, facts, texts, self._tokens, notes)
@@ -291,7 +320,7 @@ def _told(facts: HeadFacts, spec: ModelSpec) -> dict[str, Any]:
         "says": facts.sentence,
         "evidence": facts.evidence,
         "score": facts.score,
-        **{name: facts.metrics.get(name) for name in METRICS},
+        **{name: facts.metrics.get(name) for name in metrics_for(HEADS)},
         "nearest_head": str(facts.nearest) if facts.nearest is not None else None,
         "named": [one._asdict() for one in facts.named],
         "examples": [one._asdict() for one in facts.examples],

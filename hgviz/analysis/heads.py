@@ -6,24 +6,27 @@ that an even row would put there (after Voita et al. 2019, who name heads by wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.finders import FINDERS, finders_for
 from hgviz.analysis.gathered import Example, Gathered
 from hgviz.analysis.judging import Showing, best_of
+from hgviz.analysis.metrics import (
+    BLOCK_COLUMNS,
+    Array,
+    HeadMetrics,
+    RowSums,
+    row_blocks,
+    signed_heads,
+)
 from hgviz.analysis.saying import Named, Said, Words
-from hgviz.analysis.tally import METRICS, Array, Metric, Numbers, Tally, applying
 from hgviz.analysis.tokens import Layout, TokenReading
 from hgviz.core import Capture, HeadId, Layer, Map, Selection, progress
-from hgviz.maps import SlotMap
 
-_ROWS, _COLUMNS = 256, 512  # whole tiles
-_CELLS = 1 << 26  # of one head; longer texts are measured on rows spread over them
 _EVEN = 0.9  # of the entropy of an even row
 _PLAIN = ("first", "final", "same", "near", "around", "opening", "separators", "special")
 
@@ -41,7 +44,7 @@ class HeadFacts:
     """
 
     head: HeadId
-    metrics: Numbers
+    metrics: HeadMetrics
     role: str
     sentence: str
     evidence: str
@@ -71,33 +74,17 @@ def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
         known = capture.maps[layer.index]
         if known is not None and known.heads:
             layout = Layout(capture, layer.index, readings)
-            tally = Tally(layout, finders_for(layout), signed(layer, known))
+            sums = sums_of(layout, known, signed_heads(layer, known))
             blocks = row_blocks(*known.shape[1:])
             for done, rows in enumerate(blocks):
                 progress(layer.index + done / len(blocks), total, "Measuring heads")
-                count(tally, known, rows)
-            one = Gathered(tally.signed)
-            one.add(tally)
+                add_rows(sums, known, rows)
+            one = Gathered(sums.signed)
+            one.add(sums)
             words = words_for(capture, layout, sampled(blocks, known.shape[1]))
             found.update(facts_of(layer, known.heads, one, layout, words))
         progress(layer.index + 1, total, "Measuring heads", dict(found))
     return found
-
-
-def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
-    """Blocks of rows in which a map is measured: all of them, or of long ones some, evenly spread
-    over the text, unless every one is asked for."""
-    starts = np.arange(0, queries, _ROWS)
-    most = len(starts) if every else min(len(starts), max(2, _CELLS // (_ROWS * max(keys, 1))))
-    chosen = starts[np.linspace(0, len(starts) - 1, most).round().astype(int)]
-    return [slice(int(one), min(int(one) + _ROWS, queries)) for one in chosen]
-
-
-def signed(layer: Layer, known: Map) -> list[bool]:
-    """For each head whether its weights can be negative: heads of one layer may differ."""
-    found = [ACTIVATIONS[name].signed for name in layer.activations]
-    own = (any(found) and not isinstance(known, SlotMap)) or not known.signed
-    return found if own else [True] * len(known.heads)
 
 
 def words_for(capture: Capture, layout: Layout, more: str, texts: int = 1) -> Words:
@@ -117,16 +104,24 @@ def sampled(blocks: list[slice], whole: int) -> str:
     return "" if rows == whole else f"; measured on {rows:,} of {whole:,} rows"
 
 
-def count(tally: Tally, known: Map, rows: slice) -> None:
-    """Count a block of rows of all heads of a layer."""
-    keys = known.shape[2]
-    for start in range(0, keys, _COLUMNS):
-        columns = slice(start, min(start + _COLUMNS, keys))
-        block = tally.layout.block(rows, columns)
+def sums_of(layout: Layout, maps: Map, signed: Sequence[bool]) -> RowSums:
+    """Empty sums of a layer, with the sets of keys of its roles."""
+    finders = finders_for(layout)
+    key_sets = {name: finder.find for name, finder in finders.items()}
+    members = {name: finder.members for name, finder in finders.items() if finder.members}
+    return RowSums(maps.shape, signed, layout, key_sets, members)
+
+
+def add_rows(sums: RowSums, maps: Map, rows: slice) -> None:
+    """Add a block of rows of all heads of a layer."""
+    assert sums.layout is not None
+    for start in range(0, sums.keys, BLOCK_COLUMNS):
+        columns = slice(start, min(start + BLOCK_COLUMNS, sums.keys))
+        block = sums.layout.block(rows, columns)
         # the zeros of the causal shift stand for no token, and yet take weight
         if start == 0 or block.seen.any():
-            weights = np.stack([known.read(head, rows, columns) for head in known.heads])
-            tally.add(rows, columns, weights, block)
+            weights = np.stack([maps.read(head, rows, columns) for head in maps.heads])
+            sums.add_block(rows, columns, weights, block)
 
 
 def facts_of(
@@ -136,7 +131,7 @@ def facts_of(
 
     layout: of one of these texts; they are alike in what heads are tried for.
     """
-    metrics, fits, even = found.metrics(), found.showing(), found.mean("even")
+    metrics, fits, even = found.metrics(), found.showing(), found.even
     for number, head in enumerate(heads):
         most = _most(found.columns[number])
         speaking = replace(
@@ -244,9 +239,3 @@ def top_keys(
         for column in order
         if weights[column] != 0
     ]
-
-
-__all__ = [
-    "METRICS", "HeadFacts", "Metric", "Place", "applying", "measure", "peers", "place",
-    "top_keys", "worth_a_look",
-]  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hgviz.analysis.tally import Array, Tally, ratio
+from hgviz.analysis.metrics import Array, RowSums, ratio
 from hgviz.analysis.tokens import Bools
 
 _FEWEST = 8  # rows that a role must be seen in, and
@@ -47,7 +47,7 @@ class Fit:
         self._halves = [(np.zeros(heads), np.zeros(2)) for _ in range(2)]
         self._parts: list[tuple[Array, Array]] = []
 
-    def add(self, tally: Tally, name: str, rows: Array, share: Array) -> None:
+    def add(self, tally: RowSums, name: str, rows: Array, share: Array) -> None:
         """Count the rows (by number) of a text, of which share (heads, rows) is the role's."""
         chance = ratio(tally.chance[name], tally.seen)[rows]
         self.rows += len(rows)
@@ -62,7 +62,7 @@ class Fit:
         if name in tally.even_hits:
             self._split(tally, name, rows)
 
-    def _split(self, tally: Tally, name: str, rows: Array) -> None:
+    def _split(self, tally: RowSums, name: str, rows: Array) -> None:
         if not self._parts:
             self._parts = [(np.zeros(len(self.share)), np.zeros(1)) for _ in range(2)]
         even = tally.even_hits[name][:, rows], tally.even_chance[name][rows]
@@ -107,7 +107,7 @@ class Fit:
         return alike
 
 
-def fitting(tally: Tally, name: str, rows: Bools) -> Array:
+def fitting(tally: RowSums, name: str, rows: Bools) -> Array:
     """The numbers of the rows that have a key of a role, and keys that are none."""
     chance = ratio(tally.chance[name], tally.seen)
     return np.flatnonzero(rows & (chance > 0) & (chance <= 0.5))

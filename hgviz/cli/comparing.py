@@ -34,8 +34,7 @@ from hgviz.files import find_sample
 from hgviz.language import counted, decimals
 
 if TYPE_CHECKING:
-    from hgviz.analysis.comparison import Comparison
-    from hgviz.analysis.differences import HeadDifference
+    from hgviz.analysis.comparison import Comparison, HeadDifference
     from hgviz.core import Capture, Modality
     from hgviz.models.model import Model
 

@@ -24,7 +24,7 @@ from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.analysis.redundancy import Redundancy
+    from hgviz.analysis.metrics import Redundancy
 
 
 def redundancy(

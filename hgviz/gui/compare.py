@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
 from hgviz.analysis.evaluation import bits_per_byte
-from hgviz.analysis.numbers import NUMBERS, HeadNumbers, numbers, peers
+from hgviz.analysis.metrics import PAIR, HeadNumbers, measure_heads, metrics_for, peers
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme
@@ -127,6 +127,7 @@ TITLE, ROW = 20, 18  # px: of a number's name, of A and of B
 LETTER, VALUE = 16, 54  # px: the name of a side, its number
 PAD = 5  # px at either side, for the ring of what has the keyboard
 ALIKE = 0.005  # numbers that are no further apart read the same
+NUMBERS = metrics_for(PAIR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,7 @@ class NumberPair(QWidget):
         """Another head, or the same with more others."""
         self._sides = (("A", a), ("B", b))
         number, said = NUMBERS[self.name], list(self._said())
-        means = explanation(tr(number.means), number.formula, number.source)
+        means = explanation(tr(number.description), number.formula, number.source)
         self.setToolTip(tip("\n".join((*said, means))))
         if self.hasFocus():
             self.told.emit(self.words)
@@ -188,7 +189,7 @@ class NumberPair(QWidget):
     @property
     def words(self) -> str:
         """Its name and what both sides have of it, in one line."""
-        return " ".join((tr(NUMBERS[self.name].label) + ":", *self._said()))
+        return " ".join((tr(NUMBERS[self.name].words) + ":", *self._said()))
 
     def _said(self) -> Iterator[str]:
         """A sentence for each side."""
@@ -210,7 +211,7 @@ class NumberPair(QWidget):
         value = side.value(self.name)
         if not isfinite(value):
             return "–"
-        if NUMBERS[self.name].percent:
+        if NUMBERS[self.name].unit == "share":
             return sentences.share(value)
         return sentences.weight(value)
 
@@ -246,7 +247,7 @@ class NumberPair(QWidget):
             painter.translate(PAD, 0)
             room = max(0, self.width() - 2 * PAD)
             said = QFontMetricsF(font).elidedText(
-                tr(NUMBERS[self.name].label), Qt.TextElideMode.ElideRight, room
+                tr(NUMBERS[self.name].words), Qt.TextElideMode.ElideRight, room
             )
             painter.drawText(QRectF(0, 0, room, TITLE - 2), theme.TO_LEFT, said)
             for number, (letter, one) in enumerate(self._sides):
@@ -349,7 +350,7 @@ def of_numbers(a: SideHead, b: SideHead) -> Table:
             value, values = side.value(name), side.values(name)
             place = str(1 + sum(one > value for one in values)) if isfinite(value) else ""
             table.append(
-                [tr(number.label), letter, str(side.head), str(value) if isfinite(value) else "",
+                [tr(number.words), letter, str(side.head), str(value) if isfinite(value) else "",
                  place, str(len(values)), str(mine.rows), str(mine.of)]
             )  # fmt: skip
     return table
@@ -742,7 +743,7 @@ def _measured(
     total = sum(len(some) for _, some, _ in sides)
     for number, (capture, heads, found) in enumerate((*first, *_turns(sides))):
         with progress_as(partial(_as_one_of, min(number, total), total)):
-            numbers(capture, heads, found)
+            measure_heads(capture, heads, found)
         if number == 1 or number % OFTEN == 0:
             progress(min(number, total), total, "Measuring heads", shown())
     return shown()

@@ -34,7 +34,8 @@ from PySide6.QtWidgets import (
 from hgviz import tasks
 from hgviz.analysis.gathered import Example, Passage
 from hgviz.analysis.habits import Habits
-from hgviz.analysis.heads import METRICS, HeadFacts, applying
+from hgviz.analysis.heads import HeadFacts
+from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
@@ -345,7 +346,7 @@ class Heads(QAbstractTableModel):
         self.beginResetModel()
         self._facts, self.heads, self._unit = facts, sorted(facts), unit
         self._levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
-        self._shown = applying(one.metrics for one in facts.values())
+        self._shown = applicable(one.metrics for one in facts.values())
         self.titles = (*map(tr, FIXED), *(metric_name(name, unit) for name in self._shown))
         self.endResetModel()
 
@@ -610,7 +611,7 @@ class HeadsView(ChartView):
 
     def _fill(self, habits: Habits) -> None:
         """Offer the metrics that say something of these heads; choices stay where they can."""
-        names = applying(one.metrics for one in habits.facts.values())
+        names = applicable(one.metrics for one in habits.facts.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             now = picker.currentData() or first
             titles = [metric_name(name, self._unit) for name in names]

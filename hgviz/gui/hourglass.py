@@ -13,7 +13,8 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.analysis.heads import METRICS, HeadFacts, applying
+from hgviz.analysis.heads import HeadFacts
+from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
@@ -104,7 +105,7 @@ class MetricBar(QWidget):
         self, facts: Mapping[HeadId, HeadFacts], unit: str, now: MetricShades | None, palette: str
     ) -> None:
         """Offer what says something of these heads; mark what colours them."""
-        names = applying(one.metrics for one in facts.values())
+        names = applicable(one.metrics for one in facts.values())
         offered = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
         with QSignalBlocker(self.picker):
             if offered != self._offered:

@@ -54,7 +54,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.analysis.heads import METRICS, HeadFacts, peers, place, top_keys, worth_a_look
+from hgviz.analysis.heads import HeadFacts, peers, place, top_keys, worth_a_look
+from hgviz.analysis.metrics import METRICS
 from hgviz.core import Capture, Display, HeadId, Integers, Item, Map, Prompt, Selection, progress
 from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS
-from hgviz.analysis.tally import METRICS
+from hgviz.analysis.metrics import METRICS
 from hgviz.core import Capture, HeadId, HeadSet, Integers, Layer, Level, ModelSpec, Prompt
 from hgviz.gui.language import tr
 

@@ -13,7 +13,7 @@ from hgviz.errors import require
 
 if TYPE_CHECKING:
     from hgviz.analysis.alignment import GridAxis, SharedGrid
-    from hgviz.analysis.bench import Bench, Change
+    from hgviz.analysis.comparison import MetricChange, ModelMetrics
     from hgviz.figures.charts import Line, Plots, Strips
     from hgviz.figures.content.laboratory import Edge, Three
     from hgviz.figures.paper.axes import Many
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 Cells = NDArray[np.bool_]
 
+STEP = 1e-5  # of the central difference
 REACH, STEPS = 4.0, 321  # of scores whose activation is drawn
 MOST = 620  # cells across that a figure shows
 MASKED = 1 << 22  # cells of which is told one by one whether they exist
-STRIPS = ("entropy", "near_zero", "negative", "row_sum", "rank", "apart", "slope", "passed")
+STRIPS = ("entropy", "near_zero", "negative_mass", "row_sum", "rank", "apart", "slope", "passed")
 
 
 def activation_chart(names: Sequence[str]) -> Plots:
     """The shapes of some activations and their derivatives, side by side."""
     from hgviz.activations import ACTIVATIONS
-    from hgviz.analysis.shapes import shape, steepness
     from hgviz.figures.charts import Line, Plot, Plots
 
     kinds = list(dict.fromkeys(names))
     if not kinds:
         raise HgvizError("there is no head: so there is no activation to draw")
     x = np.linspace(-REACH, REACH, STEPS)
-    lines = tuple(Line(ACTIVATIONS[name].label, x, shape(name, x)) for name in kinds)
-    slopes = tuple(Line(ACTIVATIONS[name].label, x, steepness(name, x)) for name in kinds)
+    lines = tuple(Line(ACTIVATIONS[name].label, x, weight_of_score(name, x)) for name in kinds)
+    slopes = tuple(Line(ACTIVATIONS[name].label, x, slope_of_score(name, x)) for name in kinds)
     notes = []
     for statistic, beside in (("lse", 0), ("sum", 1)):
         shared = [row.label for row in map(ACTIVATIONS.__getitem__, kinds)
@@ -58,6 +58,35 @@ def activation_chart(names: Sequence[str]) -> Plots:
     )
 
 
+def weight_of_score(name: str, scores: Many) -> Many:
+    """The weight (n,) that a key of such a score gets. Where rows share their weight out, beside
+    one other key of score 0, for kernels over their sum of 1: the logistic function for softmax."""
+    from hgviz.activations import ACTIVATIONS
+
+    row = ACTIVATIONS[name]
+    scores = np.asarray(scores, float)
+    if row.statistic == "lse":
+        scores, terms = row.split(scores, np)
+        stat = np.logaddexp(terms, row.split(np.zeros(1), np)[1])
+        stat = stat if row.sink is None else np.logaddexp(stat, row.sink)
+    elif row.statistic == "sum":
+        if row.features is not None:
+            scores = np.maximum(scores, 0.0)  # their products are never below 0
+        stat = scores**row.power + 1.0
+    else:
+        stat = None
+    found: Many = np.asarray(row.apply(scores, stat, np), float)
+    return found
+
+
+def slope_of_score(name: str, scores: Many) -> Many:
+    """Its derivative (n,), by central differences."""
+    scores = np.asarray(scores, float)
+    rise = weight_of_score(name, scores + STEP) - weight_of_score(name, scores - STEP)
+    found: Many = rise / (2 * STEP)
+    return found
+
+
 def activations_of(capture: Capture) -> tuple[str, ...]:
     """Those of a capture's heads, in order."""
     return tuple(dict.fromkeys(name for one in capture.spec.layers for name in one.activations))
@@ -67,18 +96,22 @@ def activations_of(capture: Capture) -> tuple[str, ...]:
 
 
 def strips_chart(
-    a: Bench, b: Bench, changes: Sequence[Change], names: tuple[str, str], noun: str = "text"
+    a: ModelMetrics,
+    b: ModelMetrics,
+    changes: Sequence[MetricChange],
+    names: tuple[str, str],
+    noun: str = "text",
 ) -> Strips:
     """Every metric that says something here, a dot for each head."""
-    from hgviz.analysis.passes import MEASURES
+    from hgviz.analysis.metrics import METRICS
     from hgviz.figures.charts import Strip, Strips
 
     known = {one.name: one for one in changes}
     signed = a.signed or b.signed
     strips = []
     for name in STRIPS:
-        one = MEASURES[name]
-        if name in ("negative", "row_sum") and not signed:
+        one = METRICS[name]
+        if name in ("negative_mass", "row_sum") and not signed:
             continue
         means = (known[name].a, known[name].b)
         if not np.isfinite([means[0][0], means[1][0]]).any():
@@ -92,9 +125,9 @@ def strips_chart(
     )  # fmt: skip
 
 
-def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
+def slopes_chart(a: ModelMetrics, b: ModelMetrics, names: tuple[str, str]) -> Plots:
     """Where scores lie, and what comes back to them, by their size."""
-    from hgviz.analysis.passes import EDGES
+    from hgviz.analysis.metrics import EDGES
     from hgviz.figures.charts import Line, Plot, Plots
 
     x = np.arange(len(EDGES) - 1, dtype=float)
@@ -118,7 +151,7 @@ def slopes_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     )
 
 
-def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
+def spectra_chart(a: ModelMetrics, b: ModelMetrics, names: tuple[str, str]) -> Plots:
     """Singular values of maps over the largest: the mean of heads, and where most heads lie."""
     from hgviz.figures.charts import Line, Plot, Plots
 
@@ -138,7 +171,9 @@ def spectra_chart(a: Bench, b: Bench, names: tuple[str, str]) -> Plots:
     return Plots((plot, ranks), ribbon="Shaded: the middle 80 % of heads.")
 
 
-def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, str]) -> Grids:
+def distances_chart(
+    a: ModelMetrics, b: ModelMetrics, across: Many | None, names: tuple[str, str]
+) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and of A's to B's."""
     from hgviz.figures.squares import Grid, Grids
 
@@ -153,7 +188,7 @@ def distances_chart(a: Bench, b: Bench, across: Many | None, names: tuple[str, s
     return Grids(tuple(grids), "Jensen-Shannon distance: 0 alike, 1 nothing in common")
 
 
-def _sorted(name: str, side: Bench) -> Line:
+def _sorted(name: str, side: ModelMetrics) -> Line:
     from hgviz.figures.charts import Line
 
     value, low, high = side.of_heads("rank")

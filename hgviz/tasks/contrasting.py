@@ -29,9 +29,8 @@ from hgviz.tasks.opening import Path_, prompt_from, require_attention
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
-    from hgviz.analysis.bench import Bench, Change
-    from hgviz.analysis.comparison import Comparison, Disagreement
-    from hgviz.analysis.passes import Block, Text
+    from hgviz.analysis.comparison import Comparison, Disagreement, MetricChange, ModelMetrics
+    from hgviz.analysis.metrics import Gradients, TextMetrics
     from hgviz.examples import Examples
     from hgviz.figures.content.laboratory import Three
     from hgviz.figures.paper.axes import Many
@@ -55,9 +54,9 @@ class Laboratory:
     off: HeadSet
     data: str
     answers: Disagreement
-    a: Bench
-    b: Bench
-    changes: tuple[Change, ...]
+    a: ModelMetrics
+    b: ModelMetrics
+    changes: tuple[MetricChange, ...]
     across: Many | None
     text: str
     captures: tuple[Capture, Capture]
@@ -136,7 +135,7 @@ def laboratory(
     answered differently. labels: as compare_answers. Errors: HgvizError for data that cannot be
     used, for models that are asked other things, and for such as give hidden states.
     """
-    from hgviz.analysis.bench import changes
+    from hgviz.analysis.comparison import metric_changes
     from hgviz.tasks.charting import pair_chart
 
     for model in (a, b):
@@ -187,8 +186,9 @@ def laboratory(
         for chosen in (least, alike)
     ]
     return Laboratory(
-        (a.spec, b.spec), off, Path(data).name, answers, one, other, changes(one, other), across,
-        shown, captures, comparison, charts[0], charts[1], sides[0].asked, count, tuple(notes),
+        (a.spec, b.spec), off, Path(data).name, answers, one, other, metric_changes(one, other),
+        across, shown, captures, comparison, charts[0], charts[1], sides[0].asked,
+        count, tuple(notes),
     )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ class _Passed:
         assert one is not None
         return self.scored.shape(layer) if layer in self.scored.layers else one.shape
 
-    def rows(self, layer: int, rows: range) -> Block:
+    def rows(self, layer: int, rows: range) -> Gradients:
         """Some rows of all its heads."""
         from hgviz.analysis.tokens import Layout
         from hgviz.models.attribution import Slopes
@@ -281,7 +281,7 @@ def _passed(
     return _Passed(found, capture(model, prompt, off=off, target=target))
 
 
-def _without_slopes(name: str, side: Bench) -> list[str]:
+def _without_slopes(name: str, side: ModelMetrics) -> list[str]:
     """A sentence on the layers that no head of has slopes, nothing where there are none."""
     seen = {
         head.layer
@@ -318,12 +318,12 @@ def looked_into(examples: Examples, limit: int | None, texts: int | None) -> Exa
 
 def _heads(
     models: tuple[Model, Model], some: Sequence[Examples], off: HeadSet
-) -> tuple[Bench, Bench, Many | None]:
+) -> tuple[ModelMetrics, ModelMetrics, Many | None]:
     """What the heads of both do with each text, and how far they are apart."""
-    from hgviz.analysis.bench import Beside, Gathering
+    from hgviz.analysis.comparison import MetricCollector, NanMean
 
-    sides = [Gathering(model.spec) for model in models]
-    beside, total = Beside(), min(map(len, some))
+    sides = [MetricCollector(model.spec) for model in models]
+    beside, total = NanMean(), min(map(len, some))
     for number in range(total):
         progress(number, total, f"heads of both on text {number + 1:,} of {total:,}")
         looked = heads_on(models, some, number, off)
@@ -331,22 +331,22 @@ def _heads(
             side.add(text)
         if looked[2] is not None:
             beside.add(looked[2])
-    return sides[0].bench(), sides[1].bench(), beside.value()
+    return sides[0].metrics(), sides[1].metrics(), beside.value()
 
 
 def heads_on(
     models: Sequence[Model], some: Sequence[Examples], number: int, off: HeadSet
-) -> tuple[Text, Text, Many | None]:
+) -> tuple[TextMetrics, TextMetrics, Many | None]:
     """What the heads of both do with one text and, where both cut it alike, how far apart they are
     (heads of A, heads of B). off: heads that are off in B."""
-    from hgviz.analysis.passes import between, measured
+    from hgviz.analysis.metrics import distances_between, measure_text
 
     rows, found = [one.rows[number] for one in some], []
     for model, side, gone in zip(models, some, (frozenset[HeadId](), off), strict=True):
-        found.append(measured(_passed(model, side, number, gone), model.spec))
+        found.append(measure_text(_passed(model, side, number, gone), model.spec))
     one, other = found
     alike = np.array_equal(rows[0].ids, rows[1].ids)  # of pictures and sounds as many positions
-    return one, other, between(one, other) if alike else None
+    return one, other, distances_between(one, other) if alike else None
 
 
 def _shown(answers: Disagreement, some: Examples) -> str:
@@ -384,7 +384,7 @@ def _compared(captures: tuple[Capture, Capture]) -> Comparison | None:
 
 
 def _pairs(
-    comparison: Comparison | None, across: Many | None, a: Bench, b: Bench
+    comparison: Comparison | None, across: Many | None, a: ModelMetrics, b: ModelMetrics
 ) -> tuple[Selection | None, Selection | None]:
     """The heads of one number that differ the most in the text, and those that are most alike of
     all over the data."""

@@ -8,15 +8,14 @@ from hgviz.language import number, one_line
 from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
-    from hgviz.analysis.bench import Bench
+    from hgviz.analysis.comparison import ModelMetrics
     from hgviz.figures.content.document import Block, Table
     from hgviz.tasks.contrasting import Laboratory
 
 SHOWN = 12  # examples
 HEADS = 200  # in the table of all heads, of each model
-TABLE = ("entropy", "near_zero", "negative", "row_sum", "rank", "apart", "slope", "small", "passed")
-SHORT = {
-    "entropy": "Entropy", "near_zero": "Near 0", "negative": "Below 0", "row_sum": "Row sum",
+SHORT = {  # metrics and their headings in the table of all heads
+    "entropy": "Entropy", "near_zero": "Near 0", "negative_mass": "Below 0", "row_sum": "Row sum",
     "rank": "Rank / n", "apart": "Distance", "slope": "|dM/dS|", "small": "Vanished",
     "passed": "Passed",
 }  # fmt: skip
@@ -31,11 +30,11 @@ def every_head(found: Laboratory) -> list[Block]:
     return blocks
 
 
-def _table_of(name: str, side: Bench, noun: str) -> Table:
+def _table_of(name: str, side: ModelMetrics, noun: str) -> Table:
     from hgviz.activations import ACTIVATIONS
     from hgviz.figures.content.document import Table
 
-    values = [side.of_heads(one)[0] for one in TABLE]
+    values = [side.of_heads(one)[0] for one in SHORT]
     kinds = side.activations()
     mixed = len(set(kinds)) > 1
     rows = [
@@ -47,7 +46,7 @@ def _table_of(name: str, side: Bench, noun: str) -> Table:
         for at, head in enumerate(side.heads[:HEADS])
     ]
     more = f" The first {HEADS} of {len(side.heads)}." if len(side.heads) > HEADS else ""
-    columns = ("Head", *(["Activation"] if mixed else []), *(SHORT[one] for one in TABLE))
+    columns = ("Head", *(["Activation"] if mixed else []), *SHORT.values())
     return Table(columns, tuple(rows), frozenset({0, 1} if mixed else {0}),
                  f"{name}: means over {side.texts:,} {noun}s.{more}")  # fmt: skip
 

@@ -34,11 +34,11 @@ def profile_chart(
     facts: of the one capture, if they are known. Errors: HgvizError for a metric that is not there
     or says nothing of any head, and for captures without heads.
     """
-    from hgviz.analysis.tally import METRICS
+    from hgviz.analysis.metrics import HEADS, metrics_for
     from hgviz.figures.charts import Measured, Profile
 
     for name in metrics:
-        choose(name, METRICS, "metric")
+        choose(name, metrics_for(HEADS), "metric")
     rarer = any(name in RARER for name in metrics)
     known = []
     for number, capture in enumerate(captures):
@@ -58,7 +58,7 @@ def profile_chart(
                 for side, each in zip(sides, known, strict=True)
             ),
         )
-        for name, one in METRICS.items()
+        for name, one in metrics_for(HEADS).items()
     }  # fmt: skip
     chosen = tuple(dict.fromkeys(metrics)) or _telling(found, sides)
     for name in metrics:
@@ -196,8 +196,8 @@ def _more(captures: Sequence[Capture], sides: Sequence[Side]) -> str:
 def _notes(
     captures: Sequence[Capture], sides: Sequence[Side], shown: Sequence[Measured]
 ) -> list[str]:
-    from hgviz.analysis.heads import row_blocks, sampled
-    from hgviz.analysis.heads import signed as signed_heads
+    from hgviz.analysis.heads import sampled
+    from hgviz.analysis.metrics import row_blocks, signed_heads
 
     notes = ["A mark is a head; a line is the mean of the heads of a layer."]
     if any(side.off.any() for side in sides):

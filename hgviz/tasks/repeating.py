@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.core import Capture, HgvizError, progress
+from hgviz.core import Capture, HgvizError, progress, progress_within
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.analysis.redundancy import Redundancy
+    from hgviz.analysis.metrics import Redundancy
     from hgviz.figures import Panel, Spec
     from hgviz.figures.charts import Line, Plot
     from hgviz.models.model import Model
@@ -58,7 +58,7 @@ def redundancy(given: Path_ | Model) -> Repeating:
     Errors: HgvizError where no layer has heads that make scores of queries and keys.
     """
     progress(0, 1, "loading torch")
-    from hgviz.analysis import redundancy as analysis
+    from hgviz.analysis.metrics import redundancy_of_weights
     from hgviz.models import checkpoints
     from hgviz.models.head_weights import query_key_products
     from hgviz.models.pruning import checkpoint_of
@@ -70,7 +70,7 @@ def redundancy(given: Path_ | Model) -> Repeating:
     every, found = query_key_products(read), []
     for done, one in enumerate(every):
         progress(done, len(every), f"layer {one.layer.index}")
-        found.append(analysis.of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
+        found.append(redundancy_of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
     return _required(name, read.digest, found)
 
 
@@ -79,7 +79,7 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
 
     Errors: HgvizError for captures of several models, and for one without maps of any head.
     """
-    from hgviz.analysis.redundancy import OfMaps
+    from hgviz.analysis.metrics import MapRedundancy
     from hgviz.store import open_capture
 
     if len({one.spec.digest for one in captures}) > 1:
@@ -91,13 +91,14 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
     every = [(one, item.number) for one in captures for item in one.items] or [
         (one, one.item) for one in captures
     ]
-    found = OfMaps()
+    found = MapRedundancy()
     for done, (capture, number) in enumerate(every):
         one = capture if number == capture.item else open_capture(capture.path, number)
-        for part in found.add(one):
-            progress(done + part, len(every), f"text {done + 1}")
+        progress(done, len(every), f"text {done + 1}")
+        with progress_within(done, done + 1, len(every)):
+            found.add(one)
     spec = captures[0].spec
-    return _required(spec.name, spec.digest, found.found())
+    return _required(spec.name, spec.digest, found.layers())
 
 
 def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[Path_] = ()) -> Panel:
@@ -139,7 +140,7 @@ def _required(name: str, digest: str, found: Sequence[Redundancy]) -> Repeating:
 
 def _of_weights(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
     """How many dimensions hold how much: layer by layer, and as a spectrum."""
-    from hgviz.analysis.redundancy import SHARES
+    from hgviz.analysis.metrics import SHARES
     from hgviz.figures.charts import Plot
 
     spectra = [one.stacked for one in found if one.stacked is not None]

@@ -15,10 +15,10 @@ from hgviz.tasks.charting import (
     strips_chart,
 )
 from hgviz.tasks.listing import differing, every_head, how, one_text
-from hgviz.tasks.wording import both, interval, judged, label, picture, unit
+from hgviz.tasks.wording import both, interval, judged, label, lower, picture, unit
 
 if TYPE_CHECKING:
-    from hgviz.analysis.bench import Change
+    from hgviz.analysis.comparison import MetricChange
     from hgviz.analysis.evaluation import Evaluation
     from hgviz.core import ModelSpec
     from hgviz.figures.content.document import Block, Document
@@ -102,7 +102,7 @@ def _verdict(found: Laboratory) -> str:
     )
 
 
-def _sentence(found: Laboratory, one: Change) -> str:
+def _sentence(found: Laboratory, one: MetricChange) -> str:
     """A difference that more than chance shows, in words."""
     a, b = number(one.a[0]), number(one.b[0])
     up = one.difference[0] > 0
@@ -110,7 +110,7 @@ def _sentence(found: Laboratory, one: Change) -> str:
     words = {
         "entropy": f"Rows of B spread over {'more' if up else 'fewer'} keys: entropy {both}, nats.",
         "near_zero": f"B has {'more' if up else 'fewer'} weights near zero: {both}.",
-        "negative": f"The share of weight below zero is {both}.",
+        "negative_mass": f"The share of weight below zero is {both}.",
         "row_sum": f"Rows add up to {both}.",
         "rank": f"Maps of B have a {'higher' if up else 'lower'} effective rank: {both} of what "
                 "their size allows.",
@@ -272,12 +272,12 @@ def _before(found: Laboratory) -> str:
 
 
 def _heads(found: Laboratory) -> list[Block]:
-    from hgviz.analysis.passes import MEASURES
+    from hgviz.analysis.metrics import METRICS, REPORT, metrics_for
     from hgviz.figures.content.document import Heading, Points, Table, Words
 
     rows = tuple(
         (
-            f"{MEASURES[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
+            f"{METRICS[one.name].label}{unit(one.name)}", number(one.a[0]), number(one.b[0]),
             number(one.difference[0], signed=True), interval(one), p_value(one.p), judged(one),
         )
         for one in found.changes
@@ -298,7 +298,8 @@ def _heads(found: Laboratory) -> list[Block]:
             f"{len(rows)} metrics (Benjamini and Hochberg). With so many cells behind every mean "
             "even a small difference is sure; whether it matters, its size says.",
         ),
-        Points(tuple(f"{one.label}: {one.means}." for one in MEASURES.values()), True),
+        Points(tuple(f"{one.label}: {lower(one.description)}."
+                     for one in metrics_for(REPORT).values()), True),
     ]  # fmt: skip
 
 

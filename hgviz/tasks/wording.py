@@ -9,7 +9,7 @@ from hgviz import language
 from hgviz.language import number
 
 if TYPE_CHECKING:
-    from hgviz.analysis.bench import Change
+    from hgviz.analysis.comparison import MetricChange
     from hgviz.figures.content.document import Picture
 
 
@@ -22,20 +22,25 @@ def picture(kind: str, chart: object, caption: str) -> Picture:
 
 def label(name: str) -> str:
     """What a metric is called within a sentence."""
-    from hgviz.analysis.passes import MEASURES
+    from hgviz.analysis.metrics import METRICS
 
-    words = MEASURES[name].label
-    return words if words[1].isupper() or "|d" in words else f"{words[0].lower()}{words[1:]}"
+    words = METRICS[name].label
+    return words if words[1].isupper() or "|d" in words else lower(words)
+
+
+def lower(words: str) -> str:
+    """Words with a small first letter."""
+    return f"{words[0].lower()}{words[1:]}"
 
 
 def unit(name: str) -> str:
     """Its unit after a comma, "" where it has none."""
-    from hgviz.analysis.passes import MEASURES
+    from hgviz.analysis.metrics import METRICS
 
-    return f", {MEASURES[name].unit}" if MEASURES[name].unit else ""
+    return f", {METRICS[name].unit}" if METRICS[name].unit else ""
 
 
-def both(one: Change, of: str, percent: bool = False) -> str:
+def both(one: MetricChange, of: str, percent: bool = False) -> str:
     """A and B, and whether they differ."""
     said = language.percent if percent else number
     a, b = said(one.a[0]), said(one.b[0])
@@ -43,7 +48,7 @@ def both(one: Change, of: str, percent: bool = False) -> str:
     return f"In A it is {a}, in B {b} {of}{told}."
 
 
-def judged(one: Change) -> str:
+def judged(one: MetricChange) -> str:
     """Whether a metric differs, in two words."""
     if one.exact:
         return "the same"
@@ -52,7 +57,7 @@ def judged(one: Change) -> str:
     return "differs" if one.differs else "not shown to differ"
 
 
-def interval(one: Change) -> str:
+def interval(one: MetricChange) -> str:
     """The ends of a difference."""
     low, high = one.difference[1:]
     return (

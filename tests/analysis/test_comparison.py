@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from hgviz.analysis.comparison import compare
-from hgviz.analysis.differences import NEAR_ZERO, compared, effective_rank
+from hgviz.analysis.comparison import compare, compared
+from hgviz.analysis.metrics import NEAR_ZERO, effective_rank
 from hgviz.analysis.tokens import Layout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule
@@ -320,7 +320,7 @@ def test_long_captures_are_compared_without_their_maps():
 
 
 def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
-    monkeypatch.setattr("hgviz.analysis.heads._CELLS", 3 * 256 * 2048)
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 3 * 256 * 2048)
     sides = [long_capture(seed, 2048, "softmax") for seed in (0, 1)]
     found = compare(*sides)
     assert (found.heads[0].rows, found.heads[0].of) == (768, 2048)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.analysis.heads import applying, measure, place, top_keys, worth_a_look
+from hgviz.analysis.heads import measure, place, top_keys, worth_a_look
+from hgviz.analysis.metrics import applicable
 from hgviz.analysis.tokens import TokenReading
 from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
 from tests.analysis.planting import Planted, letters, pieces, plant, translated
@@ -103,7 +104,7 @@ def test_between_two_texts_nothing_is_said_of_distances():
     assert place("distance", found.head, facts) == (0, 0)
     assert facts[HeadId(2, 0)].metrics["distance"] > 0  # the decoder's own text has some
     assert "diagonal" not in facts[HeadId(2, 0)].metrics
-    assert set(applying(one.metrics for one in facts.values())) > set(found.metrics)
+    assert set(applicable(one.metrics for one in facts.values())) > set(found.metrics)
     assert worth_a_look(facts)[-1].head == found.head
 
 

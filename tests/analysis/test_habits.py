@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis import habits, heads
-from hgviz.analysis.likeness import ROWS, Likeness
+from hgviz.analysis.metrics import LIKENESS_ROWS, HeadDistances
 from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
@@ -99,9 +99,9 @@ def test_every_metric_equals_a_dense_computation_of_a_long_text_without_a_whole_
     capture = Capture(spec, prompt, spans, (Watched(whole),))
     length = len(capture.prompt)
     assert length >= n
-    monkeypatch.setattr(heads, "_CELLS", 1 << 40)  # every row
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 1 << 40)  # every row
     few = {name: heads.FINDERS[name] for name in ("previous", "same", "first")}
-    monkeypatch.setattr(habits, "finders_for", lambda layout: few)
+    monkeypatch.setattr(heads, "finders_for", lambda layout: few)
     found = over(capture).facts[FIRST].metrics
     assert capture.maps[0].most <= 256 * length  # cells read at a time
     wanted = dense_numbers(whole, length)
@@ -468,7 +468,7 @@ def test_a_word_of_a_million_letters_is_read_once():
 def likeness(*maps, causal=False):
     capture = plant(letters("x" * maps[0].shape[1]), list(maps), causal=causal)
     heads = [HeadId(i, h) for i, one in enumerate(maps) for h in range(len(one))]
-    found = Likeness(heads)
+    found = HeadDistances(heads)
     found.add(capture.maps, Layout(capture, 0, {}))
     return found
 
@@ -490,7 +490,7 @@ def test_distances_are_scipys_over_the_rows_that_are_read():
     n = 70
     maps = random.gamma(0.2, size=(4, n, n))
     found = likeness(maps).distances()
-    rows = np.unique(np.linspace(0, n - 1, ROWS).round().astype(int))
+    rows = np.unique(np.linspace(0, n - 1, LIKENESS_ROWS).round().astype(int))
     for i in range(4):
         for j in range(4):
             wanted = jensenshannon(maps[i][rows], maps[j][rows], base=2, axis=1).mean()
@@ -500,7 +500,7 @@ def test_distances_are_scipys_over_the_rows_that_are_read():
 def test_many_heads_at_a_time_give_the_same_as_one(monkeypatch):
     maps = np.random.default_rng(2).gamma(0.3, size=(5, 20, 20))
     whole = likeness(maps).distances()
-    monkeypatch.setattr("hgviz.analysis.likeness._HELD", 1)
+    monkeypatch.setattr("hgviz.analysis.metrics.HELD", 1)
     np.testing.assert_array_equal(likeness(maps).distances(), whole)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hgviz.analysis.finders import FINDERS
-from hgviz.analysis.heads import METRICS, applying, measure, place, top_keys, worth_a_look
+from hgviz.analysis.heads import measure, place, top_keys, worth_a_look
+from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.core import HeadId, Selection
 from tests.analysis.planting import Planted, hourglass, letters, pieces, plant
 from tests.progress import steps_of
@@ -178,7 +179,7 @@ def test_the_numbers_are_what_they_say():
     wanted["positional"], wanted["offset"] = np.mean(most == -1), -1
     assert list(metrics) == [name for name in METRICS if name in wanted]
     assert dict(metrics) == pytest.approx(wanted, rel=1e-5)
-    assert np.isnan(metrics["diagonal"]) and applying([metrics]) == tuple(metrics)
+    assert np.isnan(metrics["diagonal"]) and applicable([metrics]) == tuple(metrics)
 
 
 def row_argmax_offsets(head):
@@ -190,8 +191,8 @@ def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):
     heads = np.stack([looking(PLANTED[role]) for role in ("previous", "word start", "last same")])
     capture = plant(letters(TEXT), [heads])
     whole = measure(capture)
-    monkeypatch.setattr("hgviz.analysis.heads._ROWS", 17)
-    monkeypatch.setattr("hgviz.analysis.heads._COLUMNS", 23)
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 17)
+    monkeypatch.setattr("hgviz.analysis.heads.BLOCK_COLUMNS", 23)
     parts = measure(capture)
     for head, one in whole.items():
         assert one.metrics == pytest.approx(parts[head].metrics, rel=1e-5)
@@ -199,8 +200,8 @@ def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):
 
 
 def test_of_very_long_texts_some_rows_are_measured_and_it_is_said(monkeypatch):
-    monkeypatch.setattr("hgviz.analysis.heads._ROWS", 16)
-    monkeypatch.setattr("hgviz.analysis.heads._CELLS", 16 * N * 8)
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 16)
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 16 * N * 8)
     facts = measure(plant(letters(TEXT), [looking(lambda i: [i - 1])[None]]))
     found = facts[HeadId(0, 0)]
     assert found.finder == "previous"
@@ -215,7 +216,7 @@ def test_tokens_are_called_tokens_and_letters_letters():
     assert found.role == "previous token"
     assert found.sentence == "Looks at the previous token"
     assert METRICS["distance"].named("token") == "Distance, tokens"
-    assert METRICS["distance"].label == "Distance, letters"
+    assert METRICS["distance"].named("letter") == "Distance, letters"
 
 
 def test_later_keys_count_where_they_are_seen():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.analysis.kernels import Kernels
+from hgviz.analysis.metrics import Kernels
 from hgviz.analysis.tokens import Layout
 from tests.analysis.planting import letters, plant
 
@@ -21,8 +21,8 @@ def kernels(*texts, causal=False):
             known, layout = capture.maps[0], Layout(capture, 0, {})
             rows = known.shape[1]
             blocks = [slice(at, min(at + STEP, rows)) for at in range(0, rows, STEP)]
-            assert all(0 <= part < 1 for part in step(known, layout, blocks))
-    return found.found()
+            step(known, layout, blocks)
+    return found.kernels()
 
 
 def even_rows(values):
@@ -62,7 +62,7 @@ def dense(texts, causal):
 
 def test_the_identity_is_a_kernel_of_no_width():
     (one,) = kernels(np.eye(20)[None])
-    assert one[:3] == pytest.approx((1, 0, 0)) and one.like
+    assert one[:3] == pytest.approx((1, 0, 0)) and one.is_convolution
 
 
 @pytest.mark.parametrize("offset", [-1, 1, -3])
@@ -74,7 +74,7 @@ def test_looking_at_one_distance_is_a_kernel_there(offset):
     assert one.score > 0.9
     inside = [row for row in range(n) if 0 <= row + offset < n]
     (exact,) = kernels(np.eye(n, k=offset)[None])  # rows without weight are none
-    assert exact[:3] == pytest.approx((1, offset, 0)) and exact.like and len(inside) < n
+    assert exact[:3] == pytest.approx((1, offset, 0)) and exact.is_convolution and len(inside) < n
 
 
 def test_a_causal_previous_token_head_is_a_kernel_but_for_its_first_row():
@@ -88,12 +88,12 @@ def test_a_causal_previous_token_head_is_a_kernel_but_for_its_first_row():
     apart = (n - 1) * 2 / (n + 1) ** 2
     rows = np.arange(1, n + 1)
     uneven = ((1 - 1 / rows) ** 2 + (rows - 1) / rows**2).sum()
-    assert one.score == pytest.approx(1 - apart / uneven) and one.like
+    assert one.score == pytest.approx(1 - apart / uneven) and one.is_convolution
 
 
 def test_even_maps_have_no_kernel():
     (one,) = kernels(np.full((1, 9, 9), 1 / 9))
-    assert np.isnan(one.score) and not one.like
+    assert np.isnan(one.score) and not one.is_convolution
     (one,) = kernels(even_rows(np.tril(np.ones((9, 9))))[None], causal=True)
     assert np.isnan(one.score)
 
@@ -103,7 +103,7 @@ def test_a_sink_is_no_kernel():
     sink[:, 0] = 1
     for causal in (False, True):
         (one,) = kernels(sink[None], causal=causal)
-        assert one.score < 0.5 and not one.like
+        assert one.score < 0.5 and not one.is_convolution
         assert one[:3] == pytest.approx(dense([sink], causal))
 
 
@@ -111,7 +111,7 @@ def test_a_map_of_one_kernel_is_told_from_one_that_only_looks_like_it_at_the_edg
     # Cordonnier's quadratic encoding, alpha 1.7 and centre 2 of 11 positions: 0.943 by the edges
     far = np.arange(11) - np.arange(11)[:, None]
     (one,) = kernels(even_rows(np.exp(-1.7 * (far - 2.0) ** 2))[None])
-    assert one.score == pytest.approx(0.943, abs=5e-4) and one.like
+    assert one.score == pytest.approx(0.943, abs=5e-4) and one.is_convolution
     kernel, offsets = [0.2, 0.5, 0.3], [-2, -1, 0]
     (causal,) = kernels(toeplitz(40, kernel, offsets, causal=True), causal=True)
     assert causal.score > 0.99
@@ -141,7 +141,7 @@ def test_a_wide_kernel_is_not_called_convolution_like():
     offsets = list(range(-6, 7))
     (one,) = kernels(toeplitz(60, [1] * 13, offsets))
     assert one.score > 0.9 and one.width == pytest.approx(np.std(offsets), abs=0.3)
-    assert not one.like
+    assert not one.is_convolution
 
 
 @settings(max_examples=40, deadline=None)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from hgviz.analysis import bench, passes
+from hgviz.analysis import comparison
+from hgviz.analysis import metrics as passes
 from hgviz.core import HeadId, Layer, Level, ModelSpec
 
 N = 12
@@ -59,7 +60,7 @@ def spec_of(maps, activation="softmax"):
 
 def measured(*maps, **more):
     given = {0: np.stack(maps)}
-    return passes.measured(Given(given, **more), spec_of(given))
+    return passes.measure_text(Given(given, **more), spec_of(given))
 
 
 IDENTITY = np.eye(N)
@@ -76,7 +77,7 @@ def test_closed_forms_of_well_known_maps():
     assert np.allclose(value["entropy"], [0, np.log(N), 0, 0, spread])
     assert np.allclose(value["near_zero"], [(N - 1) / N, 0, (N - 1) / N, (N - 1) / N, (N - 3) / N])
     assert np.allclose(value["row_sum"], 1)
-    assert not value["negative"].any()
+    assert not value["negative_mass"].any()
     # a circulant map has the sizes of its Fourier transform: 1/2 + 1/2 cos
     sizes = np.sort(np.abs(0.5 + 0.5 * np.cos(2 * np.pi * np.arange(N) / N)))[::-1]
     p = sizes[sizes > 1e-12] / sizes.sum()
@@ -106,7 +107,7 @@ def test_weights_below_nothing():
     mixed = np.where(np.arange(N) % 4, 0.5, -1.0) * np.ones((N, 1))
     found = measured(-IDENTITY, mixed).values
     below, above = np.ceil(N / 4), 0.5 * (N - np.ceil(N / 4))
-    assert np.allclose(found["negative"], [1, below / (below + above)])
+    assert np.allclose(found["negative_mass"], [1, below / (below + above)])
     assert np.allclose(found["row_sum"], [-1, above - below])
     assert np.allclose(found["entropy"][0], 0)
 
@@ -144,10 +145,10 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
     seen = np.tril(np.ones((40, 40), bool))
     maps = {k: v * seen for k, v in maps.items()}
     given = Given(maps, at_scores=slopes, at_weights=slopes, seen=seen)
-    whole = passes.measured(given, spec_of(maps, "tanh"))
-    monkeypatch.setattr(passes, "CELLS", 3 * 40 * 7)
-    parts = passes.measured(given, spec_of(maps, "tanh"))
-    for name in passes.MEASURES:
+    whole = passes.measure_text(given, spec_of(maps, "tanh"))
+    monkeypatch.setattr(passes, "HELD", 3 * 40 * 7)
+    parts = passes.measure_text(given, spec_of(maps, "tanh"))
+    for name in passes.metrics_for(passes.REPORT):
         assert np.allclose(whole.values[name], parts.values[name], rtol=1e-12), name
     for name in ("spectra", "apart", "cells", "at_scores", "at_weights"):
         assert np.allclose(getattr(whole, name), getattr(parts, name), rtol=1e-12), name
@@ -157,12 +158,12 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
 
 def test_maps_of_other_shapes_are_not_compared():
     maps = {0: np.stack([IDENTITY, SINK]), 1: np.eye(N)[None, : N // 2]}
-    found = passes.measured(Given(maps), spec_of(maps))
+    found = passes.measure_text(Given(maps), spec_of(maps))
     assert np.isnan(found.apart[:2, 2]).all() and np.isfinite(found.apart[:2, :2]).all()
     assert np.isnan(found.values["apart"][2])  # a head alone in its layer
-    other = passes.measured(Given({0: UNIFORM[None]}), spec_of({0: UNIFORM[None]}))
-    assert np.isfinite(passes.between(found, other)[:2, 0]).all()
-    assert np.isnan(passes.between(found, other)[2, 0])
+    other = passes.measure_text(Given({0: UNIFORM[None]}), spec_of({0: UNIFORM[None]}))
+    assert np.isfinite(passes.distances_between(found, other)[:2, 0]).all()
+    assert np.isnan(passes.distances_between(found, other)[2, 0])
 
 
 @pytest.mark.parametrize("empty", [np.zeros((N, N)), np.full((N, N), np.nan)])
@@ -177,16 +178,16 @@ def test_maps_that_say_nothing_do_no_harm(empty):
 
 
 def gathered(texts, spec):
-    found = bench.Gathering(spec)
+    found = comparison.MetricCollector(spec)
     for one in texts:
         found.add(one)
-    return found.bench()
+    return found.metrics()
 
 
 def test_means_over_texts_have_intervals_and_pairs():
     maps = {0: np.stack([IDENTITY, UNIFORM])}
     spec = spec_of(maps)
-    one = passes.measured(Given(maps), spec)
+    one = passes.measure_text(Given(maps), spec)
     random = np.random.default_rng(1)
     texts, others = [], []
     for noise, shift in random.normal(size=(30, 2)):
@@ -201,30 +202,30 @@ def test_means_over_texts_have_intervals_and_pairs():
     assert np.allclose(value, each.mean(0))
     assert np.allclose(high - value, 1.959964 * each.std(0, ddof=1) / np.sqrt(30))
     assert np.allclose(value - low, high - value)
-    changes = {one.name: one for one in bench.changes(a, b)}
+    changes = {one.name: one for one in comparison.metric_changes(a, b)}
     assert changes["row_sum"].difference[0] == pytest.approx(1)
     assert changes["row_sum"].differs and not changes["entropy"].differs
     # noise of both sides is the same and does not count
     assert changes["entropy"].difference[2] - changes["entropy"].difference[0] < 0.01
-    same = bench.changes(a, a)
+    same = comparison.metric_changes(a, a)
     assert all(one.exact and one.p == 1.0 for one in same)
 
 
 def test_one_text_has_no_interval():
     maps = {0: np.stack([IDENTITY, UNIFORM])}
-    a = gathered([passes.measured(Given(maps), spec_of(maps))], spec_of(maps))
-    found = bench.changes(a, a)[0]
+    a = gathered([passes.measure_text(Given(maps), spec_of(maps))], spec_of(maps))
+    found = comparison.metric_changes(a, a)[0]
     assert np.isinf(found.difference[2]) and not found.differs
     assert found.facts()["difference_low"] is None and found.facts()["p"] is None
 
 
 def test_distances_between_models_need_maps_of_one_shape():
     maps, other = {0: IDENTITY[None]}, {0: np.eye(5)[None]}
-    one = passes.measured(Given(maps), spec_of(maps))
-    small = passes.measured(Given(other), spec_of(other))
-    beside = bench.Beside()
-    beside.add(passes.between(one, small))
+    one = passes.measure_text(Given(maps), spec_of(maps))
+    small = passes.measure_text(Given(other), spec_of(other))
+    beside = comparison.NanMean()
+    beside.add(passes.distances_between(one, small))
     assert beside.value() is None
-    sink = passes.measured(Given({0: SINK[None]}), spec_of(maps))
-    beside.add(passes.between(one, sink))
+    sink = passes.measure_text(Given({0: SINK[None]}), spec_of(maps))
+    beside.add(passes.distances_between(one, sink))
     assert np.allclose(beside.value(), (N - 1) / N)

@@ -560,11 +560,11 @@ def test_numbers_of_both_heads_stand_among_those_of_all(app):
     a, b = make_capture(LONG), make_capture(LONG, seed=1, signed=True)
     session = compared(a, b, HeadId(1, 1))
     with showing(NumbersView, session, 1600, 108) as view:
-        one = view.pairs["negative"]
+        one = view.pairs["negative_mass"]
         assert one.spoken(one._sides[0][1]) == "0 %"
         assert "%" in one.spoken(one._sides[1][1]) != "0 %"
         assert len(one._sides[0][1].values("entropy")) == 54
-        view.pairs["entropy"].clearFocus()
+        view.pairs["focus"].clearFocus()
         assert "all 54 self-attention heads; the dot: head 1.1" in view.head.note.full
         assert "A, head 1.1" in view.pairs["entropy"].toolTip()
         before = view.pairs["entropy"].spoken(one._sides[0][1])
@@ -579,7 +579,7 @@ def test_numbers_of_a_head_that_b_lacks_say_so(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
     with showing(NumbersView, compared(a, b, HeadId(0, 5)), 900, 108) as view:
         assert "B has no such head" in view.pairs["focus"].toolTip()
-        view.pairs["entropy"].clearFocus()
+        view.pairs["focus"].clearFocus()
         assert "54 self-attention" in view.head.note.full
 
 
@@ -722,9 +722,9 @@ def test_the_numbers_give_both_heads_and_their_places(app, signed_pair):
     with showing(NumbersView, compared(*signed_pair, HeadId(1, 1)), 1600, 108) as view:
         rows = view.as_table()[1:]
         assert len(rows) == 12 and rows[0][1:3] == ["A", "1.1"] and rows[1][1:3] == ["B", "1.1"]
-        entropy = view.pairs["entropy"]
-        assert float(rows[0][3]) == entropy._sides[0][1].value("entropy")
-        assert f"place {rows[0][4]} of {rows[0][5]}" in entropy.words
+        focus = view.pairs["focus"]
+        assert float(rows[0][3]) == focus._sides[0][1].value("focus")
+        assert f"place {rows[0][4]} of {rows[0][5]}" in focus.words
         assert view.as_text().count("\n") == 5
 
 

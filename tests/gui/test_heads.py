@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 
 from hgviz import tasks
-from hgviz.analysis.heads import METRICS
+from hgviz.analysis.metrics import METRICS
 from hgviz.core import HeadId
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import FIXED, MEANT, HeadsView

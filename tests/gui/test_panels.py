@@ -6,7 +6,8 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from hgviz import palettes
-from hgviz.analysis.heads import METRICS, top_keys, worth_a_look
+from hgviz.analysis.heads import top_keys, worth_a_look
+from hgviz.analysis.metrics import METRICS
 from hgviz.core import Display, HeadId, Selection
 from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel
 from hgviz.gui.sentences import measured
