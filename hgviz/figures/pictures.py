@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.figures import links, tables
+from hgviz.figures import heatmap, links, tables
 from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
     attribution,
     image,
     levels,
-    matrix,
     neurons,
-    rollout,
-    three,
     wall,
 )
 from hgviz.figures.paper.page import Page
@@ -39,13 +36,13 @@ def _draw_chart(page: Page, spec: Spec, chart: Chart) -> None:
 
 CHART = Drawing(_draw_chart)
 DRAWINGS: dict[str, Drawing] = {
-    "map": Drawing(matrix.compose, tables.of_map),
+    "map": Drawing(heatmap.compose_map, tables.of_map),
     "image": Drawing(image.compose, tables.of_image),
     "links": Drawing(links.compose, tables.of_links),
     "wall": Drawing(wall.compose, tables.of_wall),
     "levels": Drawing(levels.compose, tables.of_levels),
-    "rollout": Drawing(rollout.compose, tables.of_rollout),
-    "compare": Drawing(three.compose, tables.of_three),
+    "rollout": Drawing(heatmap.compose_rollout, tables.of_rollout),
+    "compare": Drawing(_draw_chart, tables.of_three),
     # of `hgviz attribute`, not of a capture
     "attribution": Drawing(attribution.compose),
     # of `hgviz reach`
@@ -63,5 +60,5 @@ DRAWINGS: dict[str, Drawing] = {
     "grids": CHART,
     "plots": CHART,
     "strips": CHART,
-    "three": Drawing(three.compose, tables.of_three),
+    "three": Drawing(_draw_chart, tables.of_three),
 }

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
 from hgviz.figures.charts import Row
 from hgviz.figures.content import Looked
-from hgviz.figures.content.laboratory import Edge, Three
 from hgviz.figures.content.unseen import seen_cells
+from hgviz.figures.heatmap import Edge, Three, zooms_of
 from hgviz.figures.kinds.image import overlays, query_of
-from hgviz.figures.kinds.matrix import zooms_of
 from hgviz.figures.kinds.stages import stage_of, stages_of
 from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.alignment import GridAxis, SharedGrid
     from hgviz.analysis.comparison import MetricChange, ModelMetrics
     from hgviz.figures.charts import Line, Plots, Strips
-    from hgviz.figures.content.laboratory import Edge, Three
+    from hgviz.figures.heatmap import Edge, Three
     from hgviz.figures.paper.axes import Many
     from hgviz.figures.squares import Grids
 
@@ -221,7 +221,7 @@ def pair_chart(
     lacks the head, or both share nothing.
     """
     from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
-    from hgviz.figures.content.laboratory import Three
+    from hgviz.figures.heatmap import Three
     from hgviz.figures.paper.frame import has_negative_weights, map_of
     from hgviz.maps import Difference, Projected
 
@@ -267,7 +267,7 @@ def pair_chart(
 
 
 def _labels(prompt: object, edge: GridAxis) -> Edge:
-    from hgviz.figures.content.laboratory import Edge
+    from hgviz.figures.heatmap import Edge
 
     spans: Integers = np.where(edge.a.there[:, None], edge.spans[0], -1)
     return Edge(prompt, spans)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison, Disagreement, MetricChange, ModelMetrics
     from hgviz.analysis.metrics import Gradients, TextMetrics
     from hgviz.examples import Examples
-    from hgviz.figures.content.laboratory import Three
+    from hgviz.figures.heatmap import Three
     from hgviz.figures.paper.axes import Many
     from hgviz.models.attribution import ScoreGradients
     from hgviz.models.model import Model

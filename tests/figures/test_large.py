@@ -13,7 +13,7 @@ from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provena
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
 from hgviz.figures.files.rasters import INSIDE, png, smaller
-from hgviz.figures.kinds.matrix import zooms_of
+from hgviz.figures.heatmap import zooms_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import read_cells
 from hgviz.maps import DenseMap, LazyMap

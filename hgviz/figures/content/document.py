@@ -9,7 +9,7 @@ from typing import Literal
 from hgviz.figures.charts import Chart, Plots, Profile, Seeds, Strips
 from hgviz.figures.content.answers import Answer
 from hgviz.figures.content.elements import Neurons
-from hgviz.figures.content.laboratory import Three
+from hgviz.figures.heatmap import Three
 from hgviz.figures.squares import Grids, Reaches, Repeats
 
 Drawn = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Signal
 from hgviz.figures.content import Looked
-from hgviz.figures.kinds.matrix import OFF
+from hgviz.figures.heatmap import HEAD_OFF
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import footnotes, has_negative_weights, heading, map_of, token_in
 from hgviz.figures.paper.labels import elide
@@ -100,7 +100,7 @@ def compose(page: Page, spec: Spec, looked: Looked) -> None:
         one = shown[number - 1]
         off = one.head in capture.off
         role = looked.facts[one.head].role if one.head in looked.facts else ""
-        words = f"Head {one.head}" + (f", {OFF}" if off else f"  ·  {role}" if role else "")
+        words = f"Head {one.head}" + (f", {HEAD_OFF}" if off else f"  ·  {role}" if role else "")
         page.text(x, y - 3, elide(words, wide, style.SMALL), size=style.SMALL)
         page.image(picture if off else overlay(picture, shades.paint(one.grid)), x, y, wide, high)
         page.box(x, y, wide, high, edge=LIGHT_PAGE.line)
