@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
-from hgviz.analysis.heads import measure
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models.data import read_rows
@@ -97,7 +96,7 @@ def roles(model, texts):
     found = {}
     for text in texts:
         capture = tasks.capture(model, model.tokenize(text))
-        for head, fact in measure(capture).items():
+        for head, fact in tasks.measure(capture).items():
             if fact.role:
                 found.setdefault(head, {}).setdefault(fact.role, []).append(fact.score)
     best = {head: max(one, key=lambda role: len(one[role])) for head, one in found.items()}

@@ -13,9 +13,9 @@ from pydoc_data.topics import topics
 import torch
 
 from hgviz import tasks
-from hgviz.analysis import heads
 from hgviz.files import resource
 from hgviz.models.objectives import bits_per_byte
+from hgviz.tasks.evidence import role_evidence
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 HELP = "".join(topics.values()).encode()[: 1 << 16]
@@ -42,11 +42,11 @@ def named(model, given):
         start = i * (len(given) // WINDOWS)
         piece = given[start : start + WINDOW].decode(errors="ignore")
         capture = tasks.capture(model, model.tokenize(piece))
-        for head, fact in heads.measure(capture).items():
+        for head, fact in roles(capture).items():
             if fact.role:
                 roles[head][fact.role] += 1
                 scores[head, fact.role].append(fact.score)
-                words[head, fact.role] = fact.evidence
+                words[head, fact.role] = role_evidence(fact)
     print(f"\n{WINDOWS} texts of {WINDOW:,} bytes\n{'head':>6}{'texts':>7}{'share':>7}  role")
     for head in sorted(roles):
         role, count = roles[head].most_common(1)[0]

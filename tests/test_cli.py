@@ -9,7 +9,6 @@ from safetensors.torch import load_file, save_file
 
 import hgviz
 from hgviz import cli, tasks
-from hgviz.analysis import heads
 from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, HgvizError, RolloutOptions, Selection, progress
 from hgviz.figures import Spec
@@ -319,7 +318,7 @@ def test_characters_that_no_font_has_are_named(run, tmp_path):
 
 def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
     facts = tasks.measure(capture)
-    monkeypatch.setattr(heads, "measure", None)
+    monkeypatch.setattr("hgviz.analysis.roles.roles", None)
     spec = Spec("levels", Selection(0, 0, 5))
     assert tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts)
 

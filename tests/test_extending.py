@@ -6,9 +6,13 @@ import pytest
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS, Activation
 from hgviz.analysis.importance import METHODS, Method
+from hgviz.analysis.metrics import METRICS, Metric
+from hgviz.analysis.roles import ROLES, Role, roles
 from hgviz.models import open_model
 from hgviz.models.layers import attention_modules
 from hgviz.store import open_study
+from hgviz.tasks.evidence import role_sentence
+from tests.analysis.planting import letters, plant
 from tests.models.building import write_checkpoint
 from tests.test_evaluate import classifier, rows
 
@@ -73,3 +77,34 @@ def test_a_score_with_an_array_of_its_own_is_one_row(tmp_path, monkeypatch, fact
     assert "norm" in tasks.info(out)["methods"]
     curve = facts("curve", out, model, "--data", data, "--method", "norm")
     assert len(curve["order"]) == len(loaded.spec.heads)
+
+
+def test_a_metric_is_one_row(tmp_path, monkeypatch, facts):
+    """Perplexity of rows: `hgviz heads` has it, between 1 and the number of keys."""
+    row = Metric(
+        "Perplexity", "", "How many keys a row spreads over, averaged over rows",
+        "mean_i exp(−Σ_j p_ij ln p_ij)", "Clark et al. 2019", lambda sums: np.exp(sums.entropy),
+    )  # fmt: skip
+    monkeypatch.setitem(METRICS, "perplexity", row)
+    text = "The sand ran down. The sand of the hourglass ran down again."
+    folder = write_checkpoint(tmp_path / "mine", vocab_size=256, positions="rotary")
+    found = facts("heads", folder, "--text", text)
+    assert found["metrics"]["perplexity"] == "Perplexity"
+    for head in found["heads"]:
+        assert np.exp(head["entropy"]) <= head["perplexity"] * (1 + 1e-9) <= len(text)
+
+
+def test_a_role_is_one_row(monkeypatch):
+    """Every fourth key: a head that attends to them has the role, in numbers and in words."""
+    weights = np.where(np.arange(60) % 4 == 1, 0.9, 0.01) * np.ones((60, 1))
+    weights /= weights.sum(1, keepdims=True)
+    capture = plant(letters("x" * 60), [weights[None]], causal=False)
+    row = Role(
+        "every fourth", "Looks at every fourth {place}",
+        lambda block: np.broadcast_to(block.columns % 4 == 1, block.seen.shape),
+    )  # fmt: skip
+    monkeypatch.setitem(ROLES, "fourth", row)
+    (head,) = roles(capture).values()
+    assert (head.name, head.role) == ("fourth", "every fourth")
+    assert head.share > 0.9 and head.chance == 0.25 and head.coverage == 1
+    assert role_sentence(head) == "Looks at every fourth letter"

@@ -105,4 +105,4 @@ def test_a_capture_in_memory_is_measured_too(folder):
     model = open_model(folder / "model")
     prompt, _ = tasks.prompt_from(model, TEXTS[0])
     found = tasks.habits(tasks.capture(model, prompt))
-    assert found.texts == 1 and HeadId(0, 0) in found.facts
+    assert found.texts == 1 and HeadId(0, 0) in found.heads

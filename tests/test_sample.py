@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.analysis import heads
+from hgviz.analysis.roles import roles
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models.data import read_rows
@@ -89,7 +89,7 @@ def test_the_first_capture_opens_without_torch():
 @pytest.mark.parametrize("head", NAMED, ids=str)
 def test_a_head_of_the_card_does_what_the_card_says(first, head):
     role, least = NAMED[head]
-    fact = heads.measure(first)[head]
+    fact = roles(first)[head]
     assert (fact.role, fact.score >= least) == (role, True)
 
 

@@ -285,7 +285,7 @@ def metrics_for(place: str) -> dict[str, Metric]:
 
 
 def _distance(sums: RowSums) -> Array:
-    if "same" not in sums.key_sets:  # between two texts there is no distance
+    if "current token" not in sums.key_sets:  # between two texts there is no distance
         return np.full(sums.mass.shape, np.nan)
     return ratio(sums.distance, sums.placed)
 
@@ -297,7 +297,7 @@ def _focus_on_words(sums: RowSums) -> Array:
 
 
 def _same_token(sums: RowSums) -> Array:
-    keys = "same elsewhere" if "same elsewhere" in sums.key_sets else "same earlier"
+    keys = "same elsewhere" if "same elsewhere" in sums.key_sets else "duplicate token"
     return sums.share_where(keys)
 
 
@@ -331,28 +331,28 @@ METRICS: dict[str, Metric] = {
     ),
     "previous": Metric(
         "Previous {unit}", "", "Weight on the position before its own, averaged over rows",
-        "mean_i p_i,i−1", CLARK, lambda sums: sums.share("previous"),
+        "mean_i p_i,i−1", CLARK, lambda sums: sums.share("previous token"),
     ),
     "first": Metric(
         "First {unit}", "", "Weight on the first position, averaged over rows",
-        "mean_i p_i,0", "Xiao et al. 2024", lambda sums: sums.share("first"),
+        "mean_i p_i,0", "Xiao et al. 2024", lambda sums: sums.share("first token"),
     ),
     "same": Metric(
         "Itself", "", "Weight on its own position, averaged over rows",
-        "mean_i p_ii", CLARK, lambda sums: sums.share("same"),
+        "mean_i p_ii", CLARK, lambda sums: sums.share("current token"),
     ),
     "next": Metric(
         "Next {unit}", "", "Weight on the position after its own, averaged over rows",
-        "mean_i p_i,i+1", CLARK, lambda sums: sums.share("next"),
+        "mean_i p_i,i+1", CLARK, lambda sums: sums.share("next token"),
     ),
     "last": Metric(
         "Last {unit}", "", "Weight on the last position, averaged over rows",
-        "mean_i p_i,n−1", GUIDE, lambda sums: sums.share("final"),
+        "mean_i p_i,n−1", GUIDE, lambda sums: sums.share("last token"),
     ),
     "separators": Metric(
         "Separators", "",
         "Weight on special tokens between and after the texts, averaged over rows",
-        "mean_i Σ_j p_ij, x_j = [SEP]", CLARK, lambda sums: sums.share_where("separators"),
+        "mean_i Σ_j p_ij, x_j = [SEP]", CLARK, lambda sums: sums.share_where("separator"),
     ),
     "words": Metric(
         "Focus on words", "",
@@ -367,12 +367,12 @@ METRICS: dict[str, Metric] = {
         "Induction", "",
         "Weight on what followed the same {unit} before, over the rows that have it",
         "mean_i Σ_j p_ij, x_j−1 = x_i, j < i", "Olsson et al. 2022",
-        lambda sums: sums.share_where("after one"),
+        lambda sums: sums.share_where("induction"),
     ),
     "diagonal": Metric(
         "Same place", "",
         "Weight on keys as far through their text as the query is through its own",
-        "mean_i Σ_j p_ij, j / m ≈ i / n", GUIDE, lambda sums: sums.share("alongside"),
+        "mean_i Σ_j p_ij, j / m ≈ i / n", GUIDE, lambda sums: sums.share("same place"),
     ),
     "positive": Metric(
         "Positive sum", "", "The positive weights of a row added up, averaged over rows",

@@ -25,7 +25,7 @@ from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.analysis.habits import Habits
+    from hgviz.analysis.roles import CorpusRoles
     from hgviz.core import Capture
 
 
@@ -108,7 +108,7 @@ def _opened(path: Path, item: int | None) -> Capture:
 
 def _of_model(
     path: Path, corpus: Path | None, words: Any, off: str, activation: str | None, device: Any
-) -> Habits:
+) -> CorpusRoles:
     from hgviz import tasks
 
     model = terminal.run(
@@ -122,8 +122,10 @@ def _of_model(
     return tasks.habits_of_text(model, prompt, second, chosen)
 
 
-def _say(found: Habits, out: Path | None, as_json: bool) -> None:
-    told = found.told()
+def _say(found: CorpusRoles, out: Path | None, as_json: bool) -> None:
+    from hgviz.tasks.evidence import roles_to_dict
+
+    told = roles_to_dict(found)
     if out is not None:
         terminal.write_facts(out, told, list(_rows(told)))
     if as_json:
@@ -131,7 +133,7 @@ def _say(found: Habits, out: Path | None, as_json: bool) -> None:
         return
     texts = counted(found.texts, "text")
     tokens = counted(found.tokens, "token")
-    terminal.say(f"{counted(len(found.facts), 'head')} on {texts}, {tokens} together.")
+    terminal.say(f"{counted(len(found.heads), 'head')} on {texts}, {tokens} together.")
     if told["heads"]:
         terminal.show({"heads": [_line(one) for one in told["heads"]]})
     for note in found.notes:

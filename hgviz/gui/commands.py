@@ -64,8 +64,7 @@ from hgviz.session.places import add_recent
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
-    from hgviz.analysis.gathered import Example
-    from hgviz.analysis.habits import Habits
+    from hgviz.analysis.roles import CorpusRoles, Example
     from hgviz.gui.window import Window
     from hgviz.study import Standing, Study, Sweep
 
@@ -304,7 +303,7 @@ class Commands(ExportCommands):
         query, key = example.query, example.key
         self.session.select(layer=head.layer, head=head.head, query=query, key=key)
 
-    def take_habits(self, habits: Habits) -> None:
+    def take_habits(self, habits: CorpusRoles) -> None:
         """Keep what was found of all heads: other panes show it, too."""
         self.session.put(habits=habits)
 

@@ -51,7 +51,7 @@ from hgviz.tasks.charting import activations_of
 from hgviz.tasks.explaining import Attribution
 
 if TYPE_CHECKING:
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Kind, Panel, Spec
     from hgviz.figures.preview import Preview
     from hgviz.gui.jobs import Jobs, Lanes
@@ -179,7 +179,7 @@ class FigureCache:
     takes much longer than to set the result in another width. Used in one lane alone.
     """
 
-    def __init__(self, facts: Mapping[HeadId, HeadFacts]) -> None:
+    def __init__(self, facts: Mapping[HeadId, HeadRole]) -> None:
         self._facts = facts
         self._kept: tuple[Spec, Of, Panel] | None = None
 

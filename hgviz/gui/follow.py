@@ -66,7 +66,7 @@ from hgviz.gui.view import CAPTURE, View
 from hgviz.gui.widgets import PaneHead, keeps_key, label, shows_tip, vbox
 
 if TYPE_CHECKING:
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Spec
     from hgviz.session import Session
 
@@ -439,7 +439,7 @@ class FollowOptions:
 
     selection: Selection
     opened: Mapping[int, HeadId]
-    facts: Mapping[HeadId, HeadFacts]
+    facts: Mapping[HeadId, HeadRole]
 
 
 def follow(

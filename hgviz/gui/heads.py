@@ -32,10 +32,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import tasks
-from hgviz.analysis.gathered import Example, Passage
-from hgviz.analysis.habits import Habits
-from hgviz.analysis.heads import HeadFacts
 from hgviz.analysis.metrics import METRICS, applicable
+from hgviz.analysis.roles import CorpusRoles, Example, HeadRole, Passage
 from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
@@ -57,6 +55,7 @@ from hgviz.gui.widgets import (
     splitter,
     vbox,
 )
+from hgviz.tasks.evidence import role_evidence, role_sentence, role_words
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -119,16 +118,16 @@ class HeadExamples(QWidget):
         """A few examples."""
         return QSize(400, 190)
 
-    def show_head(self, facts: HeadFacts | None, many: bool) -> None:
+    def show_head(self, facts: HeadRole | None, many: bool) -> None:
         """Say what is known of a head; many: of several texts."""
         for one in (self.shown, self.title, self.examples, self.like):
             one.setVisible(facts is not None)
         if facts is None:
             self.sentence.say(tr("Not measured: this head's layer is not captured"))
             return
-        self.sentence.say(f"{facts.head}: {tr(facts.sentence)}")
-        told = [f"{tr(one.words)}: {tr(one.evidence)}" for one in facts.named]
-        self.shown.setText("\n".join(told or [tr(facts.evidence)]))
+        self.sentence.say(f"{facts.head}: {tr(role_sentence(facts))}")
+        told = [f"{tr(one.words)}: {tr(one.evidence)}" for one in role_words(facts)]
+        self.shown.setText("\n".join(told or [tr(role_evidence(facts))]))
         self._nearest = facts.nearest
         self.like.setVisible(facts.nearest is not None)
         if facts.nearest is not None:
@@ -136,7 +135,8 @@ class HeadExamples(QWidget):
             said = tr("Most like {head}, {distance} apart", head=facts.nearest, distance=apart)
             self.like.setText(said)
         self.title.setVisible(bool(facts.examples))
-        self.title.say(tr("Where it does so most" if facts.finder else "Where it is most focused"))
+        said = "Where it does so most" if facts.has_role else "Where it is most focused"
+        self.title.say(tr(said))
         self.rows.take(facts.examples, many)
         self.examples.setFixedHeight(ROW * len(facts.examples))
 
@@ -295,7 +295,7 @@ class HeadsTable(SortedTable):
         self._fitted: tuple[str, ...] = ()
         self.walked.connect(self._walked)
 
-    def show_heads(self, facts: Mapping[HeadId, HeadFacts], spec: ModelSpec, unit: str) -> None:
+    def show_heads(self, facts: Mapping[HeadId, HeadRole], spec: ModelSpec, unit: str) -> None:
         """Show what is known of all heads; order and choice stay."""
         chosen = self.chosen
         self._quiet = True
@@ -336,12 +336,12 @@ class Heads(QAbstractTableModel):
         super().__init__(parent)
         self.heads: list[HeadId] = []
         self.titles: tuple[str, ...] = tuple(map(tr, FIXED))
-        self._facts: Mapping[HeadId, HeadFacts] = {}
+        self._facts: Mapping[HeadId, HeadRole] = {}
         self._levels: list[str] = []
         self._unit = "letter"
         self._shown: tuple[str, ...] = ()
 
-    def take(self, facts: Mapping[HeadId, HeadFacts], spec: ModelSpec, unit: str) -> None:
+    def take(self, facts: Mapping[HeadId, HeadRole], spec: ModelSpec, unit: str) -> None:
         """Hold other facts."""
         self.beginResetModel()
         self._facts, self.heads, self._unit = facts, sorted(facts), unit
@@ -390,7 +390,7 @@ class Heads(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._text(self._value(facts, column), column)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return tr(facts.evidence)
+            return tr(role_evidence(facts))
         if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(column):
             return theme.TO_RIGHT
         if role == Qt.ItemDataRole.FontRole and column == 0:
@@ -416,10 +416,10 @@ class Heads(QAbstractTableModel):
             return sentences.weight(value) if value == value else "—"
         return str(value)
 
-    def _value(self, facts: HeadFacts, column: int) -> Any:
+    def _value(self, facts: HeadRole, column: int) -> Any:
         if column >= len(FIXED):
             return float(facts.metrics[self._shown[column - len(FIXED)]])
-        others = [tr(one.words) for one in facts.named if one.words != facts.role]
+        others = [tr(one.words) for one in role_words(facts) if one.words != facts.role]
         level = facts.level
         return (
             facts.head,
@@ -447,7 +447,7 @@ ORANGE = 1  # of the colours of series
 class HeadMeasures:
     """What a request found: habits, of one text or of all, and whether they are whole."""
 
-    habits: Habits
+    habits: CorpusRoles
     scope: str
     capture: Capture
     whole: bool = True
@@ -478,7 +478,7 @@ class HeadsView(ChartView):
     )
     empty_actions = CAPTURE
 
-    found = Signal(object)  # Habits that are whole
+    found = Signal(object)  # CorpusRoles that are whole
     example = Signal(object, object)  # HeadId, Example
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -542,7 +542,7 @@ class HeadsView(ChartView):
         ready = self.known
         if ready is not None and ready.serves(scope, capture):
             return lambda: ready
-        at_hand = Habits(capture.spec, session.facts, 1, len(capture.main))
+        at_hand = CorpusRoles(capture.spec, session.facts, 1, len(capture.main))
         if scope == ALL:
             return partial(_over_all, capture)
         if len(capture.main) > AT_ONCE and not self._went_deep(capture):
@@ -557,7 +557,7 @@ class HeadsView(ChartView):
         self.known = result
         habits, spec = result.habits, result.habits.spec
         self._fill(habits)
-        self.table.show_heads(habits.facts, spec, self._unit)
+        self.table.show_heads(habits.heads, spec, self._unit)
         self._redraw()
         self.head.note.say(_noted(result))
         notes = "; ".join(map(tr, habits.notes))
@@ -579,7 +579,7 @@ class HeadsView(ChartView):
             self.picture.mark(chosen, hover.head_id if hover is not None else None)
         if name == "selection":
             self.table.mark(chosen)
-            facts = self.known.habits.facts.get(chosen)
+            facts = self.known.habits.heads.get(chosen)
             self.deeds.show_head(facts, self.known.habits.texts > 1)
 
     def figure(self, session: Session) -> Spec | None:
@@ -609,9 +609,9 @@ class HeadsView(ChartView):
         capture = self.session.capture if self.session is not None else None
         return capture.main.unit if capture is not None else "letter"
 
-    def _fill(self, habits: Habits) -> None:
+    def _fill(self, habits: CorpusRoles) -> None:
         """Offer the metrics that say something of these heads; choices stay where they can."""
-        names = applicable(one.metrics for one in habits.facts.values())
+        names = applicable(one.metrics for one in habits.heads.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             now = picker.currentData() or first
             titles = [metric_name(name, self._unit) for name in names]
@@ -632,7 +632,7 @@ class HeadsView(ChartView):
         if across is None or up is None:
             self.picture.show_chart(Chart())
             return
-        spec, every = self.known.habits.spec, sorted(self.known.habits.facts.items())
+        spec, every = self.known.habits.spec, sorted(self.known.habits.heads.items())
         facts = [one for _, one in every if across in one.metrics and up in one.metrics]
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
@@ -644,7 +644,7 @@ class HeadsView(ChartView):
         self.missing.setText(tr("{n:,} without", n=missing))
         self.missing.setVisible(bool(missing))
 
-    def _said(self, facts: HeadFacts, *, across: str, up: str, spec: ModelSpec) -> str:
+    def _said(self, facts: HeadRole, *, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
             f"{metric_name(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
@@ -694,11 +694,11 @@ class HeadsView(ChartView):
 
 
 def chart_of(
-    facts: Sequence[HeadFacts],
+    facts: Sequence[HeadRole],
     metrics: tuple[str, str],
     titles: tuple[str, str],
     levels: Sequence[str],
-    told: Callable[[HeadFacts], str],
+    told: Callable[[HeadRole], str],
 ) -> Chart:
     """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
     goes from one level to another."""
@@ -730,7 +730,7 @@ def chart_of(
     return Chart((plot,), said, shown, of=metrics)
 
 
-def _told_of(facts: Sequence[HeadFacts], told: Callable[[HeadFacts], str], at: int) -> str:
+def _told_of(facts: Sequence[HeadRole], told: Callable[[HeadRole], str], at: int) -> str:
     return told(facts[at])
 
 
@@ -741,7 +741,7 @@ def _range(values: Sequence[float]) -> str:
 
 def _noted(known: HeadMeasures) -> str:
     """How many heads are shown, measured on what."""
-    heads, texts = sentences.counted(len(known.habits.facts), "head"), known.habits.texts
+    heads, texts = sentences.counted(len(known.habits.heads), "head"), known.habits.texts
     if texts == 1 and (known.whole or known.scope == ONE):
         return tr("{heads} on this text", heads=heads)
     so_far = not known.whole and known.scope == ALL
@@ -749,9 +749,9 @@ def _noted(known: HeadMeasures) -> str:
     return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
 
 
-def _in_depth(capture: Capture, at_hand: Habits) -> HeadMeasures:
+def _in_depth(capture: Capture, at_hand: CorpusRoles) -> HeadMeasures:
     """What is known of the text at once, and everything when it is measured."""
-    if at_hand.facts:
+    if at_hand.heads:
         progress(0, 1, "measuring heads", HeadMeasures(at_hand, ONE, capture, whole=False))
     with _known_so_far(ONE, capture):
         return HeadMeasures(tasks.habits(capture, alone=True), ONE, capture)
@@ -763,10 +763,10 @@ def _over_all(capture: Capture) -> HeadMeasures:
 
 
 def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:
-    """Report the Habits measured inside as Known, which is not whole yet."""
+    """Report the CorpusRoles measured inside as Known, which is not whole yet."""
 
     def known(step: Step) -> Step:
-        if not isinstance(step.value, Habits):
+        if not isinstance(step.value, CorpusRoles):
             return step
         return replace(step, value=HeadMeasures(step.value, scope, capture, whole=False))
 

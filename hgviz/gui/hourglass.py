@@ -13,8 +13,8 @@ from PySide6.QtGui import QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.analysis.heads import HeadFacts
 from hgviz.analysis.metrics import METRICS, applicable
+from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
@@ -25,6 +25,7 @@ from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.gui.tables import Table
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
+from hgviz.tasks.evidence import role_sentence
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -71,7 +72,7 @@ class MetricShades:
         return "; ".join(said)
 
 
-def shades_of(facts: Mapping[HeadId, HeadFacts], metric: str, unit: str) -> MetricShades | None:
+def shades_of(facts: Mapping[HeadId, HeadRole], metric: str, unit: str) -> MetricShades | None:
     """The numbers of a metric; None for none, or where no head has it."""
     values = {head: one.metrics[metric] for head, one in facts.items() if metric in one.metrics}
     if not values:
@@ -102,7 +103,7 @@ class MetricBar(QWidget):
         return self._offered
 
     def show_metrics(
-        self, facts: Mapping[HeadId, HeadFacts], unit: str, now: MetricShades | None, palette: str
+        self, facts: Mapping[HeadId, HeadRole], unit: str, now: MetricShades | None, palette: str
     ) -> None:
         """Offer what says something of these heads; mark what colours them."""
         names = applicable(one.metrics for one in facts.values())
@@ -301,7 +302,7 @@ class HourglassView(View):
 
     def _shades(self, session: Session) -> MetricShades | None:
         """The numbers that colour heads, None where their maps are shown."""
-        facts = session.habits.facts if session.habits is not None else session.facts
+        facts = session.habits.heads if session.habits is not None else session.facts
         unit = session.capture.main.unit if session.capture is not None else "letter"
         found = shades_of(facts, session.shade, unit)
         self.shade.show_metrics(facts, unit, found, session.display.palette)
@@ -359,7 +360,7 @@ class HourglassView(View):
         chosen = self.session.selection.head_id
         facts = self.session.facts.get(chosen)
         name = tr("Head {head}", head=chosen)
-        said = f"{name}: {tr(facts.sentence)}" if facts is not None else name
+        said = f"{name}: {tr(role_sentence(facts))}" if facts is not None else name
         self.glass.setAccessibleDescription(said if captured else "")
         self.glass.mark(
             self.session.selection.head_id if captured else None,
@@ -434,7 +435,7 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
     if spec is None:
         return None
     unit = session.capture.main.unit if session.capture is not None else "letter"
-    facts = session.habits.facts if session.habits is not None else session.facts
+    facts = session.habits.heads if session.habits is not None else session.facts
     shade = [session.shade] if session.shade in METRICS else []
     metrics = dict.fromkeys(("focus", "entropy", *shade))
     out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]

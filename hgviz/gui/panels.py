@@ -54,8 +54,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.analysis.heads import HeadFacts, peers, place, top_keys, worth_a_look
 from hgviz.analysis.metrics import METRICS
+from hgviz.analysis.roles import HeadRole, heads_of_kind, notable_heads, rank, top_keys
 from hgviz.core import Capture, Display, HeadId, Integers, Item, Map, Prompt, Selection, progress
 from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
@@ -77,6 +77,7 @@ from hgviz.gui.widgets import (
 )
 from hgviz.maps import LazyMap
 from hgviz.session import Session
+from hgviz.tasks.evidence import role_evidence, role_sentence
 
 # --- corpus ---------------------------------------------------------------------------------------
 
@@ -429,7 +430,7 @@ MEASURING = (("jobs", "All jobs…"),)  # heads are measured by themselves
 class HeadReport:
     """A head's facts, and by metric the values of all self-attention heads."""
 
-    facts: HeadFacts
+    facts: HeadRole
     others: dict[str, list[float]]
     ranks: dict[str, str]
     unit: str
@@ -489,8 +490,8 @@ class HeadPanel(View):
     def draw(self, result: HeadReport) -> None:
         """Say it."""
         self._told, facts = result, result.facts
-        self.sentence.setText(tr(facts.sentence))
-        evidence = tr(facts.evidence).replace(" -", " −")
+        self.sentence.setText(tr(role_sentence(facts)))
+        evidence = tr(role_evidence(facts)).replace(" -", " −")
         self.evidence.setText("\n".join(filter(None, (evidence, *result.limits))))
         for name, line in zip_longest([*facts.metrics][: len(self.lines)], self.lines.values()):
             named, ticks, value = line
@@ -597,14 +598,14 @@ class Ticks(QWidget):
                 focus_ring(painter, QRectF(self.rect()))
 
 
-def _told(capture: Capture, facts: HeadFacts, known: Mapping[HeadId, HeadFacts]) -> HeadReport:
+def _told(capture: Capture, facts: HeadRole, known: Mapping[HeadId, HeadRole]) -> HeadReport:
     progress(1, 1)
-    every = peers(facts.head, known)
+    every = heads_of_kind(facts.head, known)
     others = {name: [one.metrics[name] for one in every if name in one.metrics] for name in METRICS}
     ranks = {}
     for name in facts.metrics:
-        rank, total = place(name, facts.head, known)
-        ranks[name] = tr("place {rank:,} of {total:,}, from the largest", rank=rank, total=total)
+        own, total = rank(name, facts.head, known)
+        ranks[name] = tr("place {rank:,} of {total:,}, from the largest", rank=own, total=total)
     unit = capture.key_prompt(facts.head.layer).unit
     return HeadReport(
         facts, others, ranks, unit, _limits(capture.maps[facts.head.layer], facts.head.head)
@@ -1084,7 +1085,7 @@ SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 20
 class NotableHead:
     """A head worth a look, with its small picture (height, width, 4)."""
 
-    facts: HeadFacts
+    facts: HeadRole
     level: str
     small: atlas.Pixels | None
 
@@ -1178,7 +1179,7 @@ class NotableRow(QAbstractButton):
         self._role = tr(worth.facts.role)
         name = tr("Head {head}", head=self.head)
         self.setAccessibleName(f"{name}, {self._role}, {sentences.weight(worth.facts.score)}")
-        self.setToolTip(tip(f"{tr(worth.facts.evidence)}\n{explanation(tr(SCORE), SHARE)}"))
+        self.setToolTip(tip(f"{tr(role_evidence(worth.facts))}\n{explanation(tr(SCORE), SHARE)}"))
         self.update()
 
     def mark(self, chosen: HeadId) -> None:
@@ -1252,10 +1253,10 @@ class NotableRow(QAbstractButton):
 
 
 def _worth(
-    capture: Capture, facts: Mapping[HeadId, HeadFacts], palette: str, size: int
+    capture: Capture, facts: Mapping[HeadId, HeadRole], palette: str, size: int
 ) -> tuple[NotableHead, ...]:
     out = []
-    for number, one in enumerate(worth_a_look(facts, WORTH)):
+    for number, one in enumerate(notable_heads(facts, WORTH)):
         progress(number, WORTH, "drawing heads")
         layer, known = capture.spec.layers[one.head.layer], capture.maps[one.head.layer]
         small = None

@@ -19,6 +19,7 @@ from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.sentences import counted
+from hgviz.tasks.evidence import role_evidence, role_sentence
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
@@ -68,7 +69,8 @@ def _demo(folder: Path) -> Iterator[str]:
     chosen = found.selection or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
     fact = found.facts[chosen.head_id]
     if fact.role:
-        yield f"The clearest head is {chosen.head_id}: {fact.sentence}. {fact.evidence}."
+        said = f"{role_sentence(fact)}. {role_evidence(fact)}."
+        yield f"The clearest head is {chosen.head_id}: {said}"
     picture = folder / "window.png"
     if not window_picture(file).save(str(picture)):
         raise _unwritable(folder, "the picture of the window could not be written")

@@ -73,7 +73,7 @@ from hgviz.session.saved import (
 )
 
 if TYPE_CHECKING:
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.study import Mask, Study, Sweep
@@ -214,7 +214,7 @@ class OpenedFile:
 
     path: str
     capture: Capture | None = None
-    facts: Mapping[HeadId, HeadFacts] = field(default_factory=dict)
+    facts: Mapping[HeadId, HeadRole] = field(default_factory=dict)
     selection: Selection | None = None
     opened: Mapping[int, HeadId] = field(default_factory=dict)
     study: Study | None = None
@@ -255,10 +255,10 @@ def is_quick(capture: Capture) -> bool:
 
 def measure(capture: Capture) -> OpenedFile:
     """What every head does, a selection that shows the clearest, and the clearest of each level."""
-    from hgviz.analysis.heads import worth_a_look
+    from hgviz.analysis.roles import notable_heads
 
     facts = tasks.measure(capture)
-    best = [one.head for one in worth_a_look(facts)]
+    best = [one.head for one in notable_heads(facts)]
     opened: dict[int, HeadId] = {}
     for level in capture.spec.levels:
         here = {
@@ -266,7 +266,7 @@ def measure(capture: Capture) -> OpenedFile:
             for head, fact in facts.items()
             if fact.level == level.index and capture.spec.layers[head.layer].role == "self"
         }
-        for one in worth_a_look(here, count=1):
+        for one in notable_heads(here, count=1):
             opened[level.index] = one.head
     return OpenedFile(capture.path, capture, facts, clearest(capture, best), opened)
 

@@ -25,6 +25,7 @@ from hgviz.notebook.given import (
 )
 from hgviz.notebook.reaching import measured
 from hgviz.notebook.repeating import repeated
+from hgviz.tasks.evidence import role_sentence
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
         known = tasks.measure(replace(capture, maps=tuple(alone))).get(chosen)
         if known is not None:
             numbers = {str(name): float(value) for name, value in known.metrics.items()}
-            found |= {"role": known.role, "sentence": known.sentence, "metrics": numbers}
+            found |= {"role": known.role, "sentence": role_sentence(known), "metrics": numbers}
     if spec.kind == "links":
         found["links"] = _links(spec, capture)
     return found

@@ -38,8 +38,7 @@ from hgviz.session.undo import Deed, History
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hgviz.analysis.habits import Habits
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import CorpusRoles, HeadRole
     from hgviz.models.model import Model
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study, Sweep
@@ -121,8 +120,8 @@ class Session:
         self.selection = Selection()
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}
-        self.facts: Mapping[HeadId, HeadFacts] = {}
-        self.habits: Habits | None = None
+        self.facts: Mapping[HeadId, HeadRole] = {}
+        self.habits: CorpusRoles | None = None
         self.shade = ""
         self.display = Display()
         self.off: HeadSet = frozenset()

@@ -20,12 +20,12 @@ from hgviz.tasks.reporting import chart
 from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Content, Panel, Spec
     from hgviz.figures.preview import Preview
     from hgviz.study import Study
 
-Facts = Mapping[HeadId, "HeadFacts"]
+Facts = Mapping[HeadId, "HeadRole"]
 Of = Union[Capture, "Study", Sweep]
 NAMED = ("map", "links")  # kinds that say what their head does
 ROLES = 4096  # tokens up to which figures do
@@ -193,10 +193,10 @@ def long(capture: Capture) -> bool:
 def _measured(capture: Capture, layers: Collection[int]) -> Facts:
     """The facts of the heads of some layers: of whole ones, so that the numbers are those of all
     to the last bit."""
-    from hgviz.analysis import heads
+    from hgviz.analysis.roles import roles
 
     some = (one if at in layers else None for at, one in enumerate(capture.maps))
-    return heads.measure(replace(capture, maps=tuple(some)))
+    return roles(replace(capture, maps=tuple(some)))
 
 
 def _require(

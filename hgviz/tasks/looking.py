@@ -12,16 +12,16 @@ from hgviz.tasks.opening import Path_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.models.model import Model
     from hgviz.study import Study
 
 
-def measure(capture: Capture) -> dict[HeadId, HeadFacts]:
+def measure(capture: Capture) -> dict[HeadId, HeadRole]:
     """What every head does, in numbers and words."""
-    from hgviz.analysis import heads
+    from hgviz.analysis.roles import roles
 
-    return heads.measure(capture)
+    return roles(capture)
 
 
 def answers(model: Model, prompt: Prompt, target: Prompt | None = None) -> NDArray[Any]:

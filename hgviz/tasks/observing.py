@@ -12,7 +12,7 @@ from hgviz.tasks.capturing import capture as capture_text
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.analysis.habits import Habits
+    from hgviz.analysis.roles import CorpusRoles
     from hgviz.analysis.tokens import Lexicon
     from hgviz.models.data import Corpus
     from hgviz.models.model import Model
@@ -23,32 +23,32 @@ _MOST = 512  # of them
 _CUT = 40  # characters: the index keeps at least so many of a text
 
 
-def habits(capture: Capture, alone: bool = False) -> Habits:
+def habits(capture: Capture, alone: bool = False) -> CorpusRoles:
     """What every head does over all texts of the file that a capture is of, or on its own text.
 
     alone: only its own text, though there are others. What 256 MB do not hold is opened again for
     the second pass.
     """
-    from hgviz.analysis import habits as analysis
+    from hgviz.analysis.roles import corpus_roles
 
     if alone or len(capture.items) < 2:
-        return analysis.measure(lambda number: capture, [capture.item])
+        return corpus_roles(lambda number: capture, [capture.item])
     from hgviz.store import open_capture
 
     numbers = [one.number for one in capture.items]
     # a list of all texts in each of them would be a square of it
     opened = _Kept(lambda number: replace(open_capture(capture.path, number), items=()))
     progress(0, len(numbers), "reading the texts")
-    return analysis.measure(opened, numbers, _lexicon(capture))
+    return corpus_roles(opened, numbers, _lexicon(capture))
 
 
-def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> Habits:
+def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> CorpusRoles:
     """The same of a model on every text of a file; nothing is written.
 
     The model reads a text again for the second pass where 256 MB do not hold what it attended with.
     Errors: HgvizError for a file or a text that cannot be read, naming its line.
     """
-    from hgviz.analysis import habits as analysis
+    from hgviz.analysis.roles import corpus_roles
     from hgviz.analysis.tokens import Lexicon
     from hgviz.models.prompts import corpus_prompts, read_corpus_for
 
@@ -61,12 +61,12 @@ def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> 
     numbers = range(len(read.texts))
     lexicon = Lexicon(one.text for one in read.texts) if len(numbers) > 1 else None
     opened = _Kept(partial(_captured, model, read, off))
-    return analysis.measure(opened, numbers, lexicon)
+    return corpus_roles(opened, numbers, lexicon)
 
 
 def habits_of_text(
     model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
-) -> Habits:
+) -> CorpusRoles:
     """The same of a model on one text."""
     captured = capture_text(model, prompt, off=off, target=target, logits=False)
     return habits(captured)

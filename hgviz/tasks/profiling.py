@@ -12,10 +12,10 @@ from hgviz.core import Capture, HeadId, HgvizError, progress_within
 from hgviz.errors import choose
 
 if TYPE_CHECKING:
-    from hgviz.analysis.heads import HeadFacts
+    from hgviz.analysis.roles import HeadRole
     from hgviz.figures.charts import Measured, Place, Profile, Side
 
-Facts = Mapping[HeadId, "HeadFacts"]
+Facts = Mapping[HeadId, "HeadRole"]
 
 ALWAYS = ("entropy", "distance", "positive", "negative")  # where they say something
 MASS = ("first", "previous", "same", "next", "last", "separators", "diagonal")
@@ -76,10 +76,10 @@ def profile_chart(
 
 
 def _known(capture: Capture, rarer: bool, number: int, total: int) -> Facts:
-    from hgviz.analysis import habits, heads
+    from hgviz.analysis.roles import corpus_roles, roles
 
     with progress_within(number, number + 1, total):
-        return habits.measure(lambda _: capture, [0]).facts if rarer else heads.measure(capture)
+        return corpus_roles(lambda _: capture, [0]).heads if rarer else roles(capture)
 
 
 def _whole(capture: Capture, facts: Facts) -> bool:
@@ -196,8 +196,8 @@ def _more(captures: Sequence[Capture], sides: Sequence[Side]) -> str:
 def _notes(
     captures: Sequence[Capture], sides: Sequence[Side], shown: Sequence[Measured]
 ) -> list[str]:
-    from hgviz.analysis.heads import sampled
     from hgviz.analysis.metrics import row_blocks, signed_heads
+    from hgviz.tasks.evidence import sample_words
 
     notes = ["A mark is a head; a line is the mean of the heads of a layer."]
     if any(side.off.any() for side in sides):
@@ -214,7 +214,8 @@ def _notes(
             )
             notes.append(f"{named} not captured{of}.")
         rows = max((one.shape[1:] for one in capture.maps if one is not None), default=(0, 0))
-        if more := sampled(row_blocks(*rows), rows[0]):
+        read = sum(block.stop - block.start for block in row_blocks(*rows))
+        if more := sample_words(read, rows[0]):
             notes.append(f"{more.removeprefix('; ').capitalize()}{of}.")
     weighing = [one.name for one in shown if one.name not in ("positive", "negative")]
     if weighing and any(

@@ -222,3 +222,8 @@ def distributions(sizes: list[tuple[int, int]], causal: bool = False) -> list[np
         weights = np.tril(weights) if causal else weights
         maps.append((weights / weights.sum(2, keepdims=True)).astype(np.float32))
     return maps
+
+
+def key_of(head):
+    """The key of a head's role in ROLES, "" without one."""
+    return head.name if head.has_role else ""

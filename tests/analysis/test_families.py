@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.analysis.heads import measure, place, top_keys, worth_a_look
 from hgviz.analysis.metrics import applicable
+from hgviz.analysis.roles import notable_heads, rank, roles, top_keys
 from hgviz.analysis.tokens import TokenReading
 from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
-from tests.analysis.planting import Planted, letters, pieces, plant, translated
+from hgviz.tasks.evidence import role_evidence, role_sentence
+from tests.analysis.planting import Planted, key_of, letters, pieces, plant, translated
 
 SOURCE = (
     "the", "old", "bridge", "was", "too", "low", "for", "the", "ships", "that", "came", "up", "the",
@@ -49,7 +50,7 @@ def mixed(wanted, n, m=None, share=0.7):
 
 
 def measured(capture, layer=0, head=0):
-    return measure(capture)[HeadId(layer, head)]
+    return roles(capture)[HeadId(layer, head)]
 
 
 # --- two texts ------------------------------------------------------------------------------------
@@ -72,16 +73,16 @@ def same_place(i):
 @pytest.mark.parametrize(
     ("finder", "wanted", "sentence"),
     [
-        ("alongside", same_place, "Follows the source in order"),
-        ("copies", lambda i: [j for j, word in enumerate(SOURCE) if word == TARGET[i]],
+        ("same place", same_place, "Follows the source in order"),
+        ("same token", lambda i: [j for j, word in enumerate(SOURCE) if word == TARGET[i]],
          "Looks at the same token of the source"),
-        ("first", lambda i: [0], "Rests on the first token of the source"),
-        ("final", lambda i: [len(SOURCE) - 1], "Rests on the last token of the source"),
+        ("first token", lambda i: [0], "Rests on the first token of the source"),
+        ("last token", lambda i: [len(SOURCE) - 1], "Rests on the last token of the source"),
     ],
 )  # fmt: skip
 def test_a_head_between_two_texts_is_named_by_what_is_in_both(finder, wanted, sentence):
     _, found = crossing(wanted)
-    if finder == "copies":  # the two texts number their words apart: join them
+    if finder == "same token":  # the two texts number their words apart: join them
         known = sorted({*SOURCE, *TARGET})
         ids = [np.array([known.index(one) for one in words]) for words in (SOURCE, TARGET)]
         capture, _ = crossing(wanted)
@@ -91,7 +92,7 @@ def test_a_head_between_two_texts_is_named_by_what_is_in_both(finder, wanted, se
         )
         capture = replace(capture, prompt=source, target=target)
         found = measured(capture, 3)
-    assert (found.finder, found.sentence) == (finder, sentence)
+    assert (key_of(found), role_sentence(found)) == (finder, sentence)
 
 
 def test_between_two_texts_nothing_is_said_of_distances():
@@ -100,19 +101,19 @@ def test_between_two_texts_nothing_is_said_of_distances():
     assert not absent & set(found.metrics)
     assert {"focus", "entropy", "first", "last", "diagonal"} <= set(found.metrics)
     assert found.metrics["diagonal"] > 0.7
-    facts = measure(capture)
-    assert place("distance", found.head, facts) == (0, 0)
+    facts = roles(capture)
+    assert rank("distance", found.head, facts) == (0, 0)
     assert facts[HeadId(2, 0)].metrics["distance"] > 0  # the decoder's own text has some
     assert "diagonal" not in facts[HeadId(2, 0)].metrics
     assert set(applicable(one.metrics for one in facts.values())) > set(found.metrics)
-    assert worth_a_look(facts)[-1].head == found.head
+    assert notable_heads(facts)[-1].head == found.head
 
 
 def test_a_key_that_all_rows_rest_on_is_named_by_its_word():
     _, found = crossing(lambda i: [SOURCE.index("ships")])
-    assert (found.role, found.sentence) == ("one token", "Rests on “ships”")
+    assert (found.role, role_sentence(found)) == ("one token", "Rests on “ships”")
     assert found.most == SOURCE.index("ships") and found.most_share > 0.7
-    assert "over all rows, goes there" in found.evidence
+    assert "over all rows, goes there" in role_evidence(found)
 
 
 def test_states_of_an_encoder_are_called_states_and_have_no_words():
@@ -122,10 +123,10 @@ def test_states_of_an_encoder_are_called_states_and_have_no_words():
                      states=np.zeros((m, 4), np.float32))  # fmt: skip
     capture = translated(states, text(TARGET), {"decoder.0.cross": weights}, encoder=0)
     found = measured(capture, 1)
-    assert found.sentence == "Rests on the first state of the source"
+    assert role_sentence(found) == "Rests on the first state of the source"
     weights = np.stack([mixed(lambda i: [4], n, m)] * 2)
     capture = translated(states, text(TARGET), {"decoder.0.cross": weights}, encoder=0)
-    assert measured(capture, 1).sentence == "Rests on “state 4”"
+    assert role_sentence(measured(capture, 1)) == "Rests on “state 4”"
 
 
 def test_the_keys_that_a_token_of_the_target_looks_at_are_tokens_of_the_source():
@@ -148,12 +149,12 @@ def test_padding_of_the_source_is_not_looked_at():
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (2, 2)])
 def test_the_shortest_texts_have_no_roles(n, m):
     capture = translated(text(SOURCE[:n]), text(TARGET[:m]))
-    for one in measure(capture).values():
-        assert one.finder == "" and one.sentence
+    for one in roles(capture).values():
+        assert key_of(one) == "" and role_sentence(one)
         assert np.isfinite(list(one.metrics.values())).all()
     if n == 1:
-        found = measure(capture)[HeadId(3, 0)]
-        assert found.role == "one key" and found.evidence.startswith("there is a single key")
+        found = roles(capture)[HeadId(3, 0)]
+        assert found.role == "one key" and role_evidence(found).startswith("there is a single key")
 
 
 # --- a projected sequence -------------------------------------------------------------------------
@@ -176,7 +177,7 @@ def test_slots_are_no_words_and_have_no_places():
     capture = slotted(mixed(lambda i: [2], len(SOURCE), 5)[None], text(SOURCE))
     found = measured(capture)
     assert set(found.metrics) == {"focus", "entropy"}
-    assert (found.role, found.sentence) == ("one slot", "Rests on “slot 2”")
+    assert (found.role, role_sentence(found)) == ("one slot", "Rests on “slot 2”")
     even = slotted(np.full((1, len(SOURCE), 5), 0.2), text(SOURCE))
     assert measured(even).role == "everything"
 
@@ -193,20 +194,21 @@ LENGTH = len(PARTS)
 @pytest.mark.parametrize(
     ("finder", "wanted", "role"),
     [
-        ("first", lambda i: [0], "first token"),
-        ("separators", lambda i: [10, 19], "separators"),
+        ("first token", lambda i: [0], "first token"),
+        ("separator", lambda i: [10, 19], "separators"),
         ("special", lambda i: [0, 10, 19], "special tokens"),
-        ("final", lambda i: [19], "last token"),
-        ("previous", lambda i: [i - 1] if i else [], "previous token"),
-        ("next", lambda i: [i + 1] if i + 1 < LENGTH else [], "next token"),
-        ("around", lambda i: [j for j in range(i - 2, i + 3) if 0 <= j < LENGTH], "its neighbours"),
+        ("last token", lambda i: [19], "last token"),
+        ("previous token", lambda i: [i - 1] if i else [], "previous token"),
+        ("next token", lambda i: [i + 1] if i + 1 < LENGTH else [], "next token"),
+        ("neighbours", lambda i: [j for j in range(i - 2, i + 3) if 0 <= j < LENGTH],
+         "its neighbours"),
         ("same elsewhere", lambda i: [j for j in range(LENGTH) if PARTS[j] == PARTS[i] and j != i],
          "the same token elsewhere"),
     ],
 )  # fmt: skip
 def test_word_pieces_are_tokens_and_special_ones_are_told_apart(finder, wanted, role):
     found = measured(plant(tagged(*PARTS), [mixed(wanted, LENGTH)[None]], causal=False))
-    assert (found.finder, found.role) == (finder, role)
+    assert (key_of(found), found.role) == (finder, role)
 
 
 def test_the_other_text_of_a_pair_is_told():
@@ -264,10 +266,10 @@ def test_heads_of_one_layer_speak_each_of_its_own_sign():
     layer = replace(capture.spec.layers[0], activations=("softmax", "ymish"))
     capture = replace(capture, spec=replace(capture.spec, layers=(layer,)))
     one, other = (measured(capture, 0, head) for head in (0, 1))
-    assert (one.finder, other.finder) == ("first", "first")
-    assert "of its weight," in one.evidence and "above 0" not in one.evidence
-    assert "of the size of its weights" in other.evidence
-    assert f"a row adds up to 0.40 above 0 and −{0.02 * (n - 1):.2f} below" in other.evidence
+    assert (key_of(one), key_of(other)) == ("first token", "first token")
+    assert "of its weight," in role_evidence(one) and "above 0" not in role_evidence(one)
+    assert "of the size of its weights" in role_evidence(other)
+    assert f"a row adds up to 0.40 above 0 and −{0.02 * (n - 1):.2f} below" in role_evidence(other)
     assert not {"positive", "negative"} & set(one.metrics)
     assert other.metrics["positive"] == pytest.approx(0.4)
     assert other.metrics["negative"] == pytest.approx(-0.02 * (n - 1))
@@ -278,5 +280,5 @@ def test_rows_of_zeros_are_no_weight_at_all():
     n = len(SOURCE)
     capture = plant(text(SOURCE), [np.zeros((1, n, n))], causal=False, signed=True)
     found = measured(capture)
-    assert found.finder == "" and found.most is None
+    assert key_of(found) == "" and found.most is None
     assert found.metrics["positive"] == found.metrics["negative"] == 0

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from hgviz.analysis import habits, heads
 from hgviz.analysis.metrics import LIKENESS_ROWS, HeadDistances
+from hgviz.analysis.roles import ROLES, corpus_roles, roles
 from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
-from tests.analysis.planting import hourglass, letters, pieces, plant, translated
+from hgviz.tasks.evidence import role_evidence, role_sentence, role_words, roles_to_dict
+from tests.analysis.planting import hourglass, key_of, letters, pieces, plant, translated
 from tests.making import (
     byte_prompt,
     layer_shape,
@@ -34,7 +35,7 @@ def small():
 
 def over(*captures, lexicon=None):
     """The habits over some captures."""
-    return habits.measure(captures.__getitem__, range(len(captures)), lexicon)
+    return corpus_roles(captures.__getitem__, range(len(captures)), lexicon)
 
 
 def even_rows(values):
@@ -62,7 +63,7 @@ def test_identity_previous_even_sink_and_toeplitz_maps_have_the_numbers_they_mus
     sink[:, 0] = 1
     toeplitz = even_rows(0.5 ** far.clip(0) * (far >= 0))
     maps = np.stack([np.eye(n), previous(n), even_rows(np.tril(np.ones((n, n)))), sink, toeplitz])
-    found = over(plant(letters("ab" * (n // 2)), [maps])).facts
+    found = over(plant(letters("ab" * (n // 2)), [maps])).heads
     same, back, even, rest, kernel = (found[HeadId(0, head)].metrics for head in range(5))
     rows = np.arange(16, n + 1)  # keys of the rows that count
     assert same["focus"] == back["focus"] == rest["focus"] == 1
@@ -80,8 +81,8 @@ def test_identity_previous_even_sink_and_toeplitz_maps_have_the_numbers_they_mus
     assert same["convolution"] == pytest.approx(1) and back["convolution"] > 0.99
     assert kernel["convolution"] > 0.99 and rest["convolution"] < 0.5
     assert "convolution" not in even  # nothing tells its rows apart
-    named = [[one.name for one in found[HeadId(0, head)].named] for head in range(5)]
-    for head, name in ((0, "same"), (1, "previous"), (3, "first")):
+    named = [[one.name for one in role_words(found[HeadId(0, head)])] for head in range(5)]
+    for head, name in ((0, "current token"), (1, "previous token"), (3, "first token")):
         assert named[head][0] == name
     assert {"positional", "convolution"} <= set(named[0]) & set(named[1])
     assert "positional" not in named[3] + named[2] and "convolution" not in named[3]
@@ -100,9 +101,9 @@ def test_every_metric_equals_a_dense_computation_of_a_long_text_without_a_whole_
     length = len(capture.prompt)
     assert length >= n
     monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 1 << 40)  # every row
-    few = {name: heads.FINDERS[name] for name in ("previous", "same", "first")}
-    monkeypatch.setattr(heads, "finders_for", lambda layout: few)
-    found = over(capture).facts[FIRST].metrics
+    few = {name: ROLES[name] for name in ("previous token", "current token", "first token")}
+    monkeypatch.setattr("hgviz.analysis.roles.roles_for", lambda layout: few)
+    found = over(capture).heads[FIRST].metrics
     assert capture.maps[0].most <= 256 * length  # cells read at a time
     wanted = dense_numbers(whole, length)
     assert set(wanted) <= set(found)
@@ -173,7 +174,7 @@ def test_lazy_maps_of_all_levels_give_what_the_same_maps_give_when_dense(signed)
         values = np.stack([one.read(head) for head in one.heads])
         maps.append(DenseMap(values, layer.heads, one.signed))
     dense = replace(lazy, maps=tuple(maps))
-    first, second = over(lazy).facts, over(dense).facts
+    first, second = over(lazy).heads, over(dense).heads
     assert list(first) == list(second) == list(lazy.spec.heads)
     for head, one in first.items():
         assert one.role == second[head].role
@@ -187,11 +188,11 @@ def test_lazy_maps_of_all_levels_give_what_the_same_maps_give_when_dense(signed)
 
 
 def test_one_text_alone_gives_what_measuring_it_gives(small):
-    alone = heads.measure(small)
-    for head, one in over(small).facts.items():
+    alone = roles(small)
+    for head, one in over(small).heads.items():
         known = alone[head]
-        assert (one.role, one.sentence, one.evidence) == (
-            known.role, known.sentence, known.evidence
+        assert (one.role, role_sentence(one), role_evidence(one)) == (
+            known.role, role_sentence(known), role_evidence(known)
         )  # fmt: skip
         for name, value in known.metrics.items():
             assert one.metrics[name] == value
@@ -205,16 +206,16 @@ def test_over_texts_every_row_counts_once():
     counted = (46, 23)  # rows with a quarter of all keys, at most 16
     share = counted[1] / sum(counted)
     assert found.texts == 2 and found.tokens == long + short
-    assert found.facts[FIRST].metrics["previous"] == pytest.approx(share)
-    assert found.facts[FIRST].metrics["same"] == pytest.approx(1 - share)
-    assert found.facts[FIRST].metrics["positional"] == pytest.approx(1 - share)
-    assert found.facts[FIRST].evidence.endswith("over 2 texts")
-    assert found.facts[HeadId(0, 1)].metrics["variance"] == 0
-    assert found.facts[FIRST].metrics["variance"] > 0
+    assert found.heads[FIRST].metrics["previous"] == pytest.approx(share)
+    assert found.heads[FIRST].metrics["same"] == pytest.approx(1 - share)
+    assert found.heads[FIRST].metrics["positional"] == pytest.approx(1 - share)
+    assert role_evidence(found.heads[FIRST]).endswith("over 2 texts")
+    assert found.heads[HeadId(0, 1)].metrics["variance"] == 0
+    assert found.heads[FIRST].metrics["variance"] > 0
 
 
 def test_a_corpus_of_one_text_twice_is_that_text(small):
-    two, one = over(small, small).facts, over(small).facts
+    two, one = over(small, small).heads, over(small).heads
     for head, known in one.items():
         for name, value in known.metrics.items():
             assert two[head].metrics[name] == pytest.approx(value, abs=1e-9), name
@@ -222,9 +223,9 @@ def test_a_corpus_of_one_text_twice_is_that_text(small):
 
 def test_roles_show_over_texts_too_short_to_show_one_alone():
     texts = [plant(spaced(WORDS[:7]), [previous(7)[None]], causal=True) for _ in range(12)]
-    assert not over(texts[0]).facts[FIRST].role
-    found = over(*texts).facts[FIRST]
-    assert found.finder == "previous" and found.score == pytest.approx(1)
+    assert not over(texts[0]).heads[FIRST].role
+    found = over(*texts).heads[FIRST]
+    assert key_of(found) == "previous token" and found.score == pytest.approx(1)
 
 
 def test_examples_are_the_rows_that_do_it_most():
@@ -235,8 +236,8 @@ def test_examples_are_the_rows_that_do_it_most():
         weights = strength * previous(40) + (1 - strength) * np.eye(40)
         weights[0] = np.eye(40)[0]
         texts.append(plant(letters("ab" * 20), [weights[None]]))
-    found = over(*texts).facts[FIRST]
-    assert found.finder == "previous"
+    found = over(*texts).heads[FIRST]
+    assert key_of(found) == "previous token"
     shares = [one.share for one in found.examples]
     assert len(shares) == 8
     every = {
@@ -255,7 +256,7 @@ def test_examples_are_quoted_from_their_texts():
     text = "It thinks where there is little to read, and rests elsewhere."
     n = len(text)
     (one,) = [plant(letters(text), [previous(n)[None]])]
-    for example in over(one).facts[FIRST].examples:
+    for example in over(one).heads[FIRST].examples:
         before, it, after = example.at
         assert it == text[example.query] and example.to[1] == text[example.key]
         assert before == text[max(0, example.query - 24) : example.query]
@@ -264,7 +265,7 @@ def test_examples_are_quoted_from_their_texts():
 
 def test_while_it_goes_on_steps_carry_what_is_known_so_far():
     texts = [plant(letters("ab" * 20), [previous(40)[None]]) for _ in range(6)]
-    steps = steps_of(habits.measure, texts.__getitem__, range(6))
+    steps = steps_of(corpus_roles, texts.__getitem__, range(6))
     so_far = [one.value.texts for one in steps if one.value is not None]
     assert so_far == [1, 2, 4]
     done = [one.done for one in steps]
@@ -290,12 +291,12 @@ def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_coun
         texts.append(plant(spaced(words), [np.stack([weights, np.eye(n)])], causal=False))
     lexicon = Lexicon((" ".join(words) for words in sentences), common=8)
     assert lexicon.rare == 30 and lexicon.uses("rare3") == 1 and lexicon.uses("w1") == np.inf
-    found = over(*texts, lexicon=lexicon).facts
+    found = over(*texts, lexicon=lexicon).heads
     rare, same = found[FIRST], found[HeadId(0, 1)]
     assert rare.metrics["rare"] == 1 and same.metrics["rare"] == pytest.approx(0.1)
-    assert rare.finder == "rare word" and "rarest" in rare.sentence
-    plain = over(*texts).facts
-    assert "rare" not in plain[FIRST].metrics and plain[FIRST].finder != "rare word"
+    assert key_of(rare) == "rare word" and "rarest" in role_sentence(rare)
+    plain = over(*texts).heads
+    assert "rare" not in plain[FIRST].metrics and key_of(plain[FIRST]) != "rare word"
     common_only = over(*texts, lexicon=Lexicon(" ".join(one) for one in sentences))
     assert any("no word is rare" in note for note in common_only.notes)
 
@@ -320,14 +321,14 @@ def test_offsets_of_a_shortened_level_are_in_tokens():
 
     capture = hourglass(letters("ab" * 60), (1, 4), weights=weights)
     middle = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
-    one = over(capture).facts[HeadId(middle.index, 0)].metrics
+    one = over(capture).heads[HeadId(middle.index, 0)].metrics
     assert one["offset"] == -4 and one["positional"] > 0.95
     assert one["centre"] == pytest.approx(-4, abs=0.3) and one["convolution"] > 0.9
 
 
 def test_two_texts_have_neither_offsets_nor_kernels_and_pruned_heads_keep_their_names():
     source, target = spaced(WORDS), spaced(WORDS[::-1])
-    found = over(translated(source, target)).facts
+    found = over(translated(source, target)).heads
     cross = next(one for one in found.values() if one.kind == "cross")
     assert not {"offset", "positional", "convolution", "centre"} & set(cross.metrics)
     assert "nearest" in cross.metrics
@@ -337,9 +338,9 @@ def test_two_texts_have_neither_offsets_nor_kernels_and_pruned_heads_keep_their_
     layer = replace(whole.spec.layers[0], heads=(3, 5))
     kept = Renamed(whole.maps[0], (3, 5))
     cut = replace(whole, spec=replace(whole.spec, layers=(layer,)), maps=(kept,))
-    found = over(cut).facts
+    found = over(cut).heads
     assert list(found) == [HeadId(0, 3), HeadId(0, 5)]
-    assert found[HeadId(0, 5)].finder == "previous"
+    assert key_of(found[HeadId(0, 5)]) == "previous token"
     assert found[HeadId(0, 5)].nearest == HeadId(0, 3)
 
 
@@ -357,7 +358,7 @@ class Renamed:
 def test_layers_that_are_not_captured_are_left_out_and_it_is_said(small):
     part = replace(small, maps=(*small.maps[:3], *[None] * (len(small.maps) - 3)))
     found = over(part)
-    assert {head.layer for head in found.facts} == {0, 1, 2}
+    assert {head.layer for head in found.heads} == {0, 1, 2}
     assert any("not captured" in note for note in found.notes)
 
 
@@ -365,16 +366,16 @@ def test_layers_that_are_not_captured_are_left_out_and_it_is_said(small):
 def test_tiny_texts_are_measured_without_a_word_too_much(text):
     n = len(text)
     found = over(plant(letters(text), [np.tril(np.ones((2, n, n)))]))
-    assert all(not one.finder for one in found.facts.values())
-    assert set(found.facts) == {HeadId(0, 0), HeadId(0, 1)}
+    assert all(not key_of(one) for one in found.heads.values())
+    assert set(found.heads) == {HeadId(0, 0), HeadId(0, 1)}
     both = over(*[plant(letters(one), [np.eye(len(one))[None]]) for one in ("", "abcabcabc")])
-    assert both.texts == 2 and FIRST in both.facts
+    assert both.texts == 2 and FIRST in both.heads
 
 
 def test_what_is_told_holds_every_metric_and_can_be_written_as_json(small):
     import json
 
-    told = over(small).told()
+    told = roles_to_dict(over(small))
     json.dumps(told, allow_nan=False)
     assert len(told["heads"]) == len(small.spec.heads)
     assert set(told["metrics"]) <= set(told["heads"][0])

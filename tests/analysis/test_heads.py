@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.analysis.finders import FINDERS
-from hgviz.analysis.heads import measure, place, top_keys, worth_a_look
 from hgviz.analysis.metrics import METRICS, applicable
+from hgviz.analysis.roles import ROLES, notable_heads, rank, roles, top_keys
 from hgviz.core import HeadId, Selection
-from tests.analysis.planting import Planted, hourglass, letters, pieces, plant
+from hgviz.tasks.evidence import role_evidence, role_sentence
+from tests.analysis.planting import Planted, hourglass, key_of, letters, pieces, plant
 from tests.progress import steps_of
 
 TEXT = (
@@ -66,29 +66,29 @@ def every(members):
 
 
 PLANTED = {
-    "previous": lambda i: [i - 1],
+    "previous token": lambda i: [i - 1],
     "two back": lambda i: [i - 2],
     "three back": lambda i: [i - 3],
-    "near": lambda i: range(i - 4, i + 1),
-    "same": lambda i: [i],
-    "first": lambda i: [0],
+    "local": lambda i: range(i - 4, i + 1),
+    "current token": lambda i: [i],
+    "first token": lambda i: [0],
     "word start": word_first,
-    "word": lambda i: range(word_first(i)[0], i + 1) if TEXT[i].isalnum() else [],
+    "current word": lambda i: range(word_first(i)[0], i + 1) if TEXT[i].isalnum() else [],
     "last space": last(str.isspace),
-    "last stop": last(lambda one: one in ".,:"),
+    "last punctuation": last(lambda one: one in ".,:"),
     "sentence start": sentence_first,
     "capitals": every(str.isupper),
-    "stops": every(lambda one: one in ".,:"),
+    "punctuation": every(lambda one: one in ".,:"),
     "spaces": every(str.isspace),
     "word starts": lambda i: [j for j in range(i + 1) if word_first(j) == [j]],
     "digits": every(str.isdigit),
     "vowels": every(lambda one: one.lower() in "aeiou"),
-    "after one": lambda i: [j for j in range(1, i) if TEXT[j - 1] == TEXT[i]],
-    "last same": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]][-1:],
-    "same earlier": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]],
+    "induction": lambda i: [j for j in range(1, i) if TEXT[j - 1] == TEXT[i]],
+    "last duplicate": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]][-1:],
+    "duplicate token": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]],
     "same word": same_word,
-    "after two": lambda i: [j for j in range(2, i) if TEXT[j - 2 : j] == TEXT[i - 1 : i + 1]],
-    "after three": lambda i: [j for j in range(3, i) if TEXT[j - 3 : j] == TEXT[i - 2 : i + 1]],
+    "induction 2": lambda i: [j for j in range(2, i) if TEXT[j - 2 : j] == TEXT[i - 1 : i + 1]],
+    "induction 3": lambda i: [j for j in range(3, i) if TEXT[j - 3 : j] == TEXT[i - 2 : i + 1]],
     "previous word": lambda i: (
         range(word_first(i)[0] - 1 - len(TEXT[: word_first(i)[0] - 1].split()[-1]),
               word_first(i)[0] - 1)
@@ -99,28 +99,28 @@ PLANTED = {
 
 @pytest.mark.parametrize("role", PLANTED)
 def test_a_planted_head_is_named_for_what_it_does(role):
-    facts = measure(plant(letters(TEXT), [looking(PLANTED[role])[None]]))
+    facts = roles(plant(letters(TEXT), [looking(PLANTED[role])[None]]))
     found = facts[HeadId(0, 0)]
-    assert found.finder == role, found
-    assert found.score > 0.5 and "by chance" in found.evidence
-    assert found.role and found.sentence and "{" not in found.role + found.sentence
+    assert key_of(found) == role, found
+    assert found.score > 0.5 and "by chance" in role_evidence(found)
+    assert found.role and role_sentence(found) and "{" not in found.role + role_sentence(found)
 
 
-@pytest.mark.parametrize("role", ["previous", "word start", "last stop", "same word"])
+@pytest.mark.parametrize("role", ["previous token", "word start", "last punctuation", "same word"])
 def test_a_head_that_only_half_does_it_is_named_too(role):
     head = looking(PLANTED[role], share=0.2)
-    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
-    assert found.finder == role
-    assert found.sentence == f"Leans towards: {found.role}"
+    found = roles(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
+    assert key_of(found) == role
+    assert role_sentence(found) == f"Leans towards: {found.role}"
 
 
 def test_one_place_near_by_is_named_rather_than_its_neighbourhood():
-    head = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["near"], share=0.98)
-    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
-    assert found.finder == "near"  # 38 % on the previous letter, 77 % near by
-    head = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["near"], share=0.99)
-    found = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
-    assert found.finder == "previous" and found.role == "previous letter"
+    head = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["local"], share=0.98)
+    found = roles(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
+    assert key_of(found) == "local"  # 38 % on the previous letter, 77 % near by
+    head = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["local"], share=0.99)
+    found = roles(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)]
+    assert key_of(found) == "previous token" and found.role == "previous letter"
 
 
 def softmax(scores):
@@ -133,31 +133,31 @@ def softmax(scores):
 def test_heads_that_look_at_random_are_not_named(sharpness):
     random = np.random.default_rng(int(sharpness * 10))
     maps = softmax(sharpness * random.normal(size=(40, N, N)))
-    facts = measure(plant(letters(TEXT), [maps])).values()
-    assert {one.finder for one in facts} == {""}
+    facts = roles(plant(letters(TEXT), [maps])).values()
+    assert {key_of(one) for one in facts} == {""}
     assert {one.role for one in facts} <= {"", "everything"}
-    assert worth_a_look({one.head: one for one in facts}) == []
+    assert notable_heads({one.head: one for one in facts}) == []
 
 
 def test_heads_with_a_favourite_place_are_not_given_a_meaning():
     random = np.random.default_rng(5)
     favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
     maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
-    facts = measure(plant(letters(TEXT), [maps])).values()
-    named = [one for one in facts if one.finder not in ("", "first")]
+    facts = roles(plant(letters(TEXT), [maps])).values()
+    named = [one for one in facts if key_of(one) not in ("", "first token")]
     assert named == []
 
 
 def test_an_even_head_is_said_to_spread():
-    facts = measure(plant(letters(TEXT), [looking(lambda i: [])[None]]))
+    facts = roles(plant(letters(TEXT), [looking(lambda i: [])[None]]))
     found = facts[HeadId(0, 0)]
     assert (found.role, found.clarity) == ("everything", 0.0)
-    assert found.evidence == "its rows are 100 % as even as they could be"
+    assert role_evidence(found) == "its rows are 100 % as even as they could be"
 
 
 def test_the_numbers_are_what_they_say():
     head = looking(lambda i: [i - 1], share=0.5)
-    metrics = measure(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)].metrics
+    metrics = roles(plant(letters(TEXT), [head[None]]))[HeadId(0, 0)].metrics
     rows = [row[: i + 1] for i, row in enumerate(head) if i >= 15]
     mean = lambda of: np.mean([of(row) for row in rows])  # noqa: E731
     wanted = {
@@ -188,49 +188,50 @@ def row_argmax_offsets(head):
 
 
 def test_blocks_of_rows_and_columns_give_the_same(monkeypatch):
-    heads = np.stack([looking(PLANTED[role]) for role in ("previous", "word start", "last same")])
+    planted = ("previous token", "word start", "last duplicate")
+    heads = np.stack([looking(PLANTED[role]) for role in planted])
     capture = plant(letters(TEXT), [heads])
-    whole = measure(capture)
+    whole = roles(capture)
     monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 17)
-    monkeypatch.setattr("hgviz.analysis.heads.BLOCK_COLUMNS", 23)
-    parts = measure(capture)
+    monkeypatch.setattr("hgviz.analysis.roles.BLOCK_COLUMNS", 23)
+    parts = roles(capture)
     for head, one in whole.items():
         assert one.metrics == pytest.approx(parts[head].metrics, rel=1e-5)
-        assert (one.role, one.evidence) == (parts[head].role, parts[head].evidence)
+        assert (one.role, role_evidence(one)) == (parts[head].role, role_evidence(parts[head]))
 
 
 def test_of_very_long_texts_some_rows_are_measured_and_it_is_said(monkeypatch):
     monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 16)
     monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 16 * N * 8)
-    facts = measure(plant(letters(TEXT), [looking(lambda i: [i - 1])[None]]))
+    facts = roles(plant(letters(TEXT), [looking(lambda i: [i - 1])[None]]))
     found = facts[HeadId(0, 0)]
-    assert found.finder == "previous"
-    assert "; measured on 1" in found.evidence and f"of {N} rows" in found.evidence
+    assert key_of(found) == "previous token"
+    assert "; measured on 1" in role_evidence(found) and f"of {N} rows" in role_evidence(found)
 
 
 def test_tokens_are_called_tokens_and_letters_letters():
     words = [part for word in TEXT.split() for part in (f" {word}",)]
     n = len(words)
     maps = looking(lambda i: [i - 1], n=n)[None]
-    found = measure(plant(pieces(*words), [maps]))[HeadId(0, 0)]
+    found = roles(plant(pieces(*words), [maps]))[HeadId(0, 0)]
     assert found.role == "previous token"
-    assert found.sentence == "Looks at the previous token"
+    assert role_sentence(found) == "Looks at the previous token"
     assert METRICS["distance"].named("token") == "Distance, tokens"
     assert METRICS["distance"].named("letter") == "Distance, letters"
 
 
 def test_later_keys_count_where_they_are_seen():
     maps = np.eye(N, k=1) * 0.9 + 0.1 / N
-    found = measure(plant(letters(TEXT), [maps[None]], causal=False))[HeadId(0, 0)]
+    found = roles(plant(letters(TEXT), [maps[None]], causal=False))[HeadId(0, 0)]
     assert found.role == "next letter"
-    assert "next" in FINDERS and FINDERS["next"].ahead
+    assert ROLES["next token"].later
 
 
 def test_signed_weights_count_by_their_size_and_it_is_said():
     head = -looking(lambda i: [i - 1])
-    found = measure(plant(letters(TEXT), [head[None]], signed=True))[HeadId(0, 0)]
+    found = roles(plant(letters(TEXT), [head[None]], signed=True))[HeadId(0, 0)]
     assert found.role == "previous letter"
-    assert "of the size of its weights" in found.evidence
+    assert "of the size of its weights" in role_evidence(found)
 
 
 def test_shortened_levels_speak_of_positions_and_groups():
@@ -245,7 +246,7 @@ def test_shortened_levels_speak_of_positions_and_groups():
         return both / both.sum(-1, keepdims=True)
 
     capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
-    facts = measure(capture)
+    facts = roles(capture)
     for layer in capture.spec.layers:
         place_of = "letter" if layer.level == 0 else "position"
         place_of = place_of if layer.role == "self" else "group"
@@ -265,16 +266,16 @@ def test_what_a_shortened_position_stands_for_decides():
         return np.broadcast_to(raw / raw.sum(-1, keepdims=True), (2, *seen.shape))
 
     capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
-    for found in measure(capture).values():
-        assert found.finder == "capitals", found
+    for found in roles(capture).values():
+        assert key_of(found) == "capitals", found
 
 
 def test_windows_with_a_single_key_are_called_trivial():
     capture = hourglass(letters(TEXT), (1, 2, 4), form="windowed")
-    facts = measure(capture)
+    facts = roles(capture)
     ups = [layer.index for layer in capture.spec.layers if layer.role == "up"]
     for found in (one for head, one in facts.items() if head.layer in ups):
-        assert found.sentence == "One key, always 1 (trivial)" and found.clarity == 0
+        assert role_sentence(found) == "One key, always 1 (trivial)" and found.clarity == 0
     downs = [layer for layer in capture.spec.layers if layer.role == "down"]
     leaning = {
         layer.index: np.broadcast_to(
@@ -284,7 +285,7 @@ def test_windows_with_a_single_key_are_called_trivial():
     }  # fmt: skip
     maps = tuple(Planted(leaning[i]) if i in leaning else one
                  for i, one in enumerate(capture.maps))  # fmt: skip
-    facts = measure(replace(capture, maps=maps))
+    facts = roles(replace(capture, maps=maps))
     for layer in downs:
         assert facts[HeadId(layer.index, 0)].role == "newest of its group"
 
@@ -292,7 +293,7 @@ def test_windows_with_a_single_key_are_called_trivial():
 def test_layers_not_yet_captured_are_left_out_and_every_layer_is_a_step():
     capture = hourglass(letters(TEXT[:40]), (1, 2))
     partial = replace(capture, maps=(capture.maps[0], None, *capture.maps[2:]))
-    steps = steps_of(measure, partial)
+    steps = steps_of(roles, partial)
     values = [step.value for step in steps if step.value is not None]
     assert len(values) == len(capture.spec.layers)
     assert {head.layer for head in values[-1]} == {0, 2, 3, 4}
@@ -302,9 +303,9 @@ def test_layers_not_yet_captured_are_left_out_and_every_layer_is_a_step():
 @pytest.mark.parametrize("text", ["a", "ab", "😀😀", "مرحبا بالعالم", "     ", "\n\n"])
 def test_short_and_strange_texts_are_measured_without_a_name_too_many(text):
     capture = hourglass(letters(text), (1, 2))
-    for found in measure(capture).values():
-        assert found.sentence and np.isfinite(list(found.metrics.values())).all()
-        assert found.finder == ""
+    for found in roles(capture).values():
+        assert role_sentence(found) and np.isfinite(list(found.metrics.values())).all()
+        assert key_of(found) == ""
 
 
 def test_masked_tokens_do_not_count():
@@ -312,29 +313,30 @@ def test_masked_tokens_do_not_count():
     keep = np.arange(N) < N - 50
     head = looking(lambda i: [i - 1] if i < N - 50 else [i])
     capture = plant(replace(prompt, attention_mask=keep), [head[None]])
-    found = measure(capture)[HeadId(0, 0)]
-    assert found.finder == "previous" and found.metrics["same"] < 0.02
+    found = roles(capture)[HeadId(0, 0)]
+    assert key_of(found) == "previous token" and found.metrics["same"] < 0.02
 
 
-def test_heads_worth_a_look_differ_in_role_and_level():
-    facts = measure(plant(letters(TEXT), [
+def test_notable_heads_differ_in_role_and_level():
+    facts = roles(plant(letters(TEXT), [
         np.stack([looking(PLANTED[role], share) for role, share in
-                  (("previous", 0.9), ("previous", 0.8), ("last stop", 0.6), ("first", 0.9))])
+                  (("previous token", 0.9), ("previous token", 0.8), ("last punctuation", 0.6),
+                   ("first token", 0.9))])
     ]))  # fmt: skip
-    best = worth_a_look(facts)
-    assert [one.finder for one in best] == ["previous", "last stop", "first"]
+    best = notable_heads(facts)
+    assert [key_of(one) for one in best] == ["previous token", "last punctuation", "first token"]
     assert best[0].head == HeadId(0, 0)
-    assert len(worth_a_look(facts, count=1)) == 1
+    assert len(notable_heads(facts, count=1)) == 1
 
 
 def test_a_place_is_a_rank_among_self_attention():
-    facts = measure(hourglass(letters(TEXT), (1, 2)))
+    facts = roles(hourglass(letters(TEXT), (1, 2)))
     selfs = [one for one in facts.values() if one.kind == "self"]
-    ranks = sorted(place("focus", one.head, facts).rank for one in selfs)
+    ranks = sorted(rank("focus", one.head, facts).rank for one in selfs)
     assert ranks == list(range(1, len(selfs) + 1))
-    assert {place("focus", one.head, facts).total for one in selfs} == {len(selfs)}
+    assert {rank("focus", one.head, facts).total for one in selfs} == {len(selfs)}
     best = max(selfs, key=lambda one: one.metrics["focus"])
-    assert place("focus", best.head, facts).rank == 1
+    assert rank("focus", best.head, facts).rank == 1
 
 
 def test_where_a_letter_looks_names_tokens_and_columns():

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hgviz import tasks
-from hgviz.analysis import heads
-from hgviz.analysis.heads import measure
+from hgviz.analysis.roles import roles
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.figures import Spec, composed
 from hgviz.figures.paper import style
@@ -50,7 +49,7 @@ def test_rows_that_are_even_have_the_entropy_of_their_keys_and_single_keys_none(
 
 def test_what_is_drawn_is_what_the_heads_measure():
     capture = capture_of("sea")
-    facts = measure(capture)
+    facts = roles(capture)
     chart = profile_chart([capture], ["entropy", "distance", "offset"])
     for metric in chart.metrics:
         for head, value in zip(chart.sides[0].heads, metric.values[0], strict=True):
@@ -192,8 +191,8 @@ def test_kernels_take_another_pass_and_a_long_text_is_measured_on_some_rows(monk
     assert values_of(chart, "convolution")[HeadId(0, 1)] == pytest.approx(1, abs=1e-2)
     with pytest.raises(HgvizError, match="says nothing of these heads"):
         profile_chart([planted()], ["variance"])
-    monkeypatch.setattr(heads, "_ROWS", 4)
-    monkeypatch.setattr(heads, "_CELLS", 1)
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 4)
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 1)
     chart = profile_chart([planted()], ["distance"])
     assert "Measured on 8 of 24 rows." in chart.notes
 

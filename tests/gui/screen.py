@@ -8,7 +8,7 @@ from PySide6.QtGui import QImage, QTextDocument, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from hgviz.analysis.heads import measure
+from hgviz.analysis.roles import roles
 from hgviz.core import Selection
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.jobs import GOING, Lanes
@@ -51,7 +51,7 @@ def session_of(capture, layer=12, head=5, query=60, facts=False):
     session = Session()
     session.put(capture=capture)
     if facts:
-        session.put(facts=measure(capture))
+        session.put(facts=roles(capture))
     session.put(selection=Selection(layer, head, query))
     return session
 

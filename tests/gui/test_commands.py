@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import tasks
-from hgviz.analysis.gathered import Example
+from hgviz.analysis.roles import Example
 from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.analysis.heads import HeadFacts
+from hgviz.analysis.roles import roles
 from hgviz.core import Capture, Display, HeadId, Item, Selection
 from hgviz.gui import theme
 from hgviz.gui.map import MapView
@@ -387,7 +387,8 @@ def test_a_growing_capture_keeps_what_was_opened(app, small):
 
 
 def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
-    facts = {HeadId(0, 0): HeadFacts(HeadId(0, 0), {}, "last comma or full stop", "", "", 0.3)}
+    head = roles(small)[HeadId(0, 0)]
+    facts = {HeadId(0, 0): replace(head, role="last comma or full stop")}
     chosen = Selection(0, 0)
     with shown(MapView, capture=small, selection=chosen, facts=facts) as (view, _):
         assert view.role.text() == "last comma or full stop"

@@ -12,8 +12,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
-from hgviz.analysis import heads
 from hgviz.analysis.composition import is_of_tokens, of_tokens
+from hgviz.analysis.metrics import signed_heads
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
 from hgviz.figures.paper.frame import has_negative_weights
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
@@ -587,7 +587,7 @@ def test_a_dialog_says_when_the_tokens_behind_slots_are_unknown(program):
 
 def test_every_head_of_tokens_is_signed():
     capture = of_tokens(linformer())
-    assert all(heads.signed(capture.spec.layers[0], capture.maps[0]))
+    assert all(signed_heads(capture.spec.layers[0], capture.maps[0]))
     assert all(has_negative_weights(capture, 0, head) for head in range(4))
 
 

@@ -6,11 +6,12 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 
 from hgviz import palettes
-from hgviz.analysis.heads import top_keys, worth_a_look
 from hgviz.analysis.metrics import METRICS
+from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
 from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel
 from hgviz.gui.sentences import measured
+from hgviz.tasks.evidence import role_evidence, role_sentence
 from tests.gui.screen import picture, session_of, showing, shown
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("app")
 def test_the_role_its_evidence_and_every_metric_are_told(session):
     facts = session.facts[HeadId(12, 5)]
     with showing(HeadPanel, session, 304, 400) as view:
-        assert view.sentence.text() == facts.sentence
-        assert view.evidence.text() == facts.evidence
+        assert view.sentence.text() == role_sentence(facts)
+        assert view.evidence.text() == role_evidence(facts)
         assert view.count.text() == "Each line: all 54 self-attention heads"
         for name in tuple(METRICS)[:5]:
             named, ticks, value = view.lines[name]
@@ -77,7 +78,7 @@ def test_a_click_on_a_key_chooses_it(session, qtbot):
 
 def test_the_notable_heads_open_by_a_click(session, qtbot):
     with showing(NotablePanel, session, 304, 320) as view:
-        expected = [one.head for one in worth_a_look(session.facts)]
+        expected = [one.head for one in notable_heads(session.facts)]
         assert [row.head for row in view.rows if row.isVisible()] == expected
         assert all(row.height() == 44 for row in view.rows)
         before = picture(view.rows[0])

@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 
 from hgviz import tasks
-from hgviz.analysis import habits
 from hgviz.analysis.composition import of_tokens, rollout
+from hgviz.analysis.roles import corpus_roles
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import DenseMap, LazyMap, SlotMap
 from hgviz.models import checkpoints, open_model
@@ -25,6 +25,7 @@ from hgviz.models.run import CaptureRecorder, Run
 from hgviz.models.transformer import SCORES
 from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture, write_capture
+from hgviz.tasks.evidence import role_words
 from tests.models.building import (
     PLAIN,
     make_transformer,
@@ -120,7 +121,7 @@ def test_heads_of_places_alone_are_found_to_be_convolutions(tmp_path):
     random = np.random.default_rng(0)
     captures = [tasks.capture(model, model.from_ids(random.integers(0, 23, n))) for n in (150, 90)]
     deltas = np.arange(-30, 1)
-    for head in habits.measure(captures.__getitem__, range(2)).facts.values():
+    for head in corpus_roles(captures.__getitem__, range(2)).heads.values():
         kernel = np.exp(-(spread**2) / 2 * (deltas - centres[head.head.head]) ** 2)
         kernel /= kernel.sum()
         centre = (kernel * deltas).sum()
@@ -128,7 +129,7 @@ def test_heads_of_places_alone_are_found_to_be_convolutions(tmp_path):
         assert head.metrics["convolution"] > 0.99 and head.metrics["variance"] < 1e-12
         assert head.metrics["centre"] == pytest.approx(centre, abs=0.05)
         assert head.metrics["width"] == pytest.approx(width, abs=0.15)  # the first rows lack keys
-        assert "convolution" in [role.name for role in head.named]
+        assert "convolution" in [role.name for role in role_words(head)]
 
 
 def test_widths_and_centres_learn_and_leave_with_their_heads(tmp_path):
