@@ -133,8 +133,55 @@ def models() -> str:
     return "\n".join(lines)
 
 
+def fields() -> str:
+    """Every dataset and attribute of the file of a capture, as the schema's rows say."""
+    import numpy as np
+
+    from hgviz.store.schema import ATTRIBUTES, FIELDS, Attribute, Field
+
+    def notes(row: Field | Attribute) -> str:
+        kind = f"{row.kind} layers" if row.kind else ""
+        return ", ".join(filter(None, (kind, "" if row.required else "optional")))
+
+    def form(row: Field) -> str:
+        plain = row.form in ("JSON", "text", "any") or row.form.startswith("as ")
+        return row.form if plain else f"({row.form.replace(' ', ', ')})"
+
+    def types(row: Field) -> str:
+        names = [np.dtype(one.replace("bool", "u1")).name for one in row.dtypes.split()]
+        return ", ".join(names) or "uint8"
+
+    lines = [
+        "# Fields of a capture", "", MADE, "",
+        "Every dataset and attribute of [the file of a capture](../file-format.md). Dimensions of "
+        "one name agree within a group; JSON and text are UTF-8 bytes.", "",
+    ]  # fmt: skip
+    for group, rows in FIELDS.items():
+        lines += [
+            f"## `{group}`",
+            "",
+            "| name | holds | type | | meaning |",
+            "|---|---|---|---|---|",
+        ]
+        for row in rows:
+            cells = (
+                f"`{row.path}`",
+                form(row),
+                types(row),
+                notes(row),
+                row.meaning.replace("|", "\\|"),
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    lines += ["## Attributes of a layer", "", "| name | holds | | meaning |", "|---|---|---|---|"]
+    for row in ATTRIBUTES:
+        meaning = row.meaning.replace("|", "\\|")
+        lines.append(f"| `{row.name}` | {row.form} | {notes(row)} | {meaning} |")
+    return "\n".join([*lines, ""])
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "commands.md": commands, "keys.md": keys, "models.md": models
+    "commands.md": commands, "keys.md": keys, "models.md": models, "fields.md": fields,
 }  # fmt: skip
 COUNTED = re.compile(r"Of the \d+\s+model\s+types\s+that\s+.*?\s+open\s+exactly", re.DOTALL)
 SAYING = (HERE / "models.md", HERE.parent / "README.md")  # pages that say how many open

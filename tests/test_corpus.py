@@ -8,9 +8,7 @@ import pytest
 
 from hgviz.core import HgvizError, listening
 from hgviz.models import open_model
-from hgviz.store import contents, open_capture
-from hgviz.store import corpus as store_corpus
-from hgviz.store import write as store_write
+from hgviz.store import captures, open_capture
 from hgviz.tasks import capture, capture_corpus
 from tests.models.building import write_checkpoint
 from tests.progress import with_steps
@@ -48,14 +46,13 @@ def test_every_text_is_captured_as_if_it_were_alone(tmp_path, model):
 @pytest.mark.parametrize("corpus", [False, True])
 def test_of_all_layers_one_is_held_at_a_time(tmp_path, model, monkeypatch, corpus):
     """What bounds the memory that a capture takes: a layer goes before the next is computed."""
-    seen, write = [], contents.write_layer
+    seen, write = [], captures.write_layer
 
     def watched(group, layer, maps, *more):
         seen.append(weakref.ref(maps.factors.q))
         return write(group, layer, maps, *more)
 
-    for module in (store_write, store_corpus):
-        monkeypatch.setattr(module, "write_layer", watched)
+    monkeypatch.setattr(captures, "write_layer", watched)
     monkeypatch.setattr("hgviz.tasks.corpus.LIVELY", -1)  # a step after each layer
 
     def held(step):

@@ -77,13 +77,14 @@ from hgviz.store.hdf5 import (
     open_file,
     parsed,
     reading,
+    require,
     says_format,
     subgroup,
     text,
     whole_hdf5,
     writing,
 )
-from hgviz.store.header import plain, read_made, read_off, read_spec, require, spec_row
+from hgviz.store.schema import plain, read_made, read_off, read_spec, spec_row
 from hgviz.study import NO_PREDICTION, UNKNOWN, LearnedImportance, Mask, PruningCurve, Study
 
 FORMAT = "hgviz-study"

@@ -38,7 +38,7 @@ def capture_corpus(
     """
     from hgviz.models.prompts import read_corpus_for
     from hgviz.store import CorpusWriter, open_capture
-    from hgviz.store.growing import refuse_existing
+    from hgviz.store.captures import refuse_existing
 
     require_attention(model.spec)
     require_causal(model.spec, streaming)

@@ -45,7 +45,7 @@ def generate(
     require_attention(model.spec)
     _require_sound(count, seed, temperature)
     if out is not None:
-        from hgviz.store.growing import refuse_existing
+        from hgviz.store.captures import refuse_existing
 
         refuse_existing(Path(out), force)  # before anything is computed
     from hgviz.models.generation import Writing

@@ -16,8 +16,7 @@ from hgviz.models import open_model
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
 from hgviz.models.trials import Trials
-from hgviz.store import describe, open_capture, write_capture
-from hgviz.store.corpus import CorpusWriter
+from hgviz.store import CorpusWriter, describe, open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.building import (
@@ -253,18 +252,6 @@ def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llam
         with pytest.raises(HgvizError, match="another set of heads that stream"):
             captured(llama, path, **other)
     assert captured(llama, path, streaming=streaming).streaming == streaming
-    for number, options in enumerate(({}, {"streaming": streaming})):  # begun by version 1.7
-        path = tmp_path / f"{number}.h5"
-        cancelled(captured, llama, path)
-        manifest = path.parent / f"{path.name}.part" / "manifest.json"
-        said = json.loads(manifest.read_text())
-        del said["set of heads that stream"]
-        manifest.write_text(json.dumps({**said, "format version": [1, 7]}))
-        if not options:
-            assert captured(llama, path).complete
-            continue
-        with pytest.raises(HgvizError, match="another set of heads that stream"):
-            captured(llama, path, **options)
 
 
 def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
@@ -302,13 +289,13 @@ WRONG = [  # attribute of a layer, its value, None for none
     ("near", None, "the attribute near of /layers/001 is missing"),
 ]  # fmt: skip
 SAID = [  # the data set streaming, as JSON
-    ([], "not a table"), ({}, "first and"),
+    ([], "Expected `object`, got `array`"), ({}, "a key is missing"),
     ({"heads": [[0, 0]], "sink": -1, "recent": 4}, "first and"),
     ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "first and"),
-    ({"heads": [[0, 0]], "sink": True, "recent": 4}, "first and"),
+    ({"heads": [[0, 0]], "sink": True, "recent": 4}, "Expected `int`, got `bool`"),
     ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "first and"),
-    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "no list of heads"),
-    ({"heads": "all", "sink": 1, "recent": 4}, "no list of heads"),
+    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "list of streaming heads does not fit"),
+    ({"heads": "all", "sink": 1, "recent": 4}, "list of streaming heads does not fit"),
     ({"heads": [[9, 0]], "sink": 1, "recent": 4}, "not those of a causal layer"),
 ]  # fmt: skip
 

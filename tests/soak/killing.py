@@ -35,7 +35,7 @@ def capture(path: Path, model: Any, say: int | None = None, force: bool = False)
         return
     if say is not None:
         _tell(store.CorpusWriter, say)
-    store.corpus.LONG = LONG
+    store.captures.LONG_TEXT = LONG
     tasks.capture_corpus(*model, path, force=force)
 
 

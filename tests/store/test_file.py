@@ -21,7 +21,6 @@ from hgviz.store import (
     Writer,
     describe,
     hdf5,
-    header,
     is_capture,
     open_capture,
     schema,
@@ -435,7 +434,7 @@ def test_logits_of_a_float64_model_keep_every_digit(tmp_path, capture):
 
 
 def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
-    monkeypatch.setattr(header, "LARGE", 1000)
+    monkeypatch.setattr(schema, "LOGITS_IN_MEMORY", 1000)
     logits = np.random.default_rng(0).normal(size=(len(capture.prompt), 5000)).astype(np.float32)
     write_capture(tmp_path / "a.h5", replace(capture, logits=logits))
     found = open_capture(tmp_path / "a.h5").logits

@@ -77,16 +77,6 @@ def version(sample: Path) -> str:
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "file-format.md").read_text("utf-8")
 
 
-def test_the_document_says_what_the_schema_says():
-    assert schema.__doc__.strip() in DOCUMENT
-
-
-def test_every_name_of_the_schema_is_in_its_document():
-    for table in (schema.PROMPT, schema.SIGNAL, schema.LAZY, schema.RELATIVE, schema.DENSE):
-        for name in table:
-            assert name.split("/")[-1] in schema.__doc__
-
-
 def test_the_examples_read_the_same_map_and_scores(tmp_path, monkeypatch):
     capture = make_capture("An example. " * 9, strides=(1, 2), heads=1)
     write_capture(tmp_path / "capture.h5", capture)
