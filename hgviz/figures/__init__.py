@@ -7,70 +7,30 @@ the numbers behind them, report puts charts and tables on one HTML page.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hgviz.core import Capture
-from hgviz.errors import HgvizWarning, choose
+from hgviz.errors import HgvizWarning
 from hgviz.figures.content import Content, Fact, Facts, Looked, Panel
-from hgviz.figures.spec import FORMATS, TABLE, WIDTHS, Spec, csv_beside, format_of, points
+from hgviz.figures.spec import (
+    ANSWERS,
+    FIGURES,
+    FORMATS,
+    TABLE,
+    WIDTHS,
+    Kind,
+    Spec,
+    csv_beside,
+    format_of,
+    kind_of,
+    points,
+)
 
 if TYPE_CHECKING:
     from hgviz.figures.paper.page import Page
 
 MOST_BOXED = 8  # characters without a font that a warning names
-
-Of = Literal["capture", "pair", "captures", "study", "studies", "sweep", "answer"]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of figure: its name, what people call it, and what it is drawn of.
-
-    of "pair": of two captures, A and B; "captures" and "studies": of one or more; "sweep": of the
-    folder of many runs; "answer": of a model that is asked. verb: the command that draws it. What
-    draws it stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
-    """
-
-    name: str
-    label: str
-    of: Of
-    verb: str = "figure"
-
-
-FIGURES: dict[str, Kind] = {
-    row.name: row
-    for row in (
-        Kind("map", "Map of one head", "capture"),
-        Kind("links", "Links between tokens", "capture"),
-        Kind("wall", "All heads of all layers", "capture"),
-        Kind("levels", "One token through all levels", "capture"),
-        Kind("rollout", "All maps composed", "capture"),
-        Kind("image", "Where one query looks in its image", "capture"),
-        Kind("compare", "Two heads and their difference", "pair"),
-        Kind("neurons", "One query and its keys, element by element", "capture"),
-        Kind("profile", "Metrics of heads, layer by layer", "captures"),
-        Kind("activation", "What scores become", "captures"),
-        Kind("curve", "What is lost as heads go", "studies"),
-        Kind("scores", "What every head is worth", "study"),
-        Kind("seeds", "What models reach, over seeds", "sweep"),
-        Kind("budgets", "What is left at every share of heads", "sweep"),
-    )
-}
-
-# drawn where a model is asked: no file holds what they show
-ANSWER = Kind("attribution", "Where an answer comes from", "answer", "attribute")
-REACH = Kind("reach", "How far outputs depend on tokens", "answer", "reach")
-REDUNDANCY = Kind("redundancy", "How much heads repeat each other", "answer", "redundancy")
-ANSWERS: dict[str, Kind] = {row.name: row for row in (ANSWER, REACH, REDUNDANCY)}
-
-
-def kind_of(name: str) -> Kind:
-    """The kind of this name. Errors: HgvizError where there is none."""
-    if name in ANSWERS:
-        return ANSWERS[name]
-    return FIGURES[choose(name, FIGURES, "kind of figure")]
 
 
 def composed(spec: Spec, content: Content | Capture) -> Page:

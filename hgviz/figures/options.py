@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hgviz.core import HEAD_FUSIONS, Capture, HgvizError
-from hgviz.figures import kind_of
 from hgviz.figures.forms import (
     FLAG,
     HEAD,
@@ -27,7 +26,7 @@ from hgviz.figures.forms import (
     number_words,
     one_of,
 )
-from hgviz.figures.spec import Spec
+from hgviz.figures.spec import Spec, kind_of
 from hgviz.maps.links import FUSES as TOGETHER
 from hgviz.palettes import PALETTES, SCALES
 

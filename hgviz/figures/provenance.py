@@ -11,10 +11,9 @@ from typing import Any
 
 import hgviz
 from hgviz.core import Capture
-from hgviz.figures import kind_of
 from hgviz.figures.content import Looked, Panel
 from hgviz.figures.options import Items, arguments, used
-from hgviz.figures.spec import Spec
+from hgviz.figures.spec import Spec, kind_of
 from hgviz.files import SAMPLE, resource
 
 # what a command says in place of files that are not saved yet

@@ -1,4 +1,4 @@
-"""What a figure shows and how wide it is: the same for a view, the command line and a file."""
+"""The kinds of figures, and what one shows and how wide it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
+from hgviz.errors import choose
 from hgviz.maps.links import LinkOptions
 
 POINTS = 72.0  # per inch
@@ -34,6 +35,62 @@ FORMATS: dict[str, str] = {
     "pgf": "PGF, for LaTeX",
 }
 TABLE = ".csv"  # the ending of a figure's numbers
+
+
+Of = Literal["capture", "pair", "captures", "study", "studies", "sweep", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of figure: its name, what people call it, and what it is drawn of.
+
+    of "pair": of two captures, A and B; "captures" and "studies": of one or more; "sweep": of the
+    folder of many runs; "answer": of a model that is asked. verb: the command that draws it. What
+    draws it stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
+    """
+
+    name: str
+    label: str
+    of: Of
+    verb: str = "figure"
+
+
+FIGURES: dict[str, Kind] = {
+    row.name: row
+    for row in (
+        Kind("map", "Map of one head", "capture"),
+        Kind("links", "Links between tokens", "capture"),
+        Kind("wall", "All heads of all layers", "capture"),
+        Kind("levels", "One token through all levels", "capture"),
+        Kind("rollout", "All maps composed", "capture"),
+        Kind("image", "Where one query looks in its image", "capture"),
+        Kind("compare", "Two heads and their difference", "pair"),
+        Kind("neurons", "One query and its keys, element by element", "capture"),
+        Kind("profile", "Metrics of heads, layer by layer", "captures"),
+        Kind("activation", "What scores become", "captures"),
+        Kind("curve", "What is lost as heads go", "studies"),
+        Kind("scores", "What every head is worth", "study"),
+        Kind("seeds", "What models reach, over seeds", "sweep"),
+        Kind("budgets", "What is left at every share of heads", "sweep"),
+    )
+}
+
+# drawn where a model is asked: no file holds what they show
+ANSWERS: dict[str, Kind] = {
+    row.name: row
+    for row in (
+        Kind("attribution", "Where an answer comes from", "answer", "attribute"),
+        Kind("reach", "How far outputs depend on tokens", "answer", "reach"),
+        Kind("redundancy", "How much heads repeat each other", "answer", "redundancy"),
+    )
+}
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of this name. Errors: HgvizError where there is none."""
+    if name in ANSWERS:
+        return ANSWERS[name]
+    return FIGURES[choose(name, FIGURES, "kind of figure")]
 
 
 @dataclass(frozen=True, slots=True)

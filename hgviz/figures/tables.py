@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from math import isfinite, prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
 from hgviz.figures.charts import Row
-from hgviz.figures.content import Looked
+from hgviz.figures.content import Charted, Looked
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.heatmap import Edge, Three, zooms_of
 from hgviz.figures.kinds.image import overlays, query_of
@@ -42,14 +42,6 @@ LINKS = (
 THREE = *QUERY, *KEY, "A", "B", "A - B", "state", "reduction"
 PATCHES = "head", "query_text", "key_text", "row", "column", "weight", "state"
 STATES = {(True, True): SEEN, (True, False): "only A", (False, True): "only B"}
-
-
-class Charted(Protocol):
-    """What has its own numbers: a chart."""
-
-    def rows(self) -> list[Row]:
-        """The numbers, the names of columns first."""
-        ...
 
 
 class Cell(NamedTuple):

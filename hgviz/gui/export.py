@@ -262,7 +262,7 @@ class Command:
 
 def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
     """Every kind; of those that panes show, what they show."""
-    from hgviz.figures import ANSWER, FIGURES
+    from hgviz.figures import ANSWERS, FIGURES
 
     tokens = session.capture is not None and is_of_tokens(session.capture)
     by_name = {name_of(spec): spec for spec in reversed(shown)}
@@ -274,8 +274,9 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
-        spec = _usual(session, ANSWER.name)
-        return (*found, FigureKind(ANSWER.name, ANSWER.label, spec, why=NO_ANSWER))
+        kind = ANSWERS["attribution"]
+        spec = _usual(session, kind.name)
+        return (*found, FigureKind(kind.name, kind.label, spec, why=NO_ANSWER))
     every = {name_of(one): by_name.get(name_of(one), one)
              for one in answers(answer, session.selection)}  # fmt: skip
     return (*found, *(FigureKind(name, LABELS[one.methods[0]], one, answer)

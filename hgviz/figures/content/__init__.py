@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from hgviz.core import Capture, HeadId
 from hgviz.figures.spec import Spec
-
-if TYPE_CHECKING:
-    from hgviz.figures.content.document import Drawn
 
 
 class Fact(Protocol):
@@ -38,7 +35,20 @@ class Looked:
     facts: Facts = field(default_factory=dict)
 
 
-Content: TypeAlias = "Looked | Drawn"
+class Charted(Protocol):
+    """What has its own numbers, and says what identifies them."""
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """What identifies the data, for the file."""
+        ...
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """The table of the numbers, the names of its columns first."""
+        ...
+
+
+Content: TypeAlias = "Looked | Charted"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,15 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hgviz.figures.charts import Chart, Plots, Profile, Seeds, Strips
-from hgviz.figures.content.answers import Answer
-from hgviz.figures.content.elements import Neurons
-from hgviz.figures.heatmap import Three
-from hgviz.figures.squares import Grids, Reaches, Repeats
-
-Drawn = (
-    Chart | Grids | Plots | Strips | Three | Profile | Neurons | Answer | Reaches | Repeats | Seeds
-)
+from hgviz.figures.charts import Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,7 @@ class Picture:
     """A chart; caption: what it shows, below it."""
 
     kind: Literal["curve", "scores", "plots", "strips", "grids", "three", "seeds", "budgets"]
-    chart: Drawn
+    chart: Chart
     caption: str
 
 
