@@ -130,7 +130,7 @@ def test_numbers_of_heads_are_those_of_captures(found, words):
                 rank = np.exp(-(q * np.log(np.maximum(q, 1e-300))).sum()) / len(weight)
                 below = (np.maximum(-weight, 0).sum(1) / np.maximum(size.sum(1), 1e-30)).mean()
                 for name, value in (
-                    ("entropy", entropy), ("rank", rank), ("negative", below),
+                    ("entropy", entropy), ("rank", rank), ("negative_mass", below),
                     ("row_sum", weight.sum(1).mean()),
                 ):  # fmt: skip
                     measured = bench.values[name][number, at]
