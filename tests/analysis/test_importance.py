@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -143,18 +142,6 @@ def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, prote
         on[head.layer] -= 1
     for head in set(HEADS) - set(order) - protected - off:
         assert on[head.layer] <= least
-
-
-@given(NEEDS, st.integers(0, 3), st.integers(1, 11))
-def test_no_other_heads_within_the_limits_are_needed_less(needs, least, count):
-    order = order_by_need(np.array(needs[:8]), Limits(HEADS[:8], least))[:count]
-    need = dict(zip(HEADS, needs, strict=True))
-    others = [
-        heads for heads in combinations(HEADS[:8], len(order))
-        if all(4 - sum(h.layer == i for h in heads) >= least for i in range(2))
-    ]  # fmt: skip
-    best = min(sum(need[head] for head in heads) for heads in others)
-    assert sum(need[head] for head in order) == best
 
 
 def test_heads_that_were_not_measured_stay():
