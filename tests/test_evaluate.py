@@ -9,7 +9,7 @@ import torch
 from scipy.special import log_softmax
 
 from hgviz import examples, tasks
-from hgviz.analysis import evaluation
+from hgviz.analysis import statistics
 from hgviz.analysis.statistics import wilson
 from hgviz.core import HeadId, MetricEstimate, Prompt
 from hgviz.models import open_model
@@ -102,7 +102,7 @@ def test_an_early_score_does_not_depend_on_the_order_of_the_file():
         return np.zeros(len(batch.rows)), np.zeros(len(batch.rows), np.int64)
 
     texts = examples.classification_examples(prompts, [0] * 500 + [1] * 500, ("no", "yes"), None)
-    first = cancelled(evaluation.evaluate, answer, texts)[0].value
+    first = cancelled(statistics.evaluate, answer, texts)[0].value
     assert first.low < 0.5 < first.high
     assert min(asked) < 500 < max(asked)
 

@@ -9,7 +9,7 @@ import tokenizers
 import torch
 
 from hgviz import tasks
-from hgviz.analysis.evaluation import bits_per_byte
+from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, pruning
 from hgviz.store import open_study

@@ -23,7 +23,6 @@ from hgviz.analysis.alignment import (
     paired_heads,
     paired_layers,
 )
-from hgviz.analysis.evaluation import COSINE_TO_A, Answers, Evaluation, evaluation_of
 from hgviz.analysis.metrics import (
     NEAR_ZERO,
     Array,
@@ -36,8 +35,12 @@ from hgviz.analysis.metrics import (
     row_blocks,
 )
 from hgviz.analysis.statistics import (
+    COSINE_TO_A,
     Z95,
+    Answers,
+    Evaluation,
     benjamini_hochberg,
+    evaluation_of,
     finite_or_none,
     mcnemar,
     paired_difference,

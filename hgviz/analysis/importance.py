@@ -1,4 +1,5 @@
-"""What each head is worth, by every score of METHODS; orders of heads, and pruning curves.
+"""What each head is worth, by every score of METHODS; orders of heads, pruning curves, and what a
+model answers with heads off beside the baseline.
 
 A score is a reduction of one array of a study, without the model: a sum over rows (examples,
 batches, random orders, trainings) over another sum. So all scores have one interval, that of a
@@ -13,15 +14,19 @@ Shapes: E examples, P places, H heads in order of computation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.evaluation import SHARE_OF
 from hgviz.analysis.statistics import (
+    METRIC_OF,
+    Answer,
+    Answers,
+    Places,
     agresti_coull,
     benjamini_hochberg,
     finite_or_none,
@@ -29,19 +34,33 @@ from hgviz.analysis.statistics import (
     paired_difference,
     ratio_interval,
 )
-from hgviz.core import Floats, HeadCost, HeadId, HeadSet, HgvizError, Integers, Layer, ModelSpec
+from hgviz.core import (
+    Floats,
+    HeadCost,
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Integers,
+    Layer,
+    MetricEstimate,
+    ModelSpec,
+    progress,
+)
 from hgviz.errors import choose, require
-from hgviz.examples import Batch
-from hgviz.study import UNKNOWN, PruningCurve, Study
+from hgviz.examples import EACH, Batch, Examples
+from hgviz.study import NO_PREDICTION, UNKNOWN, PruningCurve, Study
 
 BATCH = 32  # examples in a batch, which bertology depends on
 POINTS = 49  # of a pruning curve, unless more are asked for
 ALLOWED_LOSS = 0.01  # share of right answers that k* allows to be lost
 BAND = (0.1, 0.9)  # quantiles of random orders
 ROUNDING = 1e-9
+SHARE_OF = METRIC_OF | {"next": "next_token_accuracy", "states": "retrieval_accuracy"}
+LENGTH_PARTS = 4  # slices of the examples by length, of as many examples each
 
 FloatArray = NDArray[np.float64]
 Order = tuple[HeadId, ...]
+Ends = tuple[float, float, float]  # a value and its interval of 95 %
 Rows = tuple[NDArray[Any], NDArray[Any]]  # sums (rows, H), sizes (rows, H) or (rows, 1)
 # (study, its array, numbers of examples, examples in a batch) -> rows
 Reduction = Callable[[Study, NDArray[Any], Integers, int], Rows]
@@ -568,3 +587,250 @@ def _common_points(curves: Sequence[PruningCurve]) -> Integers:
 
 def _values_at(curve: PruningCurve, removed: Integers) -> FloatArray:
     return curve.values[np.searchsorted(curve.removed, removed)].astype(float)
+
+
+# --- slices ---------------------------------------------------------------------------------------
+
+
+By = Literal["all", "label", "length"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """Some of all places (places,) under a name."""
+
+    by: By
+    name: str
+    places: Places
+
+
+def slices_of(examples: Examples) -> tuple[Slice, ...]:
+    """All places, then one slice for each class and for each quarter of the lengths of texts,
+    where there are two or more."""
+    slices = [*_by_label(examples), *_by_length(examples)] if examples.asked in EACH else []
+    kinds = [part.by for part in slices]
+    whole = Slice("all", "", np.ones(len(examples.wanted), bool))
+    return whole, *(part for part in slices if kinds.count(part.by) > 1)
+
+
+def _by_label(examples: Examples) -> Iterator[Slice]:
+    if examples.asked == "classes":
+        for number in np.unique(examples.wanted).tolist():
+            name = examples.labels[number] if number < len(examples.labels) else str(number)
+            yield Slice("label", name, examples.wanted == number)
+
+
+def _by_length(examples: Examples) -> Iterator[Slice]:
+    """Quarters by length; texts of one length are never in two of them."""
+    lengths = examples.lengths
+    inner = np.linspace(0, 1, LENGTH_PARTS + 1)[1:-1]
+    edges = np.unique(np.quantile(lengths, inner, method="lower"))
+    quarters = np.searchsorted(edges, lengths, side="left")
+    for number in np.unique(quarters):
+        rows = quarters == number
+        low, high = int(lengths[rows].min()), int(lengths[rows].max())
+        name = f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
+        yield Slice("length", name, np.repeat(rows, np.diff(examples.places)))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceScore:
+    """What heads off do to a slice, at the `n` of its `total` places that were answered.
+
+    before, now: shares right of the baseline and with heads off, with Agresti and Coull's interval.
+    lost, won: places that became wrong and right; change: of the share, with Bonett and Price's
+    interval. loss: mean nats of both; loss_change with its interval over examples (Cochran 1977,
+    2.11), infinite for one example.
+    """
+
+    by: By
+    name: str
+    n: int
+    total: int
+    before: Ends
+    now: Ends
+    lost: int
+    won: int
+    change: Ends
+    loss: tuple[float, float]
+    loss_change: Ends
+
+
+def score_slices(
+    examples: Examples, before: Answers, now: Answers, slices: Sequence[Slice]
+) -> tuple[SliceScore, ...]:
+    """The scores of slices, at the places that both models have answered."""
+    both = (before.predictions != NO_PREDICTION) & (now.predictions != NO_PREDICTION)
+    example = np.searchsorted(examples.places, np.arange(len(both)), side="right")
+    right = [side.predictions == examples.wanted for side in (before, now)]
+    scores = []
+    for part in slices:
+        places = np.flatnonzero(both & part.places)
+        was, is_now = (side[places] for side in right)
+        n, lost, won = len(places), int((was & ~is_now).sum()), int((is_now & ~was).sum())
+        low, high = map(float, paired_difference(lost, won, n))
+        means, loss_change = (0.0, 0.0), (0.0, -math.inf, math.inf)
+        if n:
+            losses = [side.loss[places].astype(float) for side in (before, now)]
+            means = (float(losses[0].mean()), float(losses[1].mean()))
+            sizes = np.bincount(example[places])
+            sums = np.bincount(example[places], losses[1] - losses[0])
+            _, *ends = map(float, ratio_interval(sums[sizes > 0], sizes[sizes > 0]))
+            loss_change = (means[1] - means[0], ends[0], ends[1])
+        scores.append(
+            SliceScore(
+                part.by, part.name, n, int(part.places.sum()), _share(was), _share(is_now),
+                lost, won, ((won - lost) / max(n, 1), low, high), means, loss_change,
+            )
+        )  # fmt: skip
+    return tuple(scores)
+
+
+def _share(right: Places) -> Ends:
+    """The share that is right, with Agresti and Coull's interval."""
+    low, high = map(float, agresti_coull(int(right.sum()), len(right)))
+    return int(right.sum()) / max(len(right), 1), low, high
+
+
+# --- heads off beside the baseline ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PairedScore:
+    """Answers with heads off against those of the baseline, on the places answered so far.
+
+    score, baseline: shares of right answers with Agresti and Coull's intervals. low, high: interval
+    of their difference (Bonett and Price 2012). lost, won: places that became wrong and right.
+    loss, baseline_loss: nats per place. slices: the same for each slice. All intervals of 95 %.
+    """
+
+    score: MetricEstimate
+    baseline: MetricEstimate
+    lost: int
+    won: int
+    low: float
+    high: float
+    loss: float
+    baseline_loss: float
+    slices: tuple[SliceScore, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """The change of the share of right answers."""
+        return (self.won - self.lost) / self.score.seen if self.score.seen else 0.0
+
+    @property
+    def p(self) -> float:
+        """McNemar's exact p that the difference is chance."""
+        return float(mcnemar(self.lost, self.won))
+
+    @property
+    def done(self) -> bool:
+        """Whether every place was answered."""
+        return self.score.seen == self.score.total
+
+
+def compare_with_baseline(
+    examples: Examples,
+    before: Answers,
+    now: Answers,
+    places: Places,
+    off: HeadSet = frozenset(),
+    slices: Sequence[Slice] = (),
+) -> PairedScore:
+    """The score of answers with heads off beside the baseline's, at some places (places,)."""
+    wanted, total = examples.wanted[places], len(places)
+    was, is_now = (side.predictions[places] == wanted for side in (before, now))
+    seen, lost, won = len(wanted), int((was & ~is_now).sum()), int((is_now & ~was).sum())
+    metric = SHARE_OF[examples.asked]
+    low, high = map(float, paired_difference(lost, won, seen))
+    loss, baseline_loss = (
+        float(side.loss[places].mean(dtype=float)) if seen else 0.0 for side in (now, before)
+    )
+    return PairedScore(
+        MetricEstimate(metric, *_share(is_now), seen, total, off),
+        MetricEstimate(metric, *_share(was), seen, total, frozenset()),
+        lost, won, low, high, loss, baseline_loss, score_slices(examples, before, now, slices),
+    )  # fmt: skip
+
+
+def score_heads_off(
+    examples: Examples,
+    blocks: Iterable[Sequence[Batch]],
+    baseline: Answer,
+    without: Answer,
+    off: HeadSet,
+    slices: Sequence[Slice] = (),
+) -> tuple[PairedScore, Answers, Answers]:
+    """The score with heads off beside the baseline's, with the answers of the baseline and those
+    with heads off; the progress carries the PairedScore so far."""
+    before, now = Answers.unasked(examples), Answers.unasked(examples)
+    places = np.zeros(len(examples.wanted), bool)
+    score = compare_with_baseline(examples, before, now, places, off, slices)
+    for block in blocks:
+        for batch in block:
+            before.put(examples, batch, baseline(batch))
+            now.put(examples, batch, without(batch))
+            places[examples.where(batch)] = True
+        score = compare_with_baseline(examples, before, now, places, off, slices)
+        progress(score.score.seen, score.score.total, "", score)
+    return score, before, now
+
+
+Which = Literal["lost", "won", "all"]
+
+
+class ScorePoint(NamedTuple):
+    """The share of right answers after so many places, and its interval of 95 %."""
+
+    seen: int
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskTrial:
+    """A set of heads that is tried out in the window, and its score as far as it is known.
+
+    points: one per block of examples. before, now: answers of the baseline and with heads off, None
+    until every place was answered. stopped: whether nobody goes on with it. head_costs: by layer,
+    the weights of one head; None where they do not go by heads.
+    """
+
+    off: HeadSet
+    examples: Examples
+    points: tuple[ScorePoint, ...] = ()
+    paired: PairedScore | None = None
+    before: Answers | None = None
+    now: Answers | None = None
+    stopped: bool = False
+    head_costs: tuple[HeadCost, ...] | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether every place was answered."""
+        return self.now is not None
+
+    @property
+    def seen(self) -> int:
+        """How many places were answered."""
+        return self.points[-1].seen if self.points else 0
+
+    @property
+    def total(self) -> int:
+        """How many places there are."""
+        return int(self.examples.places[-1])
+
+    def changed(self, which: Which = "all") -> Integers:
+        """The numbers of the places whose answer changed: those that became wrong ("lost") or right
+        ("won"), or all, also where one wrong answer became another."""
+        if self.before is None or self.now is None:
+            return np.zeros(0, np.int64)
+        was, is_now = (side.predictions == self.examples.wanted for side in (self.before, self.now))
+        changed = {
+            "lost": was & ~is_now,
+            "won": is_now & ~was,
+            "all": self.before.predictions != self.now.predictions,
+        }
+        return np.flatnonzero(changed[which])

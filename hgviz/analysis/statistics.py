@@ -1,4 +1,8 @@
-"""Intervals of 95 % and tests, made by scipy.stats.
+"""Scores of answers, intervals of 95 % and tests, made by scipy.stats.
+
+Examples are answered in one random order, so that a score is unbiased from the first block on.
+Intervals hold for a number of examples chosen beforehand: nothing corrects for stopping when a
+score pleases. A place is where something is asked: the class of a text, a token of a window.
 
 Intervals of a share: Wilson's (1927) and Agresti and Coull's (1998), which has the same middle and
 is wider. Interval of the change of a share on the same texts: Bonett and Price's (2012). Interval
@@ -17,13 +21,26 @@ times as slowly, which the report of a study would wait for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy  # loads scipy.stats when a function first asks for it, which takes half a second
 from numpy.typing import ArrayLike, NDArray
+
+from hgviz.core import (
+    NO_STREAMING,
+    Capture,
+    Floats,
+    HeadSet,
+    Integers,
+    MetricEstimate,
+    Streaming,
+    progress,
+)
+from hgviz.examples import Batch, Examples, describe_sample
+from hgviz.study import NO_PREDICTION
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 SIGNIFICANT = 0.05  # p below which a difference is significant
@@ -31,7 +48,16 @@ MAX_EXACT = 16  # values for which a sign test counts every choice of signs
 DRAWS = 20_000  # random choices of signs or of orders beyond that
 ROUNDING = 1e-9
 
+METRIC_OF = {
+    "classes": "accuracy", "tags": "tag_accuracy", "ends": "end_accuracy", "next": "bits_per_byte",
+    "masked": "masked_accuracy", "states": "cosine_distance",
+}  # fmt: skip
+COSINE_TO_A = "cosine_distance_to_a"  # of two models' states
+LOGIT_ROWS = 256  # rows of logits whose probabilities are computed at once
+
 FloatArray = NDArray[np.float64]
+Places = NDArray[np.bool_]
+Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and predictions (places,), as in Answers
 
 
 # --- shares ---------------------------------------------------------------------------------------
@@ -260,3 +286,195 @@ def mean_ranks(values: NDArray[Any]) -> FloatArray:
     numbers = np.round(numbers[np.isfinite(numbers).all(1)], 9)
     ranks: FloatArray = scipy.stats.rankdata(-numbers, axis=1)
     return ranks
+
+
+# --- answers and their score ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model answered at every place of some examples.
+
+    loss (places,) float32: nats of what is right, of states 1 - cosine; predictions (places,): the
+    likeliest class or token, NO_PREDICTION where it was not asked yet.
+    """
+
+    loss: Floats
+    predictions: Integers
+
+    @classmethod
+    def unasked(cls, examples: Examples) -> Answers:
+        """No place answered yet."""
+        places = int(examples.places[-1])
+        return cls(np.zeros(places, np.float32), np.full(places, NO_PREDICTION, np.int64))
+
+    def put(self, examples: Examples, batch: Batch, answer: tuple[Floats, Integers]) -> None:
+        """Fill in the places of a batch."""
+        places = examples.where(batch)
+        self.loss[places], self.predictions[places] = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a model scored; fields that its task does not have are None.
+
+    loss: nats per text or token. right: per text in the order of the file. cut: texts longer than
+    the model reads, of which it saw the beginning. windows, texts: a language model was scored on
+    so many windows of so many texts. streaming: heads that saw the first and latest keys; cached:
+    the part of all keys of the longest text, of `longest` tokens, that these keep.
+    """
+
+    score: MetricEstimate
+    loss: float
+    f1: float | None = None
+    mcc: float | None = None
+    perplexity: float | None = None
+    right: tuple[bool, ...] = ()
+    cut: int = 0
+    windows: int = 0
+    texts: int = 0
+    streaming: Streaming = NO_STREAMING
+    longest: int = 0
+    cached: float = 1.0
+
+    @property
+    def on(self) -> str:
+        """What a language model was scored on, to stand behind its score; else ""."""
+        return f", on {describe_sample('next', self.windows, self.texts)}" if self.windows else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `hgviz evaluate --json` prints it."""
+        score = self.score
+        result: dict[str, Any] = {
+            "metric": score.metric, "value": score.value,
+            "low": finite_or_none(score.low), "high": finite_or_none(score.high),
+            "loss": self.loss, "seen": score.seen, "total": score.total,
+            "off": [str(head) for head in sorted(score.off)],
+        }  # fmt: skip
+        extra = {"f1": self.f1, "mcc": self.mcc, "perplexity": self.perplexity}
+        result |= {name: value for name, value in extra.items() if value is not None}
+        if self.windows:
+            result |= {"windows": self.windows, "texts": self.texts}
+        if self.streaming.heads:
+            result |= {**self.streaming.to_dict(), "longest": self.longest, "cached": self.cached}
+        return result | ({"cut": self.cut} if self.cut else {})
+
+
+def evaluate(answer: Answer, examples: Examples, off: HeadSet = frozenset()) -> Evaluation:
+    """The score of a model on examples, see METRIC_OF; the progress carries the MetricEstimate of
+    the examples answered so far."""
+    answers, answered = Answers.unasked(examples), np.zeros(len(examples), bool)
+    for block in examples.blocks():
+        for batch in block:
+            answers.put(examples, batch, answer(batch))
+            answered[batch.rows] = True
+        score = estimate(examples, answers, answered, off)
+        progress(score.seen, score.total, describe_score(score), score)
+    return evaluation_of(examples, answers, off)
+
+
+def estimate(
+    examples: Examples, answers: Answers, answered: Places, off: HeadSet = frozenset()
+) -> MetricEstimate:
+    """The score of the answered examples (examples,), with its interval of 95 %."""
+    places = np.repeat(answered, np.diff(examples.places))
+    seen, total = int(places.sum()), len(places)
+    if examples.asked == "next":
+        sums = np.add.reduceat(answers.loss.astype(float), examples.places[:-1])[answered]
+        sizes = np.array([row.size for row in examples.rows])[answered]
+        _, low, high = map(float, ratio_interval(sums / np.log(2), sizes))
+        # a window of a token that is a space of the tokenizer's own has no bytes
+        value = float(sums.sum()) / math.log(2) / max(float(sizes.sum()), 1.0)
+        low = max(low, 0.0)
+    elif examples.asked == "states":
+        value, low, high = map(float, ratio_interval(answers.loss[places].astype(float)))
+        low = max(low, 0.0)
+    else:
+        right = int((answers.predictions[places] == examples.wanted[places]).sum())
+        value, (low, high) = right / max(seen, 1), wilson(right, seen)
+    return MetricEstimate(METRIC_OF[examples.asked], value, low, high, seen, total, off)
+
+
+def evaluation_of(examples: Examples, answers: Answers, off: HeadSet = frozenset()) -> Evaluation:
+    """The evaluation of answers to all examples."""
+    score = estimate(examples, answers, np.ones(len(examples), bool), off)
+    loss = float(answers.loss.mean(dtype=float))
+    if examples.asked == "classes":
+        table = confusion(examples.wanted, answers.predictions, len(examples.labels))
+        right = tuple((answers.predictions == examples.wanted).tolist())
+        return Evaluation(
+            score, loss, f1_score(table), matthews(table), right=right, cut=examples.cut
+        )
+    if examples.asked in ("tags", "ends", "states"):
+        return Evaluation(score, loss, cut=examples.cut)
+    evaluation = Evaluation(score, loss, windows=len(examples), texts=examples.texts)
+    if examples.asked == "masked":
+        return evaluation
+    # infinite where a float cannot hold it
+    return replace(evaluation, perplexity=math.exp(loss) if loss < 700 else math.inf)
+
+
+def describe_score(score: MetricEstimate) -> str:
+    """A score with its interval and the number of places, in words."""
+    count = f"{score.seen:,} of {score.total:,}" if score.seen < score.total else f"{score.total:,}"
+    if score.metric == "bits_per_byte":
+        part = f" of the first {score.seen:,} tokens" if score.seen < score.total else ""
+        ends = f" ({score.low:.3f} to {score.high:.3f})" if math.isfinite(score.high) else ""
+        return f"{score.value:.3f} bits per byte{ends}{part}"
+    distances = {METRIC_OF["states"]: "the whole model's", COSINE_TO_A: "A's"}
+    if score.metric in distances:
+        ends = f" ({score.low:.4f} to {score.high:.4f})" if math.isfinite(score.high) else ""
+        return f"1 - cosine to {distances[score.metric]} states {score.value:.4f}{ends} on {count}"
+    ends = f"{100 * score.low:.1f} to {100 * score.high:.1f} %"
+    return f"{score.metric.replace('_', ' ')} {100 * score.value:.1f} % ({ends}) on {count}"
+
+
+def confusion(wanted: Integers, predictions: Integers, classes: int) -> Integers:
+    """(classes, classes): how many examples of the row's class were predicted as the column's."""
+    counts: Integers = np.bincount(wanted * classes + predictions, minlength=classes * classes)
+    return counts.reshape(classes, classes).astype(np.int64)
+
+
+def f1_score(table: Integers) -> float:
+    """F1 of a confusion table: of class 1 where there are two classes, else the mean over classes.
+
+    A class that is neither wanted nor predicted counts as 0.
+    """
+    right = np.diag(table).astype(float)
+    both = (table.sum(0) + table.sum(1)).astype(float)
+    scores = np.divide(2 * right, both, out=np.zeros_like(right), where=both > 0)
+    return float(scores[1] if len(table) == 2 else scores.mean())
+
+
+def matthews(table: Integers) -> float:
+    """Matthews correlation of a confusion table (Gorodkin 2004); 0 where one side has one class."""
+    counts = table.astype(float)
+    total, right = counts.sum(), np.trace(counts)
+    wanted, predicted = counts.sum(1), counts.sum(0)
+    variances = (total**2 - predicted @ predicted) * (total**2 - wanted @ wanted)
+    if variances <= 0:
+        return 0.0
+    return float((right * total - wanted @ predicted) / math.sqrt(variances))
+
+
+def bits_per_byte(capture: Capture) -> float | None:
+    """Bits per byte of UTF-8 that a language model needs for the text of a capture, all tokens but
+    the first; of a decoder with a source, for its own text.
+
+    None for models that do not predict the next token, without logits or characters, and for a text
+    of one token.
+    """
+    prompt, logits = capture.main, capture.logits
+    if capture.spec.goal != "next" or logits is None or np.ndim(logits) != 2 or len(prompt) < 2:
+        return None
+    size = float(prompt.byte_counts()[1:].sum())
+    if not size or len(logits) != len(prompt):
+        return None
+    nats, ids = 0.0, np.asarray(prompt.ids)
+    for start in range(0, len(ids) - 1, LOGIT_ROWS):
+        stop = min(start + LOGIT_ROWS, len(ids) - 1)
+        rows = np.asarray(logits[start:stop], np.float64)
+        rows = rows - rows.max(axis=1, keepdims=True)
+        chosen = rows[np.arange(stop - start), ids[start + 1 : stop + 1]]
+        nats += float((np.log(np.exp(rows).sum(axis=1)) - chosen).sum())
+    return nats / math.log(2) / size if math.isfinite(nats) else None

@@ -319,7 +319,7 @@ def _said(found: Comparison) -> list[str]:
 
 def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json: bool) -> None:
     from hgviz import tasks
-    from hgviz.analysis.evaluation import COSINE_TO_A
+    from hgviz.analysis.statistics import COSINE_TO_A
 
     data, text, label, off, limit, names = asked
     heads = tasks.heads_from(off, models[1].spec)

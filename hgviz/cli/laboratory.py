@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def verdict(models: tuple[Model, Model], found: Disagreement) -> list[str]:
     """Which is better and how sure that is, as sentences."""
     from hgviz.analysis.comparison import LISTED_EXAMPLES
-    from hgviz.analysis.evaluation import COSINE_TO_A, describe_score
+    from hgviz.analysis.statistics import COSINE_TO_A, describe_score
 
     count = len(found.differing)
     listed = f", of which {LISTED_EXAMPLES} are listed" if count > LISTED_EXAMPLES else ""

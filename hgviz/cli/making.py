@@ -296,7 +296,7 @@ def evaluate(
     model of hidden states: how far they move when heads go off, as 1 - cosine.
     """
     from hgviz import tasks
-    from hgviz.analysis.evaluation import describe_score
+    from hgviz.analysis.statistics import describe_score
     from hgviz.core import Streaming as Few
 
     opening = partial(tasks.load, model, device, activation=activation)

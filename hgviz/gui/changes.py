@@ -23,7 +23,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
-from hgviz.analysis.evaluation import By, Ends, MaskTrial, SliceScore, Which
+from hgviz.analysis.importance import By, Ends, MaskTrial, SliceScore, Which
 from hgviz.core import progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.actions import reads_text

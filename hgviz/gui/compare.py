@@ -16,8 +16,8 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
-from hgviz.analysis.evaluation import bits_per_byte
 from hgviz.analysis.metrics import PAIR, HeadNumbers, measure_heads, metrics_for, peers
+from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme

@@ -10,8 +10,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz import language
-from hgviz.analysis.evaluation import MaskTrial
-from hgviz.analysis.importance import removal_costs, savings
+from hgviz.analysis.importance import MaskTrial, removal_costs, savings
 from hgviz.core import HeadCost, HeadSet, ModelSpec
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots

@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.analysis.evaluation import MaskTrial
 from hgviz.analysis.importance import (
     ALLOWED_LOSS,
     METHODS,
+    MaskTrial,
     RandomBand,
     random_band,
     random_curves_beside,

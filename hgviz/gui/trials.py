@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz import settings, tasks
-from hgviz.analysis.evaluation import MaskTrial, PairedScore, ScorePoint, slices_of
-from hgviz.analysis.importance import METHODS
+from hgviz.analysis.importance import METHODS, MaskTrial, PairedScore, ScorePoint, slices_of
 from hgviz.core import (
     Cancelled,
     Capture,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from numpy import array_equal
 from psygnal import Signal
 
-from hgviz.analysis.evaluation import MaskTrial
+from hgviz.analysis.importance import MaskTrial
 from hgviz.core import (
     Capture,
     Display,

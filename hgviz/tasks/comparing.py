@@ -18,7 +18,7 @@ from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison, Disagreement
-    from hgviz.analysis.evaluation import Answers
+    from hgviz.analysis.statistics import Answers
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
 
@@ -124,7 +124,7 @@ def _states_of(trials: Trials, name: str, done: int) -> Any:
 
 def _answers_of(trials: Trials, name: str, done: int) -> Answers:
     """The answers of a model to its examples."""
-    from hgviz.analysis.evaluation import Answers
+    from hgviz.analysis.statistics import Answers
 
     examples = trials.examples
     found, seen = Answers.unasked(examples), 0

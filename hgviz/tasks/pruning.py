@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hgviz.analysis import evaluation
-from hgviz.analysis.evaluation import Answers, PairedScore, Slice
 from hgviz.analysis.importance import (
     POINTS,
     Limits,
+    PairedScore,
+    Slice,
     curve_points,
     importance,
     order_by_need,
     pruning_curve,
     random_order,
+    score_heads_off,
     split_examples,
 )
+from hgviz.analysis.statistics import Answers
 from hgviz.core import (
     HeadId,
     HeadSet,
@@ -70,13 +72,13 @@ def trials_of(
 def try_heads(
     trials: Trials, off: HeadSet, slices: Sequence[Slice] = ()
 ) -> tuple[PairedScore, Answers, Answers]:
-    """What the model scores with heads off, beside the baseline; see analysis.evaluation."""
+    """What the model scores with heads off, beside the baseline; see analysis.importance."""
 
     def without(batch: Batch) -> Any:
         return trials.without(batch, off)
 
     examples, blocks = trials.examples, trials.blocks
-    return evaluation.try_heads(examples, blocks, trials.baseline, without, off, slices)
+    return score_heads_off(examples, blocks, trials.baseline, without, off, slices)
 
 
 def curve(

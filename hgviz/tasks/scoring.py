@@ -23,7 +23,7 @@ from hgviz.maps.rule import Grouped
 from hgviz.tasks.opening import Path_, require_causal
 
 if TYPE_CHECKING:
-    from hgviz.analysis.evaluation import Evaluation
+    from hgviz.analysis.statistics import Evaluation
     from hgviz.examples import Examples
     from hgviz.models.model import Model
     from hgviz.models.training import Report
@@ -55,7 +55,7 @@ def evaluate(
     interval shrinks. streaming: heads that see the first and the latest keys. Errors: HgvizError
     for data that cannot be used, labels it never learnt, and heads that cannot stream.
     """
-    from hgviz.analysis import evaluation
+    from hgviz.analysis.statistics import evaluate as evaluate_answers
     from hgviz.models.trials import Trials
 
     require_causal(model.spec, streaming)
@@ -69,9 +69,9 @@ def evaluate(
     examples = examples_from(model, data, text_column, label_column, labels)
     if model.spec.goal == "states":  # from what it gives with all heads on
         trials = Trials(model, examples, streaming=streaming)
-        return evaluation.evaluate(lambda batch: trials.without(batch, off), examples, off)
+        return evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
     trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming)
-    found = evaluation.evaluate(trials.baseline, examples, off)
+    found = evaluate_answers(trials.baseline, examples, off)
     if not streaming.heads:
         return found
     longest = max((row.ids for row in examples.rows), key=len)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.analysis.evaluation import METRIC_OF
 from hgviz.analysis.importance import METHODS, Method, removal_costs
+from hgviz.analysis.statistics import METRIC_OF
 from hgviz.core import HeadSet, HgvizError, Step, current_listener, listening, progress
 from hgviz.errors import require
 from hgviz.examples import EACH

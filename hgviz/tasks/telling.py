@@ -19,7 +19,7 @@ from hgviz.tasks.wording import both, interval, judged, label, lower, picture, u
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import MetricChange
-    from hgviz.analysis.evaluation import Evaluation
+    from hgviz.analysis.statistics import Evaluation
     from hgviz.core import ModelSpec
     from hgviz.figures.content.document import Block, Document
     from hgviz.tasks.contrasting import Laboratory

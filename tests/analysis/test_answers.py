@@ -7,8 +7,7 @@ import pytest
 
 from hgviz import examples
 from hgviz.analysis.comparison import LISTED_EXAMPLES, compare_answers
-from hgviz.analysis.evaluation import Answers
-from hgviz.analysis.statistics import paired_difference, ratio_interval
+from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.core import Prompt
 from tests.making import byte_prompt
 

@@ -10,19 +10,21 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis.evaluation import (
-    Answers,
+from hgviz.analysis.importance import (
     Slice,
-    bits_per_byte,
     compare_with_baseline,
+    score_heads_off,
+    score_slices,
+    slices_of,
+)
+from hgviz.analysis.statistics import (
+    Answers,
+    bits_per_byte,
     confusion,
     f1_score,
     matthews,
-    score_slices,
-    slices_of,
-    try_heads,
+    paired_difference,
 )
-from hgviz.analysis.statistics import paired_difference
 from hgviz.core import HeadId, Prompt
 from hgviz.examples import classification_examples, next_token_examples
 from tests.gui.kinds import bert, classifier, gpt2, translator
@@ -89,7 +91,7 @@ def test_lost_and_won_are_counted_text_by_text(count, seed):
     random, examples = np.random.default_rng(seed), texts(count)
     before, now = random.integers(0, 2, (2, count))
     models = answering(before), answering(now, 0.75)
-    score, baseline, off = try_heads(examples, examples.blocks(), *models, OFF)
+    score, baseline, off = score_heads_off(examples, examples.blocks(), *models, OFF)
     right = np.arange(count) % 2
     assert score.lost == sum((before == right) & (now != right))
     assert score.won == sum((before != right) & (now == right))
@@ -105,7 +107,7 @@ def test_a_score_and_its_slices_grow_from_the_first_block_on():
     examples = texts(700)
     models = answering(np.arange(700) % 2), answering(np.zeros(700, np.int64))
     slices = slices_of(examples)
-    steps = steps_of(try_heads, examples, examples.blocks(), *models, OFF, slices)
+    steps = steps_of(score_heads_off, examples, examples.blocks(), *models, OFF, slices)
     live = [step.value for step in steps]
     assert [score.score.seen for score in live] == [32, 288, 544, 700]
     assert [score.done for score in live] == [False, False, False, True]

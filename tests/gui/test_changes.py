@@ -7,8 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from hgviz.analysis.evaluation import SliceScore, score_slices, slices_of
-from hgviz.analysis.importance import METHODS
+from hgviz.analysis.importance import METHODS, SliceScore, score_slices, slices_of
 from hgviz.core import HeadId
 from hgviz.gui import trials
 from hgviz.gui.changes import PartTable, part_verdict, part_words, row_of, signed

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
-from hgviz.analysis.evaluation import MaskTrial, slices_of
+from hgviz.analysis.importance import MaskTrial, slices_of
 from hgviz.core import HeadId, MetricEstimate, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.files import resource
