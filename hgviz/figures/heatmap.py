@@ -269,7 +269,7 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
         grid.draw_cells(shades.paint(weights, seen), seen, zooms)
         upright_bar(page, shades, x + width + sums_room + BAR_GAP, y, height)
     if sums_room:
-        sums = RowSums.of(maps, head.head, zooms[0])
+        sums = RowSumBars.of(maps, head.head, zooms[0])
         sums.draw(page, shades, x + width + SUMS_GAP, y, tall * (1 << zooms[0]), y + height)
     grid.draw_rows()
     grid.draw_columns()
@@ -386,7 +386,7 @@ def _sums_width(width: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class RowSums:
+class RowSumBars:
     """The sums of positive and of negative weights of each row (rows,), or their means over each
     run of rows that a figure puts together."""
 
@@ -394,7 +394,7 @@ class RowSums:
     negative: Many
 
     @classmethod
-    def of(cls, maps: Map, head: int, zoom: int = 0) -> RowSums:
+    def of(cls, maps: Map, head: int, zoom: int = 0) -> RowSumBars:
         """The sums of a head, read 256 rows at a time."""
         blocks = []
         for start in range(0, maps.shape[1], 256):

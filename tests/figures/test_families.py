@@ -10,7 +10,7 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.figures import Spec, composed
-from hgviz.figures.heatmap import RowSums
+from hgviz.figures.heatmap import RowSumBars
 from hgviz.figures.kinds.image import overlays
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
@@ -153,10 +153,10 @@ def test_a_figure_names_both_texts(kind, tmp_path):
 def test_the_rows_of_a_signed_head_are_added_up_beside_it():
     random = np.random.default_rng(0)
     weights = random.normal(size=(2, 600, 600)).astype("f4")
-    found = RowSums.of(Dense(weights, (0, 1), signed=True), 1)
+    found = RowSumBars.of(Dense(weights, (0, 1), signed=True), 1)
     np.testing.assert_allclose(found.total, weights[1].sum(1, dtype=np.float64), atol=1e-4)
     np.testing.assert_allclose(found.positive, np.maximum(weights[1], 0).sum(1), rtol=1e-4)
-    coarse = RowSums.of(Dense(weights, (0, 1), signed=True), 1, zoom=3)
+    coarse = RowSumBars.of(Dense(weights, (0, 1), signed=True), 1, zoom=3)
     np.testing.assert_allclose(coarse.total, found.total.reshape(-1, 8).mean(1), atol=1e-9)
 
 
