@@ -339,7 +339,7 @@ def _clearest(fits: list[RoleFit]) -> RoleFit | None:
 Passage = tuple[str, str, str]  # what stands before, it, what stands after
 
 
-class Example(NamedTuple):
+class HeadExample(NamedTuple):
     """A row in which a head has its role: the number of the text, query and key as tokens (key
     None: no token), the share of the row's weight on keys of the role; at and to: where query and
     key stand in the text."""
@@ -375,10 +375,10 @@ class _BestRows:
         best = np.argsort(-numbers[..., 0], axis=1, kind="stable")[:, :EXAMPLES]
         self._numbers = np.take_along_axis(numbers, best[..., None], 1)
 
-    def examples(self, head: int) -> tuple[Example, ...]:
+    def examples(self, head: int) -> tuple[HeadExample, ...]:
         """The examples of a head, the largest share first."""
         examples = [
-            Example(int(text), int(query), int(key) if key >= 0 else None, float(share))
+            HeadExample(int(text), int(query), int(key) if key >= 0 else None, float(share))
             for value, share, text, query, key in self._numbers[head]
             if value > 0
         ]
@@ -437,7 +437,7 @@ class HeadRole:
     most: int | None = None
     most_share: float = 0.0
     most_text: str = ""
-    examples: tuple[Example, ...] = ()
+    examples: tuple[HeadExample, ...] = ()
     nearest: HeadId | None = None
     kernel: Kernel | None = None
 
@@ -664,7 +664,7 @@ def corpus_roles(
             found.add(opened(number), number, number in compared)
         if done + 1 < len(numbers) and (done + 1) & done == 0:
             progress(FIRST_PASS * (done + 1), total, note(done), found.roles(done + 1))
-    examples: dict[int, list[tuple[int, Example]]] = {}
+    examples: dict[int, list[tuple[int, HeadExample]]] = {}
     for head in found.roles(1).heads.values():
         for example in head.examples:
             examples.setdefault(example.text, []).append((head.head.layer, example))
@@ -687,7 +687,7 @@ class _Corpus:
         self._spec: ModelSpec | None = None
         self._tokens = 0
         self._missing: dict[int, None] = {}
-        self._quoted: dict[tuple[int, Example], Example] = {}
+        self._quoted: dict[tuple[int, HeadExample], HeadExample] = {}
 
     def _layouts(self, capture: Capture) -> Iterator[tuple[Layer, Map, Layout]]:
         """The layers with maps; what is done with each is a part of the work."""
@@ -731,7 +731,7 @@ class _Corpus:
             if heads is not None and heads.kernels:
                 heads.kernels.compare(maps, layout, row_blocks(*maps.shape[1:]))
 
-    def quote(self, capture: Capture, examples: Iterable[tuple[int, Example]]) -> None:
+    def quote(self, capture: Capture, examples: Iterable[tuple[int, HeadExample]]) -> None:
         """Remember where the examples of a text stand in it."""
         for layer, example in examples:
             row, prompt = capture.row(layer, example.query), capture.query_prompt(layer)

@@ -64,7 +64,7 @@ from hgviz.session.places import add_recent
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
-    from hgviz.analysis.roles import CorpusRoles, Example
+    from hgviz.analysis.roles import CorpusRoles, HeadExample
     from hgviz.gui.window import Window
     from hgviz.study import Standing, Study, Sweep
 
@@ -283,7 +283,7 @@ class Commands(ExportCommands):
         if not found.facts and capture.complete:
             self.capturing.measure()
 
-    def show_example(self, head: HeadId, example: Example) -> None:
+    def show_example(self, head: HeadId, example: HeadExample) -> None:
         """Open the text of an example, with its query and key chosen in a head."""
         capture = self.session.capture
         if capture is None:
@@ -295,11 +295,13 @@ class Commands(ExportCommands):
             done = partial(self._show_example_in, head, example)
             self.working.start(self.lanes.files, "open", "Opening a text", work, done, bound=True)
 
-    def _show_example_in(self, head: HeadId, example: Example, found: sources.OpenedFile) -> None:
+    def _show_example_in(
+        self, head: HeadId, example: HeadExample, found: sources.OpenedFile
+    ) -> None:
         self._show_item(found)
         self._show_example(head, example)
 
-    def _show_example(self, head: HeadId, example: Example) -> None:
+    def _show_example(self, head: HeadId, example: HeadExample) -> None:
         query, key = example.query, example.key
         self.session.select(layer=head.layer, head=head.head, query=query, key=key)
 

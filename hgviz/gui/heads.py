@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS, applicable
-from hgviz.analysis.roles import CorpusRoles, Example, HeadRole, Passage
+from hgviz.analysis.roles import CorpusRoles, HeadExample, HeadRole, Passage
 from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
@@ -73,7 +73,7 @@ LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
 class HeadExamples(QWidget):
     """The chosen head: its sentence, everything it shows, the head most like it, examples."""
 
-    opened = Signal(object)  # Example
+    opened = Signal(object)  # HeadExample
     picked = Signal(object)  # HeadId
 
     def __init__(self) -> None:
@@ -161,10 +161,10 @@ class ExampleModel(QAbstractListModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.examples: tuple[Example, ...] = ()
+        self.examples: tuple[HeadExample, ...] = ()
         self.many = False
 
-    def take(self, examples: tuple[Example, ...], many: bool) -> None:
+    def take(self, examples: tuple[HeadExample, ...], many: bool) -> None:
         """Hold those of another head."""
         self.beginResetModel()
         self.examples, self.many = examples, many
@@ -196,7 +196,7 @@ class ExamplePainter(QStyledItemDelegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw one row."""
         one, model = index.data(Qt.ItemDataRole.UserRole), index.model()
-        assert isinstance(one, Example) and isinstance(model, ExampleModel)
+        assert isinstance(one, HeadExample) and isinstance(model, ExampleModel)
         now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -479,7 +479,7 @@ class HeadsView(ChartView):
     empty_actions = CAPTURE
 
     found = Signal(object)  # CorpusRoles that are whole
-    example = Signal(object, object)  # HeadId, Example
+    example = Signal(object, object)  # HeadId, HeadExample
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -688,7 +688,7 @@ class HeadsView(ChartView):
     def _enter(self) -> None:
         self.asked.emit("look_map")
 
-    def _open(self, example: Example) -> None:
+    def _open(self, example: HeadExample) -> None:
         if self.session is not None:
             self.example.emit(self.session.selection.head_id, example)
 

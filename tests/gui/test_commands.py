@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import tasks
-from hgviz.analysis.roles import Example
+from hgviz.analysis.roles import HeadExample
 from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
@@ -176,7 +176,7 @@ def test_a_capture_on_disk_is_shown_with_its_clearest_head(program, until, tmp_p
 
 def test_an_example_of_a_capture_that_is_closed_does_nothing(program):
     assert program.session.capture is None
-    program.commands.show_example(HeadId(0, 0), Example(3, 5, 2, 0.5))
+    program.commands.show_example(HeadId(0, 0), HeadExample(3, 5, 2, 0.5))
     program.commands.open_item(3)
     assert not busy(program) and not errors(program)
 
