@@ -1,5 +1,8 @@
 """Rows that a test adds from outside to the tables of docs/extending.md, and what reads them."""
 
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,11 +11,13 @@ from hgviz.activations import ACTIVATIONS, Activation
 from hgviz.analysis.importance import METHODS, Method
 from hgviz.analysis.metrics import METRICS, Metric
 from hgviz.analysis.roles import ROLES, Role, roles
+from hgviz.core import HgvizError, Prompt
 from hgviz.models import open_model
 from hgviz.models.layers import attention_modules
-from hgviz.store import open_study
+from hgviz.store import open_capture, open_study, schema, write_capture
 from hgviz.tasks.evidence import role_sentence
 from tests.analysis.planting import letters, plant
+from tests.making import make_capture
 from tests.models.building import write_checkpoint
 from tests.test_evaluate import classifier, rows
 
@@ -108,3 +113,25 @@ def test_a_role_is_one_row(monkeypatch):
     assert (head.name, head.role) == ("fourth", "every fourth")
     assert head.share > 0.9 and head.chance == 0.25 and head.coverage == 1
     assert role_sentence(head) == "Looks at every fourth letter"
+
+
+@dataclass(frozen=True)
+class _Prompt(Prompt):
+    surprise: Any = None
+
+
+def test_a_field_of_capture_files_is_one_row(tmp_path, monkeypatch):
+    """The bits of each token: written, read back, and refused where they are of another text."""
+    row = schema.Field("surprise", "tokens", "f4", "surprise", "bits of each token", False)
+    monkeypatch.setitem(schema.FIELDS, "/prompt", (*schema.FIELDS["/prompt"], row))
+    monkeypatch.setattr(schema, "Prompt", _Prompt)
+    capture = make_capture("A text. ", strides=(1, 2), heads=1)
+    values = {field.name: getattr(capture.prompt, field.name) for field in fields(Prompt)}
+    for count in (0, 1):
+        bits = np.arange(len(capture.prompt) + count, dtype=np.float32)
+        path = tmp_path / f"{count}.h5"
+        write_capture(path, replace(capture, prompt=_Prompt(**values, surprise=bits)))
+        if not count:
+            assert (open_capture(path).prompt.surprise == bits).all()
+    with pytest.raises(HgvizError, match="surprise has the shape"):
+        open_capture(path)

@@ -325,7 +325,8 @@ def has(group: h5py.Group, path: str) -> bool:
 def subgroup(group: h5py.Group, path: str) -> h5py.Group:
     """A group inside a group, reached by hard links alone. Raises Refused."""
     child = _child(group, path)
-    require(isinstance(child, h5py.Group), f"{_name(group, path)} is not a group")
+    if not isinstance(child, h5py.Group):
+        raise Refused(f"{_name(group, path)} is not a group")
     return child
 
 
@@ -341,18 +342,16 @@ def dataset(
     if not required and not has(group, path):
         return None
     found = plain_dataset(group, path, dtypes, packing)
-    name, shape = _name(group, path), found.shape
-    require(
-        len(shape) == len(dimensions),
-        f"{name} has {len(shape)} dimensions instead of {len(dimensions)}",
-    )
+    shape = found.shape
+    if len(shape) != len(dimensions):
+        many = f"{len(shape)} dimensions instead of {len(dimensions)}"
+        raise Refused(f"{_name(group, path)} has {many}")
     for dimension, size in zip(dimensions, shape, strict=True):
         known = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, size)
         if known != size:
             expected = ", ".join(str(sizes.get(each, each)) for each in dimensions)
-            raise Refused(
-                f"{name} has the shape ({', '.join(map(str, shape))}) instead of ({expected})"
-            )
+            here = ", ".join(map(str, shape))
+            raise Refused(f"{_name(group, path)} has the shape ({here}) instead of ({expected})")
     return found
 
 
@@ -365,34 +364,44 @@ def plain_dataset(
     Raises Refused.
     """
     found = _child(group, path)
-    name = _name(group, path)
-    require(isinstance(found, h5py.Dataset), f"{name} is not a dataset")
+    if fault := _fault(found, dtypes, packing):
+        raise Refused(f"{_name(group, path)} {fault}")
+    dataset: h5py.Dataset = found
+    return dataset
+
+
+def _fault(found: Any, dtypes: tuple[str, ...], packing: Packing) -> str:
+    """What is wrong with a dataset in words, "" for nothing."""
+    if not isinstance(found, h5py.Dataset):
+        return "is not a dataset"
     plist, dtype, shape = found.id.get_create_plist(), found.dtype, found.shape
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL or plist.get_external_count():
-        raise Refused(f"{name} takes its data from another file, which is not read")
+        return "takes its data from another file, which is not read"
     filters = {plist.get_filter(at)[0] for at in range(plist.get_nfilters())}
-    require(filters <= FILTERS, f"{name} is packed by a filter that hgviz does not use")
+    if not filters <= FILTERS:
+        return "is packed by a filter that hgviz does not use"
     if dtype.str[1:] not in dtypes or dtype.byteorder == ">" or shape is None:
-        raise Refused(f"{name} holds {dtype}, not {' or '.join(dtypes)}")
+        return f"holds {dtype}, not {' or '.join(dtypes)}"
     if layout == h5py.h5d.CHUNKED:
         chunk = math.prod(plist.get_chunk())
-        require(chunk * dtype.itemsize <= CHUNK_LIMIT, f"{name} has chunks of {chunk} numbers")
+        if chunk * dtype.itemsize > CHUNK_LIMIT:
+            return f"has chunks of {chunk} numbers"
     packed = h5py.h5z.FILTER_DEFLATE in filters
-    if packing != "large" and packed != (packing == "always"):
-        raise Refused(f"{name} is{'' if packed else ' not'} compressed")
+    if packed != (packing == "always") and not (packed and packing == "large"):
+        return f"is{'' if packed else ' not'} compressed"
     declared = math.prod(shape)
     if not packed and declared * dtype.itemsize > found.id.get_storage_size():
-        raise Refused(f"{name} declares {declared} numbers, more than the file holds")
-    return found
+        return f"declares {declared} numbers, more than the file holds"
+    return ""
 
 
 def numbers(found: h5py.Dataset) -> NDArray[Any]:
     """All of a small dataset, compared with its checksum where it has one. Raises Refused."""
     values: NDArray[Any] = found[...]
-    if "crc32" in found.attrs:
-        same = attribute(found, "crc32", 0) == zlib.crc32(np.ascontiguousarray(values).data)
-        require(same, f"{found.name} is not what was written to it")
+    expected = attribute(found, "crc32", 0) if "crc32" in found.attrs else None
+    if expected not in (None, zlib.crc32(np.ascontiguousarray(values).data)):
+        raise Refused(f"{found.name} is not what was written to it")
     return values
 
 
@@ -403,8 +412,8 @@ def text(group: h5py.Group, path: str) -> str:
 
 def parsed(group: h5py.Group, path: str) -> Any:
     """The JSON document that a dataset holds. Raises Refused."""
-    too_long = plain_dataset(group, path, ("u1",)).nbytes > DOCUMENT_LIMIT
-    require(not too_long, f"{_name(group, path)} is longer than any document is")
+    if plain_dataset(group, path, ("u1",)).nbytes > DOCUMENT_LIMIT:
+        raise Refused(f"{_name(group, path)} is longer than any document is")
     try:
         return json.loads(text(group, path))
     except (ValueError, RecursionError) as error:
@@ -413,21 +422,22 @@ def parsed(group: h5py.Group, path: str) -> Any:
 
 def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
     """An attribute of the type of `like`: str, int, float, bool or tuple of int. Raises Refused."""
-    exists = h5py.h5a.exists(found.id, name.encode())
-    require(exists, f"the attribute {name} of {found.name} is missing")
+    if not h5py.h5a.exists(found.id, name.encode()):
+        raise Refused(f"the attribute {name} of {found.name} is missing")
     stored = h5py.h5a.open(found.id, name.encode())
-    kind, is_text = stored.get_type().get_class(), isinstance(like, str)
+    dtype, shape, is_text = stored.get_type(), stored.shape, isinstance(like, str)
+    kind = dtype.get_class()
     classes = {h5py.h5t.STRING} if is_text else {h5py.h5t.INTEGER, h5py.h5t.FLOAT}
     if (
         kind not in classes
-        or stored.shape is None
-        or math.prod(stored.shape) * stored.get_type().get_size() > ATTRIBUTE_LIMIT
-        or (is_text and stored.get_type().is_variable_str())
-        or (stored.shape != ()) is not isinstance(like, tuple)
+        or shape is None
+        or math.prod(shape) * dtype.get_size() > ATTRIBUTE_LIMIT
+        or (is_text and dtype.is_variable_str())
+        or (shape != ()) is not isinstance(like, tuple)
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
     ):
         raise Refused(f"the attribute {name} of {found.name} is not what belongs there")
-    value = np.empty(stored.shape, stored.dtype)
+    value = np.empty(shape, stored.dtype)
     stored.read(value)
     if is_text:
         return value.tobytes().rstrip(b"\0").decode("utf-8")
@@ -436,8 +446,8 @@ def attribute(found: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
 
 def _child(group: h5py.Group, path: str) -> Any:
     for part in path.split("/"):
-        there = isinstance(group, h5py.Group) and has(group, part)
-        require(there, f"{_name(group, part)} is missing")
+        if not isinstance(group, h5py.Group) or not group.id.links.exists(part.encode()):
+            raise Refused(f"{_name(group, part)} is missing")
         if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
             raise Refused(f"{_name(group, part)} is a link to somewhere else, which is not read")
         group = group[part]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 import h5py
@@ -81,8 +82,12 @@ class Field:
     @property
     def row(self) -> Row:
         """Dimensions, types and whether it is required, as hdf5.dataset checks them."""
-        dtypes = self.dtypes.replace("bool", "u1")
-        return tuple(self.form.split()), tuple(dtypes.split()), self.required
+        return _row(self.form, self.dtypes, self.required)
+
+
+@cache
+def _row(form: str, dtypes: str, required: bool) -> Row:
+    return tuple(form.split()), tuple(dtypes.replace("bool", "u1").split()), required
 
 
 @dataclass(frozen=True, slots=True)
