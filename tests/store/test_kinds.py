@@ -119,24 +119,6 @@ def test_another_target_and_other_states_are_another_capture(tmp_path, other):
         start(changed)
 
 
-def test_a_file_of_version_1_0_still_opens(tmp_path):
-    """Without the names that came later, by their defaults."""
-    capture = capture_of("classes")
-    names = ("softmax", "softmax", "ymish", "tanh")
-    layer = replace(capture.spec.layers[0], activations=names)
-    spec = replace(capture.spec, layers=(layer,), goal="next", labels=())
-    plain = factors(9, 9, True, names, (None, None, "l2", None))
-    maps = (LazyMap(replace(plain, norm=None, threshold=None, kept=None), (0, 1, 2, 3)),)
-    old = replace(capture, spec=spec, maps=maps, logits=np.ones((9, 256), "f4"))
-    path = write_capture(tmp_path / "a.h5", old)
-    restate(path, "spec", lambda s: {k: s[k] for k in s if k not in ("goal", "labels")})
-    with h5py.File(path, "r+") as file:
-        file.attrs["format_version"] = np.array([1, 0], "<i4")
-        assert "top_k" not in file["layers/000"].attrs
-        assert not {"norm", "threshold", "kept"} & set(file["layers/000"])
-    same(old, open_capture(path))
-
-
 # --- not believed ---------------------------------------------------------------------------------
 
 

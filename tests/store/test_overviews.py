@@ -117,15 +117,6 @@ def test_a_file_without_checksums_of_runs_compares_whole_heads(path, written):
         one.read(1, (5, 9))
 
 
-def test_a_file_without_levels_reads_as_one_of_a_small_map(path):
-    with h5py.File(path, "r+") as file:
-        for name in ("max", "mean", "ranges"):
-            del file[f"layers/000/{name}"]
-        file.attrs["format_version"] = np.array([1, 1], "<i4")
-    one = open_capture(path).maps[0]
-    assert one.overview(0, zoom=5) is None and one.read(0, zoom=5).shape == (129, 3)
-
-
 def put(at, value):
     def change(old):
         old[at] = value
