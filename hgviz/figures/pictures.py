@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.figures import heatmap, links, tables
+from hgviz.figures import heatmap, levels, links, tables
 from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
     attribution,
     image,
-    levels,
     neurons,
     wall,
 )

@@ -21,7 +21,7 @@ from hgviz.figures.content import Charted, Looked
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.heatmap import Edge, Three, zooms_of
 from hgviz.figures.kinds.image import overlays, query_of
-from hgviz.figures.kinds.stages import stage_of, stages_of
+from hgviz.figures.levels import stage_of, stages_of
 from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points
 from hgviz.maps.links import Links, Side, find_links

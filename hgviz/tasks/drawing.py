@@ -174,7 +174,7 @@ def _named(spec: Spec, capture: Capture, facts: Facts | None) -> Facts:
 def _followed(spec: Spec, capture: Capture) -> set[int]:
     """The layers of which a figure of all levels has to know what their heads do: those of the
     heads that are chosen, and of a stage where none is, all whose heads may be its clearest."""
-    from hgviz.figures.kinds.stages import stages_of  # loads matplotlib
+    from hgviz.figures.levels import stages_of  # loads matplotlib
 
     chosen = {one.layer for one in (spec.selection.head_id, *spec.heads)}
     found: set[int] = set()

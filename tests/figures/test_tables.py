@@ -15,7 +15,7 @@ from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
-from hgviz.figures.kinds.stages import stages_of
+from hgviz.figures.levels import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.pictures import DRAWINGS
 from hgviz.maps.links import LinkOptions

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from hgviz import settings, tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, progress
-from hgviz.figures.kinds.stages import stages_of
+from hgviz.figures.levels import stages_of
 from hgviz.gui import sources, theme
 from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache, command_for, offer_of, offers
 from hgviz.gui.layouts import followed

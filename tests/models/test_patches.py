@@ -12,7 +12,7 @@ import torch
 from hgviz import tasks
 from hgviz.analysis.tokens import Layout
 from hgviz.core import HeadId, HgvizError
-from hgviz.figures.kinds.stages import stages_of
+from hgviz.figures.levels import stages_of
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.models import open_model
 from hgviz.models.attribution import AnswerLogit, score_gradients

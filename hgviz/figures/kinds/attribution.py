@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hgviz.figures.content.answers import Answer, Beside, Share
-from hgviz.figures.kinds.stages import each_token
+from hgviz.figures.levels import unit_spans
 from hgviz.figures.paper import labels, style
 from hgviz.figures.paper.axes import GAP as AXIS_GAP
 from hgviz.figures.paper.axes import Axes, Many, round_ticks
@@ -128,13 +128,13 @@ def _titled(page: Page, share: Share, y: float) -> None:
 
 def _by_token(share: Share) -> list[Cell]:
     """A cell for each token; those that share a character share one."""
-    marks = labels.singles(share.prompt, each_token(len(share.values)))
+    marks = labels.singles(share.prompt, unit_spans(len(share.values)))
     return [_cell(one.words, share.values[one.start : one.end]) for one in marks]
 
 
 def _by_word(share: Share) -> list[Cell]:
     """A cell for each word, with the space after it."""
-    marks = labels.words_of(share.prompt, each_token(len(share.values)))
+    marks = labels.words_of(share.prompt, unit_spans(len(share.values)))
     ends = [*(one.start for one in marks[1:]), len(share.values)]
     starts = [0, *(one.start for one in marks[1:])]
     return [

@@ -1,0 +1,479 @@
+"""One token through all levels: a strip for every stage, all of them in tokens.
+
+A stage is a run of layers at one level, or a single layer where there is but one level; its strip
+shows where the token that speaks for the selected one looks, in one head of that stage. Widths and
+heights are in points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Layer, Prompt
+from hgviz.figures.content import Facts, Looked
+from hgviz.figures.content.unseen import reason, seen_cells
+from hgviz.figures.paper import labels, style
+from hgviz.figures.paper.frame import (
+    has_negative_weights,
+    heading,
+    legend,
+    level_name,
+    map_of,
+    query_in,
+)
+from hgviz.figures.paper.page import Page
+from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
+from hgviz.figures.spec import POINTS, Spec
+from hgviz.palettes import LIGHT_PAGE, contrasting_colour
+
+STRIP, BETWEEN = 12.0, 36.0  # heights of a strip, and of what lies between two
+LINE = 8.2  # of a name beside a strip
+MARGIN, NAME_GAP = 4.5, 9.0  # at right of the strips, and at left of them
+MAX_LAYERS = 12  # that are shown of a model without levels
+LARGEST_TEXT, LEGIBLE_TEXT = 8.0, 5.0  # in the strips
+ARC_KEYS, FAINTEST_ARC = 5, 0.02
+
+
+def compose(page: Page, spec: Spec, looked: Looked) -> None:
+    """Place all stages of a capture on the page."""
+    capture, facts = looked.capture, looked.facts
+    query = query_in(capture.main, spec.selection.query)
+    stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
+    signed = any(has_negative_weights(capture, *stage.head) for stage in stages)
+    shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
+    top = _draw_title(page, spec, capture, query)
+    names = [_names(capture, facts, stage, page.width) for stage in stages]
+    left, right = _left(stages, names, page.width - MARGIN), page.width - MARGIN
+    strips = _strips(page, stages, shades, left, right)
+    highest = max((arc.height for arc in strips[0].arcs(None)), default=0.0)
+    strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
+
+    for upper, lower in pairwise(strips):
+        upper.draw_silhouette(lower)
+    for upper, lower in pairwise(strips):
+        if upper.stage.prompt is lower.stage.prompt:
+            upper.draw_tokens_to(lower)
+    own = [strip for strip in strips if strip.stage.column is not None]
+    for upper, lower in pairwise([*own, strips[-1]] if own else []):
+        upper.draw_thread_to(lower)
+    origin = None  # from where arcs start that lead to another text
+    for strip, lines in zip(strips, names, strict=True):
+        cell = strip.selected
+        origin = origin if cell is None else sum(cell) / 2
+        strip.draw_cells()
+        strip.draw_text()
+        strip.draw_arcs(origin)
+        if cell is not None:
+            page.box(cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2,
+                     edge=LIGHT_PAGE.mark, line=1.1)  # fmt: skip
+        strip.draw_names(lines)
+    bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
+    if not strips[-1].size:
+        selected = query if strips[-1].stage.prompt is capture.main else None
+        bottom = max(bottom, strips[-1].draw_words_below(selected))
+    dots = style.dots(page.width) / POINTS
+    if any(len(strip.stage.spans) > strip.width * dots for strip in strips):
+        page.notes.append("where positions are finer than dots, the largest of them is shown")
+    notes = [reason(capture, (stage.head for stage in stages))]
+    if not is_hourglass(capture):
+        layers = len(_attending_layers(capture))
+        notes += [f"{len(stages)} of {layers} layers"] if len(stages) < layers else []
+    y = bottom + 10
+    page.text(
+        left - 4, y + 6, "Weight", size=style.SMALL, colour=LIGHT_PAGE.secondary, across="right"
+    )
+    end = level_bar(page, shades, left, y, page.width - left)
+    page.close(legend(page, notes, left, end + 2, page.width - left) + 2)
+
+
+def _draw_title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
+    """Say from which token; returns where the line ends."""
+    if spec.title is not None:
+        return heading(page, spec.title, "")
+    prompt = capture.main
+    words = labels.token_words(prompt, query, query + 1)
+    words = labels.elide(words, 0.4 * page.width, style.TITLE, bold=True)
+    word, place = labels.context(prompt, query), f"{prompt.unit} {query:,}"
+    return heading(page, f"From “{words}”", f"in “{word}”, {place}" if word else place)
+
+
+# --- stages ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one strip shows: weights (keys,) of a row, the tokens of each key, and whose they are.
+
+    column is the query's own place among the keys, None where these are another text.
+    """
+
+    level: int
+    head: HeadId
+    prompt: Prompt
+    weights: Floats
+    seen: NDArray[np.bool_]
+    spans: Integers
+    column: int | None
+
+
+def is_hourglass(capture: Capture) -> bool:
+    """Whether levels differ in resolution; else every layer is a stage by itself."""
+    return len({level.stride for level in capture.spec.levels}) > 1
+
+
+def stages_of(capture: Capture) -> list[list[int]]:
+    """The self-attention layers of each stage, in order of computation.
+
+    Without levels of several resolutions these are single layers, at most MAX_LAYERS spread over
+    the model; where there are two texts, those of the decoder, cross-attention included.
+    """
+    if not is_hourglass(capture):
+        layers = _attending_layers(capture)
+        if not layers:
+            raise HgvizError(
+                "this capture has no heads to follow a token through: all were removed"
+            )
+        chosen = np.linspace(0, len(layers) - 1, min(len(layers), MAX_LAYERS)).round()
+        return [[layers[place]] for place in chosen.astype(int)]
+
+    def place(layer: Layer) -> tuple[int, str]:
+        return layer.level, capture.spec.levels[layer.level].sequence
+
+    stages: list[list[int]] = []
+    before: object = None
+    for layer in capture.spec.layers:
+        if layer.cuts:
+            continue
+        if layer.role == "self" and layer.heads:
+            if place(layer) != before:
+                stages.append([])
+            stages[-1].append(layer.index)
+            before = place(layer)
+        elif layer.role in ("down", "up") and before != place(layer):
+            before = None
+    if not stages:
+        raise HgvizError("this capture has no self-attention: every such head was removed")
+    return stages
+
+
+def _attending_layers(capture: Capture) -> list[int]:
+    """The layers with heads, of two texts those of the decoder."""
+    level = 1 if capture.spec.two_texts else 0
+    return [one.index for one in capture.spec.layers if one.level == level and one.heads]
+
+
+def stage_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int], query: int) -> Stage:
+    """Where the position that speaks for a token looks, in one head of these layers: the chosen
+    one, else the clearest, else the first that is on."""
+    chosen = [head for head in (spec.selection.head_id, *spec.heads) if head.layer in layers]
+    if chosen:
+        head = chosen[0]
+    else:
+        heads = [HeadId(n, h) for n in layers
+                 for h in map_of(capture, n, capture.spec.layers[n].heads[0]).heads]  # fmt: skip
+        on = [head for head in heads if head not in capture.off] or heads
+        head = max(on, key=lambda one: facts[one].score if one in facts else -np.inf)
+    maps = map_of(capture, *head)
+    row = min(capture.row(head.layer, query), maps.shape[1] - 1)
+    spans = capture.key_spans(head.layer)
+    seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
+    layer, levels = capture.spec.layers[head.layer], capture.spec.levels
+    same_text = levels[layer.level].sequence == levels[layer.key_level].sequence
+    return Stage(
+        level=layer.level,
+        head=head,
+        prompt=capture.key_prompt(head.layer),
+        weights=maps.read(head.head, rows=(row, row + 1))[0],
+        seen=seen & (spans[:, 1] > 0) & (head not in capture.off),
+        spans=spans,
+        column=min(capture.column(head.layer, query), len(spans) - 1) if same_text else None,
+    )
+
+
+# --- where strips lie -----------------------------------------------------------------------------
+
+
+def _factors(stages: list[Stage]) -> list[float]:
+    """What part of the widest strip the strip of each stage is: the coarser, the narrower."""
+    levels = sorted({stage.level for stage in stages})
+    shrink = max(0.88, 0.72 ** (1 / max(len(levels) - 1, 1)))
+    return [shrink ** levels.index(stage.level) for stage in stages]
+
+
+def _strips(
+    page: Page, stages: list[Stage], shades: Shades, left: float, right: float
+) -> list[Strip]:
+    """Strips below each other; text is printed where it is legible at every level."""
+    factors, strips = _factors(stages), []
+    for number, (stage, factor) in enumerate(zip(stages, factors, strict=True)):
+        widths, size = _token_widths(stage.prompt, right - left, min(factors))
+        edges = np.concatenate([[0.0], np.cumsum(widths)])
+        edges = (left + right) / 2 + (edges - edges[-1] / 2) * factor
+        y = number * (STRIP + BETWEEN)
+        strips.append(Strip(page, stage, shades, edges, y, size * factor))
+    return strips
+
+
+def _token_widths(
+    prompt: Prompt, room: float, smallest: float
+) -> tuple[NDArray[np.float64], float]:
+    """Widths of the tokens that fill the room, and the size of their text, 0 for none."""
+    tokens = len(prompt)
+    even = np.full(tokens, room / tokens)
+    if tokens * 3 > room:
+        return even, 0.0
+    widths = np.empty(tokens)
+    for mark in labels.singles(prompt, unit_spans(tokens)):
+        width = max(style.extent(mark.words, 10.0, fixed=True), 4.0) + 2.5
+        widths[mark.start : mark.end] = width / (mark.end - mark.start)
+    size = min(LARGEST_TEXT, 10.0 * room / widths.sum())
+    if size * smallest < LEGIBLE_TEXT:
+        return even, 0.0
+    return widths * min(room / widths.sum(), 3.0 * size / 10.0), size
+
+
+def unit_spans(count: int) -> Integers:
+    """[[0, 1], [1, 2], ...]"""
+    numbers = np.arange(count)
+    return np.stack([numbers, numbers + 1], axis=1)
+
+
+def _left(stages: list[Stage], names: list[list[str]], right: float) -> float:
+    """Where the widest strip begins, so that there is room for names beside the narrower ones."""
+    spare = [(1 - factor) / 2 for factor in _factors(stages)]
+    left = 0.0
+    for number, lines in enumerate(names):
+        after = min(spare[number], spare[min(number + 1, len(spare) - 1)])
+        for line, words in enumerate(lines):
+            low = _name_middle(line, len(lines)) + LINE / 2
+            part = min(max((low - STRIP) / BETWEEN, 0.0), 1.0)  # of the way to the next strip
+            share = spare[number] + part * (after - spare[number])
+            need = style.extent(words, style.SMALL, bold=line == 0) + NAME_GAP
+            left = max(left, (need - share * right) / (1 - share))
+    return left
+
+
+def _name_middle(line: int, lines: int) -> float:
+    """How far below the top of a strip the middle of a line beside it lies."""
+    return STRIP / 2 + LINE * (line - min(lines - 1, 1) / 2)
+
+
+def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[str]:
+    """Level, head and what it does, in at most two lines that fit."""
+    role = facts[stage.head].role if stage.head in facts else ""
+    role = "off" if stage.head in capture.off else role
+    room = min(80.0, 0.22 * width)
+    lines: list[str] = []
+    for word in role.split():
+        is_full = lines and style.extent(f"{lines[-1]} {word}", style.SMALL) > room
+        if not lines or (is_full and len(lines) < 2):
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    lines = [labels.elide(line, room, style.SMALL) for line in lines]
+    if is_hourglass(capture):
+        return [capture.spec.levels[stage.level].label, f"head {stage.head}", *lines]
+    level = level_name(capture, stage.head.layer)
+    return [f"head {stage.head}", *([level] if level else []), *lines]
+
+
+# --- strips ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Arc:
+    """From where to where along x, how high, and what part of the largest weight."""
+
+    start: float
+    end: float
+    height: float
+    part: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strip:
+    """A stage on the page: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
+
+    page: Page
+    stage: Stage
+    shades: Shades
+    edges: NDArray[np.float64]
+    y: float
+    size: float
+
+    @property
+    def width(self) -> float:
+        """The width of the whole strip."""
+        return float(self.edges[-1] - self.edges[0])
+
+    def ends(self, position: int) -> tuple[float, float]:
+        """Left and right of a position."""
+        start, end = self.stage.spans[position]
+        return float(self.edges[start]), float(self.edges[end])
+
+    @property
+    def selected(self) -> tuple[float, float] | None:
+        """Left and right of the selected cell, never so thin that it is lost; None for none."""
+        if self.stage.column is None:
+            return None
+        left, right = self.ends(self.stage.column)
+        spare = max(0.0, 1.6 - (right - left)) / 2
+        return left - spare, right + spare
+
+    def draw_cells(self) -> None:
+        """Draw the weights, each over the tokens that its key stands for."""
+        page, stage, left, right = self.page, self.stage, self.edges[0], self.edges[-1]
+        page.box(left, self.y, right - left, STRIP, fill=LIGHT_PAGE.unseen)
+        if len(stage.spans) * 1.5 > self.width:
+            page.image(self._raster(), left, self.y, right - left, STRIP)
+        else:
+            # each a little wider than it is, so that no light shines through between two
+            for position in np.flatnonzero(stage.seen).tolist():
+                start, end = self.ends(position)
+                fill = self.shades.paint(stage.weights[position : position + 1])[0] / 255
+                width = min(end + 0.3, right) - start
+                page.box(start, self.y, width, STRIP, fill=tuple(fill))
+            self._draw_gaps()
+        spans = stage.spans[stage.seen]
+        if not self.size and len(spans):  # hatched after the query, where no text is printed
+            start = float(self.edges[spans[:, 1].max()])
+            if right - start > 1:
+                page.hatch(start, self.y, float(right - start), STRIP, None)
+        page.box(left, self.y, right - left, STRIP, edge=LIGHT_PAGE.line, line=0.4)
+
+    def _draw_gaps(self) -> None:
+        """Draw white lines between positions of several tokens, so that they can be counted."""
+        spans = self.stage.spans[self.stage.spans[:, 1] > 0]
+        is_coarse = (spans[:, 1] - spans[:, 0]).max(initial=1) > 1
+        if is_coarse and self.width / max(len(spans), 1) > 3:
+            places = self.edges[np.unique(spans[:, 0])[1:]]
+            lines = [[(x, self.y), (x, self.y + STRIP)] for x in places]
+            self.page.lines(lines, LIGHT_PAGE.paper, 0.4)
+
+    def _raster(self) -> NDArray[np.uint8]:
+        """uint8 (1, dots, 3): where several positions share a dot, the largest of them."""
+        left, width = self.edges[0], self.width
+        dots = max(1, round(width / POINTS * style.dots(self.page.width)))
+        weights, seen = np.zeros(dots, np.float32), np.zeros(dots, bool)
+        positions = np.flatnonzero(self.stage.seen)
+        order = np.argsort(np.abs(self.stage.weights[positions]), kind="stable")
+        for position in positions[order].tolist():
+            start, end = ((edge - left) / width * dots for edge in self.ends(position))
+            first = min(int(start), dots - 1)
+            last = max(first + 1, round(end))
+            weights[first:last], seen[first:last] = self.stage.weights[position], True
+        return self.shades.paint(weights, seen)[None]
+
+    def draw_text(self) -> None:
+        """Draw the text in the cells, if there is room."""
+        if not self.size:
+            return
+        stage, tokens = self.stage, len(self.stage.prompt)
+        ground = np.tile(np.array(rgb_of(LIGHT_PAGE.unseen)), (tokens, 1))
+        is_seen = np.zeros(tokens, bool)
+        for position in np.flatnonzero(stage.seen).tolist():
+            start, end = stage.spans[position]
+            ground[start:end] = self.shades.paint(stage.weights[position : position + 1])[0]
+            is_seen[start:end] = True
+        inks = contrasting_colour(ground) / 255
+        for mark in labels.singles(stage.prompt, unit_spans(tokens)):
+            x = (self.edges[mark.start] + self.edges[mark.end]) / 2
+            ink = tuple(inks[mark.start]) if is_seen[mark.start] else LIGHT_PAGE.secondary
+            self.page.text(x, self.y + STRIP / 2, mark.words, size=self.size, middle=True,
+                           across="center", fixed=True, colour=ink)  # fmt: skip
+
+    def draw_names(self, lines: list[str]) -> None:
+        """Draw names left of the strip, the first in bold."""
+        for line, words in enumerate(lines[:4]):
+            ink = LIGHT_PAGE.text if line < 2 else LIGHT_PAGE.secondary
+            y = self.y + _name_middle(line, len(lines))
+            self.page.text(0, y, words, size=style.SMALL, middle=True, bold=line == 0, colour=ink)
+
+    def draw_words_below(self, selected: int | None) -> float:
+        """Draw the words of the text under the strip; returns where they end."""
+        prompt = self.stage.prompt
+        cell, left = self.width / len(prompt), float(self.edges[0])
+        size = labels.size_for(cell)
+        marks = labels.axis_marks(prompt, unit_spans(len(prompt)), cell, size, 46.0, selected)
+        places = labels.level(marks, cell, cell * len(prompt), size)
+        turned, y, depth = places is None, self.y + STRIP + 3, size
+        places = places or [mark.middle * cell for mark in marks]
+        for mark, place in zip(marks, places, strict=True):
+            x = left + mark.middle * cell
+            self.page.lines([[(x, y - 3), (x, y - 1)]], LIGHT_PAGE.line)
+            self.page.text(
+                left + place, y if turned else y + size, mark.words, size=size, turned=turned,
+                middle=turned, across="right" if turned else "center", bold=mark.bold,
+                colour=LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text,
+            )  # fmt: skip
+            if turned:
+                depth = max(depth, style.extent(mark.words, size, mark.bold))
+        return y + depth
+
+    def draw_silhouette(self, lower: Strip) -> None:
+        """Draw the shape of the model behind this strip and the next."""
+        a, b = self.edges[[0, -1]], lower.edges[[0, -1]]
+        end, bottom = self.y + STRIP, lower.y + STRIP
+        self.page.polygon(
+            [(a[0], self.y), (a[1], self.y), (a[1], end), (b[1], lower.y), (b[1], bottom),
+             (b[0], bottom), (b[0], lower.y), (a[0], end)],
+            LIGHT_PAGE.unseen,
+        )  # fmt: skip
+
+    def draw_tokens_to(self, lower: Strip) -> None:
+        """Draw slanted lines to the same tokens in the next strip."""
+        coarser = max(self, lower, key=lambda strip: strip.stage.level)
+        starts = coarser.stage.spans[coarser.stage.spans[:, 1] > 0, 0]
+        count = max(1, int(coarser.width / 7.0))
+        chosen = starts[:: max(1, -(-len(starts) // count))]
+        top, bottom = self.y + STRIP + 1, lower.y - 1
+        lines = [[(self.edges[token], top), (lower.edges[token], bottom)] for token in chosen]
+        self.page.lines(lines, LIGHT_PAGE.line, 0.35)
+
+    def draw_thread_to(self, lower: Strip) -> None:
+        """Draw the selected token on its way to the next strip."""
+
+        def narrowed(left: float, right: float) -> tuple[float, float]:
+            spare = max(0.0, right - left - 3.0) / 2
+            return left + spare, right - spare
+
+        assert self.selected is not None
+        a, b = narrowed(*self.selected), narrowed(*(lower.selected or self.selected))
+        end = self.y + STRIP
+        self.page.polygon([(a[0], end), (a[1], end), (b[1], lower.y), (b[0], lower.y)],
+                          LIGHT_PAGE.mark)  # fmt: skip
+
+    def arcs(self, origin: float | None) -> list[Arc]:
+        """Arcs to the strongest keys, from the selected cell, or from where it lies in its own
+        text (origin)."""
+        stage, cell = self.stage, self.selected
+        start = origin if cell is None else sum(cell) / 2
+        if start is None:
+            return []
+        limit = max(map(abs, self.shades.limits)) or 1.0
+        strength = np.where(stage.seen, np.abs(stage.weights), 0)
+        if stage.column is not None:
+            strength[stage.column] = 0
+        arcs = []
+        for key in np.argsort(-strength, kind="stable")[:ARC_KEYS].tolist():
+            end = sum(self.ends(key)) / 2
+            distance = min(1.0, abs(end - start) / (0.5 * self.page.width))
+            part = float(min(float(strength[key]) / limit, 1.0))
+            if part >= FAINTEST_ARC:
+                arcs.append(Arc(start, end, 5.0 + 20.0 * distance, part))
+        return arcs
+
+    def draw_arcs(self, origin: float | None) -> None:
+        """Draw arcs over the strip, wider for more weight, each with a dot at its end."""
+        y, turn = self.y - 1, np.linspace(0, 2 * np.pi, 13)[:-1]
+        circle = 1.2 * np.stack([np.cos(turn), np.sin(turn)], 1)
+        for arc in self.arcs(origin):
+            high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
+            points = [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)]
+            width, alpha = 0.4 + 1.6 * arc.part, 0.35 + 0.65 * arc.part
+            self.page.curve(points, LIGHT_PAGE.mark, width, alpha)
+            self.page.polygon((circle + (arc.end, y)).tolist(), LIGHT_PAGE.mark)
