@@ -11,7 +11,6 @@ from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
     attribution,
     image,
-    neurons,
     wall,
 )
 from hgviz.figures.paper.page import Page
@@ -48,7 +47,7 @@ DRAWINGS: dict[str, Drawing] = {
     "reach": CHART,
     # of `hgviz redundancy`
     "redundancy": CHART,
-    "neurons": Drawing(neurons.compose),
+    "neurons": CHART,
     "profile": CHART,
     "activation": CHART,
     "curve": CHART,

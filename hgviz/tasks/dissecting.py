@@ -9,7 +9,7 @@ import numpy as np
 from hgviz.core import Capture, HgvizError, Integers, Selection
 
 if TYPE_CHECKING:
-    from hgviz.figures.content.elements import Neurons, Products
+    from hgviz.figures.neurons import Neurons, Products
     from hgviz.maps.anatomy import Anatomy, ElementProducts
 
 MOST = 32  # keys that are drawn
@@ -25,7 +25,7 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> N
     largest weight first. Errors: HgvizError for a head or a token that is not there, and for maps
     that were kept as weights alone.
     """
-    from hgviz.figures.content.elements import Neurons, Stage
+    from hgviz.figures.neurons import Neurons, Stage
     from hgviz.figures.paper.frame import map_of, token_in
     from hgviz.maps import LazyMap, SlotMap
     from hgviz.maps.anatomy import dissect
@@ -82,7 +82,7 @@ def _marked(found: Anatomy, columns: Integers, asked: int | None) -> int | None:
 
 def _products(found: Anatomy, columns: Integers) -> list[Products]:
     """q and k, and, where positions are relative, what stands for the distance."""
-    from hgviz.figures.content.elements import Products
+    from hgviz.figures.neurons import Products
 
     query = found.query
     near = query.with_keys(found.keys[columns])
