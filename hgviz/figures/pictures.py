@@ -9,7 +9,6 @@ from typing import Any
 from hgviz.figures import heatmap, levels, links, tables
 from hgviz.figures.charts import Chart, Row
 from hgviz.figures.kinds import (
-    attribution,
     image,
     wall,
 )
@@ -42,7 +41,7 @@ DRAWINGS: dict[str, Drawing] = {
     "rollout": Drawing(heatmap.compose_rollout, tables.of_rollout),
     "compare": Drawing(_draw_chart, tables.of_three),
     # of `hgviz attribute`, not of a capture
-    "attribution": Drawing(attribution.compose),
+    "attribution": CHART,
     # of `hgviz reach`
     "reach": CHART,
     # of `hgviz redundancy`

@@ -96,8 +96,8 @@ def attribution_panel(
     the same text, each with what it says. Errors: HgvizError for layers that nobody walked through.
     """
     from hgviz.figures import Panel
-    from hgviz.figures.content.answers import Answer, Share
-    from hgviz.figures.content.answers import Beside as Keys
+    from hgviz.figures.attribution import Answer, Share
+    from hgviz.figures.attribution import Beside as Keys
     from hgviz.tasks.profiling import places_of
 
     if method == "layers" and not found.layers:

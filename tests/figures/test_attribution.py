@@ -13,8 +13,7 @@ import pytest
 from hgviz import palettes, tasks
 from hgviz.core import Display, HeadId, HgvizError
 from hgviz.figures import Spec, composed, draw
-from hgviz.figures.content.answers import Share
-from hgviz.figures.kinds.attribution import _by_token, _by_word
+from hgviz.figures.attribution import Share
 from hgviz.figures.paper import style
 from hgviz.figures.provenance import quoted
 from hgviz.files import resource
@@ -113,9 +112,9 @@ def test_letters_of_a_character_are_added_up_and_nothing_is_lost():
     capture = make_capture("모래시계는 a")
     found = found_of(capture)
     share = Share("", capture.prompt, found.tokens)
-    for way in (_by_token, _by_word):
+    for way in (Share.cells_by_token, Share.cells_by_word):
         assert sum(cell.value for cell in way(share)) == pytest.approx(found.tokens.sum())
-    assert [cell.words for cell in _by_word(share)] == ["모래시계는", "a"]
+    assert [cell.words for cell in share.cells_by_word()] == ["모래시계는", "a"]
 
 
 def test_a_text_too_long_for_letters_has_words_and_one_too_long_for_words_has_stretches():
