@@ -6,12 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hgviz.figures import heatmap, levels, links, tables
+from hgviz.figures import heatmap, image, levels, links, tables, wall
 from hgviz.figures.charts import Chart, Row
-from hgviz.figures.kinds import (
-    image,
-    wall,
-)
 from hgviz.figures.paper.page import Page
 from hgviz.figures.spec import Spec
 

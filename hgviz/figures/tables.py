@@ -20,7 +20,7 @@ from hgviz.figures.charts import Row
 from hgviz.figures.content import Charted, Looked
 from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.heatmap import Edge, Three, zooms_of
-from hgviz.figures.kinds.image import overlays, query_of
+from hgviz.figures.image import patch_weights, query_of
 from hgviz.figures.levels import stage_of, stages_of
 from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points
@@ -79,7 +79,7 @@ def of_image(spec: Spec, looked: Looked) -> Iterator[Row]:
     capture, query = looked.capture, query_of(spec, looked.capture)
     yield PATCHES
     named = "" if query is None else capture.prompt.pieces[query]
-    for one in overlays(spec, capture):
+    for one in patch_weights(spec, capture):
         state = OFF if one.head in capture.off else SEEN
         for number, weight in enumerate(one.added.tolist()):
             piece = capture.prompt.pieces[number]

@@ -22,7 +22,7 @@ NARROWEST, LARGEST, BETWEEN, ABOVE = 70.0, 200.0, 8.0, 12.0  # points, of one pi
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class PatchWeights:
     """The weights of a head over an image: grid (rows, columns) of patches, added (n,) of the
     positions before them, such as [CLS]."""
 
@@ -32,7 +32,7 @@ class Overlay:
 
 
 def image_of(capture: Capture) -> Signal:
-    """The image of a capture, with its patches. Errors: HgvizError where there is none."""
+    """The image of a capture, with its patches. Raises HgvizError where there is none."""
     signal = capture.prompt.signal
     if signal is None or signal.grid is None or signal.picture is None:
         raise HgvizError(
@@ -51,87 +51,85 @@ def query_of(spec: Spec, capture: Capture) -> int | None:
     return 0 if len(capture.prompt) > rows * columns else None
 
 
-def overlays(spec: Spec, capture: Capture) -> list[Overlay]:
-    """The weights of each head that is shown. Errors: HgvizError for heads that are not there."""
+def patch_weights(spec: Spec, capture: Capture) -> list[PatchWeights]:
+    """The weights of each head that is shown. Raises HgvizError for heads that are not there."""
     rows, columns = image_of(capture).grid or (0, 0)
-    query, found = query_of(spec, capture), []
+    query, heads = query_of(spec, capture), []
     for head in spec.heads or (spec.selection.head_id,):
-        one = map_of(capture, *head)
-        if one.shape[1:] != (len(capture.prompt),) * 2:
+        maps = map_of(capture, *head)
+        if maps.shape[1:] != (len(capture.prompt),) * 2:
             raise HgvizError(
                 f"layer {head.layer} does not look at the image from itself: "
-                f"its maps are {one.shape[1]:,} × {one.shape[2]:,}",
+                f"its maps are {maps.shape[1]:,} × {maps.shape[2]:,}",
                 "Choose another layer",
             )
         if query is None:
-            row = one.read(head.head).mean(0)
+            row = maps.read(head.head).mean(0)
         else:
-            row = one.read(head.head, rows=(query, query + 1))[0]
-        before = len(row) - rows * columns
-        found.append(Overlay(head, row[before:].reshape(rows, columns), row[:before]))
-    return found
+            row = maps.read(head.head, rows=(query, query + 1))[0]
+        added = len(row) - rows * columns
+        heads.append(PatchWeights(head, row[added:].reshape(rows, columns), row[:added]))
+    return heads
 
 
 def compose(page: Page, spec: Spec, looked: Looked) -> None:
     """Place the image and the heads' weights over it, with one bar for all."""
     capture, signal = looked.capture, image_of(looked.capture)
-    shown, query = overlays(spec, capture), query_of(spec, capture)
-    signed = any(has_negative_weights(capture, *one.head) for one in shown)
-    on = [one.grid for one in shown if one.head not in capture.off]
-    shades = shades_of(spec.display, signed, on)
-    where = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
-    title = ("Where the image is looked at", f"from {where}") if spec.title is None else (
-        spec.title, "")  # fmt: skip
-    assert signal.picture is not None
+    heads, query = patch_weights(spec, capture), query_of(spec, capture)
+    is_signed = any(has_negative_weights(capture, *one.head) for one in heads)
+    on = [one.grid for one in heads if one.head not in capture.off]
+    shades = shades_of(spec.display, is_signed, on)
     picture = signal.picture
-    count = len(shown) + 1
+    assert picture is not None
+    if spec.title is None:
+        words = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
+        top = heading(page, "Where the image is looked at", f"from {words}")
+    else:
+        top = heading(page, spec.title, "")
+    count = len(heads) + 1
     columns = max(1, min(count, int((page.width + BETWEEN) // (NARROWEST + BETWEEN))))
-    wide = min((page.width - BETWEEN * (columns - 1)) / columns, LARGEST)
-    high = wide * picture.shape[0] / picture.shape[1]
-    top = heading(page, *title)
+    width = min((page.width - BETWEEN * (columns - 1)) / columns, LARGEST)
+    height = width * picture.shape[0] / picture.shape[1]
     for number in range(count):
-        down, across = divmod(number, columns)
-        x, y = across * (wide + BETWEEN), top + ABOVE + down * (high + ABOVE + 10)
+        row, column = divmod(number, columns)
+        x, y = column * (width + BETWEEN), top + ABOVE + row * (height + ABOVE + 10)
         if not number:
             page.text(x, y - 3, "Image", size=style.SMALL)
-            page.image(picture, x, y, wide, high)
-            _ring(page, signal, query, len(capture.prompt), x, y, (wide, high))
+            page.image(picture, x, y, width, height)
+            if query is not None:
+                patch = query - (len(capture.prompt) - len(heads[0].grid.ravel()))
+                _draw_ring(page, signal, patch, x, y, width, height)
             continue
-        one = shown[number - 1]
-        off = one.head in capture.off
+        one = heads[number - 1]
+        is_off = one.head in capture.off
         role = looked.facts[one.head].role if one.head in looked.facts else ""
-        words = f"Head {one.head}" + (f", {HEAD_OFF}" if off else f"  ·  {role}" if role else "")
-        page.text(x, y - 3, elide(words, wide, style.SMALL), size=style.SMALL)
-        page.image(picture if off else overlay(picture, shades.paint(one.grid)), x, y, wide, high)
-        page.box(x, y, wide, high, edge=LIGHT_PAGE.line)
-    end = top + ((count - 1) // columns + 1) * (high + ABOVE + 10)
+        name = f"Head {one.head}" + (f", {HEAD_OFF}" if is_off else f"  ·  {role}" if role else "")
+        page.text(x, y - 3, elide(name, width, style.SMALL), size=style.SMALL)
+        shown = picture if is_off else overlay(picture, shades.paint(one.grid))
+        page.image(shown, x, y, width, height)
+        page.box(x, y, width, height, edge=LIGHT_PAGE.line)
+    end = top + ((count - 1) // columns + 1) * (height + ABOVE + 10)
     first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
     end = level_bar(page, shades, max(3.0, first / 2 + 1), end, page.width / 2)
-    page.close(footnotes(page, _notes(capture, shown), 0.0, end + 2) + 3)
+    page.close(footnotes(page, _notes(capture, heads), 0.0, end + 2) + 3)
 
 
-def _ring(
-    page: Page,
-    signal: Signal,
-    query: int | None,
-    positions: int,
-    x: float,
-    y: float,
-    size: tuple[float, float],
+def _draw_ring(
+    page: Page, signal: Signal, patch: int, x: float, y: float, width: float, height: float
 ) -> None:
-    """Mark the patch of the query; one that is added to the patches has no place."""
-    rows, columns = signal.grid or (0, 0)
-    if query is None or (at := query - positions + rows * columns) < 0:
+    """Mark a patch; what is added to the patches has no place."""
+    if patch < 0:
         return
-    row, column = divmod(at, columns)
-    wide, high = size[0] / columns, size[1] / rows
+    rows, columns = signal.grid or (0, 0)
+    row, column = divmod(patch, columns)
+    wide, high = width / columns, height / rows
     for colour, line in ((LIGHT_PAGE.paper, 1.8), (LIGHT_PAGE.mark, 0.9)):
         page.box(x + column * wide, y + row * high, wide, high, edge=colour, line=line)
 
 
-def _notes(capture: Capture, shown: list[Overlay]) -> list[str]:
+def _notes(capture: Capture, heads: list[PatchWeights]) -> list[str]:
     """What of each head's weights lies on no patch."""
-    on = [one for one in shown if one.head not in capture.off and len(one.added)]
+    on = [one for one in heads if one.head not in capture.off and len(one.added)]
     if not on:
         return []
     parts = [f"{one.head} {100 * float(one.added.sum()):.0f} %" for one in on[:12]]
