@@ -15,8 +15,7 @@ import torch
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId
-from hgviz.figures.content.document import Document, Heading, Points, Table, Words
-from hgviz.figures.report import write
+from hgviz.figures.report import Document, Heading, Points, Table, Words, write
 from hgviz.models import open_model
 from hgviz.models.attribution import example_gradients
 from hgviz.models.layers import Tokens, attention_modules

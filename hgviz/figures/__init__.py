@@ -1,7 +1,8 @@
 """Figures for papers: every kind, from one Spec. matplotlib loads when the first one is drawn.
 
-content says what figures are drawn of, kinds draws them on paper, files writes pages, tables has
-the numbers behind them, report puts charts and tables on one HTML page.
+A kind of figure has a row in spec.FIGURES and one in pictures.DRAWINGS. paper has the page, its
+text and its axes; files writes pages, tables has the numbers behind maps and links, report puts
+charts and tables on one HTML page.
 """
 
 from __future__ import annotations

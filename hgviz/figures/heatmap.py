@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt
 from hgviz.figures.charts import Chart, Row
 from hgviz.figures.content import Looked
-from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import (
     Zooms,
@@ -43,6 +42,7 @@ from hgviz.figures.paper.shades import (
     upright_bar,
 )
 from hgviz.figures.spec import Spec
+from hgviz.figures.unseen import reason, seen_cells
 from hgviz.language import short_number
 from hgviz.maps.overview import pool
 from hgviz.palettes import LIGHT_PAGE

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Layer, Prompt
 from hgviz.figures.content import Facts, Looked
-from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.paper import labels, style
 from hgviz.figures.paper.frame import (
     has_negative_weights,
@@ -28,6 +27,7 @@ from hgviz.figures.paper.frame import (
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
 from hgviz.figures.spec import POINTS, Spec
+from hgviz.figures.unseen import reason, seen_cells
 from hgviz.palettes import LIGHT_PAGE, contrasting_colour
 
 STRIP, BETWEEN = 12.0, 36.0  # heights of a strip, and of what lies between two

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
 from hgviz.figures.charts import Row
 from hgviz.figures.content import Charted, Looked
-from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.heatmap import Edge, Three, zooms_of
 from hgviz.figures.image import patch_weights, query_of
 from hgviz.figures.levels import stage_of, stages_of
 from hgviz.figures.paper.frame import Zooms, map_of, query_in, read_cells, token_in
 from hgviz.figures.spec import Spec, points
+from hgviz.figures.unseen import seen_cells
 from hgviz.maps.links import Links, Side, find_links
 
 MOST, MOST_OF_WALL = 1 << 20, 1 << 18  # cells that a table of maps has; what has more is reduced

@@ -13,7 +13,6 @@ import numpy as np
 
 from hgviz.core import Capture, Floats, HeadId, HgvizError, Map
 from hgviz.figures.content import Looked
-from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import (
     Zooms,
@@ -30,6 +29,7 @@ from hgviz.figures.paper.frame import (
 from hgviz.figures.paper.page import Page
 from hgviz.figures.paper.shades import Shades, level_bar, shades_of
 from hgviz.figures.spec import Spec
+from hgviz.figures.unseen import reason, seen_cells
 from hgviz.palettes import LIGHT_PAGE
 
 SHRINK = 0.7  # of a map's side from one level to the next coarser

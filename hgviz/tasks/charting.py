@@ -277,7 +277,7 @@ def _seen(
     grid: SharedGrid, side: int, zoom: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Where one side has anything, in cells of 2^zoom."""
-    from hgviz.figures.content.unseen import seen_cells
+    from hgviz.figures.unseen import seen_cells
     from hgviz.maps import DenseMap, Projected
 
     capture, head = (grid.a, grid.head_a) if side == 0 else (grid.b, grid.head_b)

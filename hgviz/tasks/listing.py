@@ -9,7 +9,7 @@ from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import ModelMetrics
-    from hgviz.figures.content.document import Block, Table
+    from hgviz.figures.report import Block, Table
     from hgviz.tasks.contrasting import Laboratory
 
 SHOWN = 12  # examples
@@ -22,7 +22,7 @@ SHORT = {  # metrics and their headings in the table of all heads
 
 
 def every_head(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading
+    from hgviz.figures.report import Heading
 
     blocks: list[Block] = [Heading("Every head")]
     for name, letter, side in zip(found.names, "AB", (found.a, found.b), strict=True):
@@ -32,7 +32,7 @@ def every_head(found: Laboratory) -> list[Block]:
 
 def _table_of(name: str, side: ModelMetrics, noun: str) -> Table:
     from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.content.document import Table
+    from hgviz.figures.report import Table
 
     values = [side.of_heads(one)[0] for one in SHORT]
     kinds = side.activations()
@@ -55,7 +55,7 @@ def _table_of(name: str, side: ModelMetrics, noun: str) -> Table:
 
 
 def one_text(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Words
+    from hgviz.figures.report import Heading, Words
 
     blocks: list[Block] = [
         Heading(f"One {found.noun}, head by head"),
@@ -83,7 +83,7 @@ def _logits(found: Laboratory) -> str:
 
 
 def differing(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Table, Words
+    from hgviz.figures.report import Heading, Table, Words
 
     examples = found.answers.differing
     head: Block = Heading("Where they answer differently")
@@ -106,7 +106,7 @@ def differing(found: Laboratory) -> list[Block]:
 
 
 def how(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Points
+    from hgviz.figures.report import Heading, Points
 
     one = f"{'an' if found.noun == 'image' else 'a'} {found.noun}"
     points = [

@@ -19,7 +19,7 @@ from hgviz.tasks.sweeping import sweep_at
 from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
-    from hgviz.figures.content.document import Block, Document, Table
+    from hgviz.figures.report import Block, Document, Table
 
 TABLES = {  # lists of the JSON, in the order of the page
     "reached": "Scores over seeds: mean [95 %]",
@@ -98,7 +98,7 @@ def _environment(sweep: Sweep) -> dict[str, str]:
 
 def _page(sweep: Sweep, results: Findings) -> Document:
     """Both charts, as far as the study asks for them, and every table that has a row."""
-    from hgviz.figures.content.document import Document
+    from hgviz.figures.report import Document
 
     blocks: list[Block] = []
     if results.reached:
@@ -119,7 +119,7 @@ def _page(sweep: Sweep, results: Findings) -> Document:
 
 
 def _table(rows: list[dict[str, str]], caption: str) -> Table:
-    from hgviz.figures.content.document import Table
+    from hgviz.figures.report import Table
 
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     cells = tuple(tuple(row.get(name, "–") for name in columns) for row in rows)

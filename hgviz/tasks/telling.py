@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import MetricChange
     from hgviz.analysis.statistics import Evaluation
     from hgviz.core import ModelSpec
-    from hgviz.figures.content.document import Block, Document
+    from hgviz.figures.report import Block, Document
     from hgviz.tasks.contrasting import Laboratory
 
 WHAT = {
@@ -32,7 +32,7 @@ WHAT = {
 
 def document(found: Laboratory) -> Document:
     """The report."""
-    from hgviz.figures.content.document import Document
+    from hgviz.figures.report import Document
 
     names = found.names
     blocks = [
@@ -59,7 +59,7 @@ def document(found: Laboratory) -> Document:
 
 
 def _short(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Points
+    from hgviz.figures.report import Heading, Points
 
     differ = [_sentence(found, one) for one in found.changes if one.differs and not one.exact]
     points = [_verdict(found), *filter(None, differ)]
@@ -126,7 +126,7 @@ def _sentence(found: Laboratory, one: MetricChange) -> str:
 
 
 def _models(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Table
+    from hgviz.figures.report import Heading, Table
 
     rows: list[tuple[str, ...]] = []
     for name, of in (
@@ -158,7 +158,7 @@ def _kinds(spec: ModelSpec) -> str:
 
 
 def _answers(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Table, Words
+    from hgviz.figures.report import Heading, Table, Words
 
     one = found.answers
     bits = one.a.score.metric == "bits_per_byte"
@@ -207,7 +207,7 @@ def _score(side: Evaluation, bits: bool) -> tuple[str, str, str]:
 
 def _activations(found: Laboratory) -> list[Block]:
     from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.content.document import Heading, Words
+    from hgviz.figures.report import Heading, Words
 
     names = list(dict.fromkeys([*found.a.activations(), *found.b.activations()]))
     signed = [ACTIVATIONS[name].label for name in names if ACTIVATIONS[name].signed]
@@ -229,7 +229,7 @@ def _activations(found: Laboratory) -> list[Block]:
 
 
 def _slopes(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Words
+    from hgviz.figures.report import Heading, Words
 
     change = {one.name: one for one in found.changes}
     small, passed = change["small"], change["passed"]
@@ -273,7 +273,7 @@ def _before(found: Laboratory) -> str:
 
 def _heads(found: Laboratory) -> list[Block]:
     from hgviz.analysis.metrics import METRICS, REPORT, metrics_for
-    from hgviz.figures.content.document import Heading, Points, Table, Words
+    from hgviz.figures.report import Heading, Points, Table, Words
 
     rows = tuple(
         (
@@ -304,7 +304,7 @@ def _heads(found: Laboratory) -> list[Block]:
 
 
 def _ranks(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Words
+    from hgviz.figures.report import Heading, Words
 
     rank = next(one for one in found.changes if one.name == "rank")
     said = (
@@ -323,7 +323,7 @@ def _ranks(found: Laboratory) -> list[Block]:
 
 
 def _distances(found: Laboratory) -> list[Block]:
-    from hgviz.figures.content.document import Heading, Words
+    from hgviz.figures.report import Heading, Words
 
     apart = next(one for one in found.changes if one.name == "apart")
     said = (

@@ -10,12 +10,12 @@ from hgviz.language import number
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import MetricChange
-    from hgviz.figures.content.document import Picture
+    from hgviz.figures.report import Picture
 
 
 def picture(kind: str, chart: object, caption: str) -> Picture:
     """A chart, and what it shows."""
-    from hgviz.figures.content.document import Picture
+    from hgviz.figures.report import Picture
 
     return Picture(kind, chart, caption)  # type: ignore[arg-type]
 

@@ -19,12 +19,12 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.figures import Looked, Spec, composed, format_of, points, preview
-from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export, latex
 from hgviz.figures.levels import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.labels import BOX
 from hgviz.figures.provenance import bare_name, without_folders
+from hgviz.figures.unseen import seen_cells
 from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks import drawing
 from tests.figures import every

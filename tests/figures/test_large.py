@@ -10,12 +10,12 @@ from PIL import Image
 
 from hgviz.core import Capture, HeadId, Selection
 from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance, tables
-from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
 from hgviz.figures.files.rasters import INSIDE, png, smaller
 from hgviz.figures.heatmap import zooms_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.frame import read_cells
+from hgviz.figures.unseen import seen_cells
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart

@@ -10,10 +10,10 @@ from hypothesis.extra.numpy import arrays
 
 from hgviz.core import Display, HeadId, Selection, Streaming
 from hgviz.figures import Spec, composed
-from hgviz.figures.content.unseen import reason, seen_cells
 from hgviz.figures.levels import stage_of, stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.paper.shades import shades_of
+from hgviz.figures.unseen import reason, seen_cells
 from hgviz.maps import LazyMap
 from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart

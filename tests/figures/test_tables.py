@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hgviz import figures, tasks
 from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
-from hgviz.figures.content.unseen import seen_cells
 from hgviz.figures.files import export
 from hgviz.figures.levels import stages_of
 from hgviz.figures.paper import style
 from hgviz.figures.pictures import DRAWINGS
+from hgviz.figures.unseen import seen_cells
 from hgviz.maps.links import LinkOptions
 from hgviz.store import write_capture
 from tests.figures.every import panel_of

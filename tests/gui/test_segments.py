@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec
-from hgviz.figures.content.unseen import reason, seen_cells
+from hgviz.figures.unseen import reason, seen_cells
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
 from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, follow, lay
