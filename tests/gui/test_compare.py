@@ -376,14 +376,21 @@ def test_a_long_text_is_read_in_lanes_and_pans_while_it_comes(app, until):
         for pane in view.trio.panes:
             pane.zoom(20, pane.map_rect.center())
         view.trio.panes[0].pan(QPointF(400, 300))
-        until(lambda: all(pane.quality == "exact" for pane in view.trio.panes))
-        pane = view.trio.panes[2]
-        row, column = pane.view.down.shown()[1] - 2, pane.view.across.shown()[0] + 1
-        place = (pane.cell_rect(row, column).center() - pane.map_rect.topLeft()).toPoint()
-        cell = (row, row + 1), (column, column + 1)
-        least = a.maps[0].read(0, *cell) - b.maps[0].read(0, *cell)
-        expected = coloured(least[0], pane.scene)[0]
-        assert np.array_equal(pane.pixels[place.y(), place.x(), :3], expected)
+        difference = view.trio.panes[2]
+
+        def is_drawn():
+            """Whether a cell of A - B has its colour; what was there before is exact, too."""
+            if any(pane.quality != "exact" for pane in view.trio.panes):
+                return False
+            shown_rows, shown_columns = difference.view.down.shown(), difference.view.across.shown()
+            row, column = shown_rows[1] - 2, shown_columns[0] + 1
+            middle = difference.cell_rect(row, column).center() - difference.map_rect.topLeft()
+            place, cell = middle.toPoint(), ((row, row + 1), (column, column + 1))
+            weights = a.maps[0].read(0, *cell) - b.maps[0].read(0, *cell)
+            expected = coloured(weights[0], difference.scene)[0]
+            return np.array_equal(difference.pixels[place.y(), place.x(), :3], expected)
+
+        until(is_drawn)
 
 
 # --- on paper -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from hgviz import tasks
 from hgviz.core import HeadId
 from hgviz.models import open_model
+from hgviz.tasks.evidence import roles_to_dict
 from tests.closeness import scaled_error
 
 tqdm.monitor_interval = 0  # no thread of its own
@@ -75,7 +76,8 @@ def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
 
 
 def test_its_heads_have_roles_and_scores_by_how_far_they_move_its_sentences(folder, model, data):
-    heads = {one["head"]: one for one in tasks.habits_of_model(model, data).told()["heads"]}
+    roles = roles_to_dict(tasks.habits_of_model(model, data))
+    heads = {one["head"]: one for one in roles["heads"]}
     assert heads["0.2"]["role"] == "previous token" and heads["0.2"]["score"] > 0.99
     roles = [one["role"] for one in heads.values()]
     assert len(roles) == 72 and roles.count("previous token") <= 4

@@ -137,7 +137,7 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(own, text, fa
     streaming = Streaming(frozenset({HeadId(0, 1), HeadId(1, 0)}), 3, 9)
     whole = tasks.evaluate(model, text)
     score = tasks.evaluate(model, text, streaming=streaming)
-    assert whole.cached == 1 and "cached" not in whole.facts()
+    assert whole.cached == 1 and "cached" not in whole.to_dict()
     trials = Trials(model, tasks.scoring.examples_from(model, text), streaming=streaming)
     nats = []
     for batch in (batch for block in trials.blocks for batch in block):
