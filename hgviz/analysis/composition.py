@@ -57,11 +57,11 @@ SHORTENED_FORMS = ("official", "windowed", "dynamic", "patches")
 class Identity:
     """The residual path."""
 
-    def right(self, values: Array) -> Array:
+    def apply(self, values: Array) -> Array:
         """(n,) -> (n,)"""
         return values
 
-    def left(self, rows: Array) -> Array:
+    def apply_to_rows(self, rows: Array) -> Array:
         """(r, n) -> (r, n)"""
         return rows
 
@@ -81,11 +81,11 @@ class Sparse:
         self.outputs, self.inputs = outputs[order], inputs[order]
         self._columns, self._starts = np.unique(self.inputs, return_index=True)
 
-    def right(self, values: Array) -> Array:
+    def apply(self, values: Array) -> Array:
         """(inputs,) -> (outputs,)"""
         return np.bincount(self.outputs, values[self.inputs], self.shape[0]) / self.size
 
-    def left(self, rows: Array) -> Array:
+    def apply_to_rows(self, rows: Array) -> Array:
         """(r, outputs) -> (r, inputs)"""
         out = np.zeros((len(rows), self.shape[1]))
         cells = np.take(rows / self.size, self.outputs, axis=1)
@@ -128,7 +128,7 @@ class Attention:
             progress(0, 1, NOTE)
         self._blocks = blocks
 
-    def right(self, values: Array) -> Array:
+    def apply(self, values: Array) -> Array:
         """(keys,) -> (queries,)"""
         ends = self._different_ends(values)
         if ends is not None:
@@ -140,7 +140,7 @@ class Attention:
             progress(0, 1, NOTE)
         return out
 
-    def left(self, rows: Array) -> Array:
+    def apply_to_rows(self, rows: Array) -> Array:
         """(r, queries) -> (r, keys); blocks in which all rows are 0 are not read."""
         out = np.zeros((len(rows), self.map.shape[2]))
         is_needed = np.any(rows, axis=0)
@@ -562,7 +562,7 @@ class Rollout:
             self._rows[row] = composed
         return self._rows[row]
 
-    def whole(self) -> RolloutRows:
+    def all_rows(self) -> RolloutRows:
         """All rows, cached; composed in blocks, so that a call after a cancelled one goes on."""
         stop = _row_bounds(None, len(self.capture.main))[1]
         if self._whole is None:
@@ -598,7 +598,7 @@ class Rollout:
             for node in self.sums[places[start] + 1 : last[start] + 1]:
                 mass = np.zeros(node.length)
                 for term in node.terms:
-                    mass += term.share * term.operator.right(masses[term.source])
+                    mass += term.share * term.operator.apply(masses[term.source])
                     if term.source.level > node.level:
                         self._masses.setdefault(term.source, masses[term.source])
                 if node.divided:
@@ -629,7 +629,7 @@ class Rollout:
             if node in self._scales:
                 out = out * self._scales[node]
             for term in node.terms:
-                part = term.share * term.operator.left(out)
+                part = term.share * term.operator.apply_to_rows(out)
                 level = term.source.level
                 if level > node.level and not self.options.signed:
                     is_attention = isinstance(term.operator, Attention)

@@ -100,7 +100,7 @@ def _every(label: str, members: Members, letters: bool = False) -> Role:
 
 def _newest(label: str, members: Members) -> Role:
     """The newest token of a kind, up to the query itself."""
-    keys: Keys = lambda b: b.containing(b.key_tokens.newest(members(b.key_tokens)))  # noqa: E731
+    keys: Keys = lambda b: b.has_token(b.key_tokens.newest(members(b.key_tokens)))  # noqa: E731
     return Role(label, f"Looks back to the {label}", keys, members)
 
 
@@ -166,11 +166,11 @@ ROLES: dict[str, Role] = {
     ),
     "word start": Role(
         "start of the word", "Looks back to the start of the word",
-        lambda b: b.containing(b.key_tokens.word_first), _word_start,
+        lambda b: b.has_token(b.key_tokens.word_first), _word_start,
     ),
     "current word": Role(
         "current word", "Looks within the current word",
-        lambda b: b.within(b.key_tokens.word_first, b.key_tokens.word_end),
+        lambda b: b.has_token_between(b.key_tokens.word_first, b.key_tokens.word_end),
     ),
     "previous word": Role("previous word", "Looks at the previous word", Block.previous_word),
     "last space": _newest("last space", attrgetter("is_space")),
@@ -186,7 +186,7 @@ ROLES: dict[str, Role] = {
     "vowels": _every("vowels", attrgetter("is_vowel"), letters=True),
     "last duplicate": Role(
         "the last same {unit}", "Looks back to the last same {unit}",
-        lambda b: b.containing(b.key_tokens.same_before),
+        lambda b: b.has_token(b.key_tokens.same_before),
     ),
     "duplicate token": Role(
         "the same {unit} earlier", "Looks at the same {unit} wherever it stood before",

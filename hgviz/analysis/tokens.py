@@ -335,12 +335,12 @@ class Block:
             return np.equal(self.key[:, 0], self.query[:, :1])
         return np.equal(self.columns, self.own_column[:, None] - (self.layout.step - 1))
 
-    def containing(self, tokens: Integers) -> Bools:
+    def has_token(self, tokens: Integers) -> Bools:
         """Keys that contain the token tokens[t], t the newest token of the query."""
         token = tokens[self.newest_token][:, None]
         return (self.key[:, 0] <= token) & (token < self.key[:, 1])
 
-    def within(self, first: Integers, end: Integers) -> Bools:
+    def has_token_between(self, first: Integers, end: Integers) -> Bools:
         """Keys that contain one of the tokens first[t] .. end[t] - 1."""
         a, b = first[self.newest_token][:, None], end[self.newest_token][:, None]
         return (self.key[:, 0] < b) & (self.key[:, 1] > a) & (a >= 0)
@@ -386,7 +386,7 @@ class Block:
 
     def rarest_word(self) -> Bools:
         """The rarest word of the query's sentence; in causal maps of what it sees of it."""
-        return self.within(*self.key_tokens.rarest_word(self.layout.causal))
+        return self.has_token_between(*self.key_tokens.rarest_word(self.layout.causal))
 
     def previous_word(self) -> Bools:
         """The word before that of the query."""
@@ -394,4 +394,4 @@ class Block:
         firsts = np.append(np.flatnonzero(is_first), -1)
         ends = np.append(self.key_tokens.word_end[is_first], -1)
         before = np.where(words > 0, words - 1, -1)
-        return self.within(firsts[before], ends[before])
+        return self.has_token_between(firsts[before], ends[before])

@@ -159,8 +159,8 @@ def compare(
         _answers(models, (data, text_column, label_column, off, limit, names), out, as_json)
         return
     words = (text, text_file, text_pair, target, image, audio)
-    one = _opened(a, item) if captured[0] else None
-    other = _opened(b, item if item_b is None else item_b) if captured[1] else None
+    one = _open_text(a, item) if captured[0] else None
+    other = _open_text(b, item if item_b is None else item_b) if captured[1] else None
     known = one or other
     reads = reads_of(image, audio) if known is None else known.spec.modality
     if one is None:
@@ -170,7 +170,7 @@ def compare(
     _maps((one, other), (a, b), every_row, out, as_json)
 
 
-def _opened(path: Path, item: int) -> Capture:
+def _open_text(path: Path, item: int) -> Capture:
     from hgviz.store import open_capture
 
     return open_capture(path, item)

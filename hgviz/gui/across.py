@@ -106,7 +106,7 @@ class ComposedCache:
         return replace(across, reason=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
 
     def _open(self, rollout: Rollout) -> OpenedMap:
-        whole = rollout.whole()
+        whole = rollout.all_rows()
         if self._opened is None or self._opened[0] is not whole:
             composed = rollout_capture(rollout.capture, whole.weights, rollout.options)
             view = self.opener.view

@@ -24,7 +24,7 @@ def rollout_capture(
     from hgviz.analysis import composition
 
     composing = composition.Rollout(capture, options)
-    whole = composing.whole()
+    whole = composing.all_rows()
     chosen = whole if row is None else composing.row(row)
     sentence = composition.describe_shares(capture, chosen, row)
     return composition.rollout_capture(capture, whole.weights, composing.options, sentence)

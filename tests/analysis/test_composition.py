@@ -316,7 +316,7 @@ def test_every_operator_has_its_transpose(name):
     for node in sums_of(FAMILIES[name]()):
         for term in node.terms:
             values, rows = random.random(term.source.length), random.random((2, node.length))
-            right, left = term.operator.right(values), term.operator.left(rows)
+            right, left = term.operator.apply(values), term.operator.apply_to_rows(rows)
             assert right.shape == (node.length,) and left.shape == (2, len(values))
             np.testing.assert_allclose(left @ values, rows @ right, atol=1e-9)
 
@@ -380,7 +380,7 @@ def test_a_token_reads_the_segment_that_a_capture_says_it_does():
         (spread,) = [term.operator for node in sums_of(capture) for term in node.terms
                      if isinstance(term.operator, Sparse) and not node.level]  # fmt: skip
         read = [capture.position(1, token) for token in range(tokens)]
-        np.testing.assert_array_equal(spread.right(np.arange(count)), read)
+        np.testing.assert_array_equal(spread.apply(np.arange(count)), read)
         assert capture.row_token(2, 0) is None
         for row in range(1, count):
             assert capture.row(2, capture.row_token(2, row)) == row
@@ -428,7 +428,7 @@ def test_a_row_of_a_long_text_needs_no_whole_matrix():
 def test_a_rollout_is_a_capture_of_one_head_that_says_which_way_it_took():
     capture = hourglass(text(12), (1, 3), form="windowed", counts=(0, 0), down=False)
     composing = Rollout(capture)
-    said = describe_shares(capture, composing.whole())
+    said = describe_shares(capture, composing.all_rows())
     share = "75 % took the way through 1:3 (25 % copied back, 50 % looked up)"
     assert said == f"Of an answer, on average, {share}."
     of_row = describe_shares(capture, composing.row(7), 7)
@@ -447,13 +447,13 @@ def test_a_rollout_is_a_capture_of_one_head_that_says_which_way_it_took():
 def test_a_cancelled_rollout_goes_on_where_it_was(monkeypatch):
     monkeypatch.setattr(composition, "BLOCK", 4)
     composing = Rollout(hourglass(text(23), (1, 2)))
-    cancelled(composing.whole, when=lambda step: step.done > 12)
+    cancelled(composing.all_rows, when=lambda step: step.done > 12)
     done = list(composing._blocks)
     assert 0 < len(done) < 6
-    again = steps_of(composing.whole)
-    assert again[0].done == 4 * len(done) and composing.whole() is composing.whole()
-    np.testing.assert_array_equal(composing.whole().weights[:4], done[0].weights)
-    np.testing.assert_allclose(composing.whole().weights, rollout(composing.capture), atol=1e-7)
+    again = steps_of(composing.all_rows)
+    assert again[0].done == 4 * len(done) and composing.all_rows() is composing.all_rows()
+    np.testing.assert_array_equal(composing.all_rows().weights[:4], done[0].weights)
+    np.testing.assert_allclose(composing.all_rows().weights, rollout(composing.capture), atol=1e-7)
 
 
 SMALL = hourglass(text(12), (1, 2))

@@ -391,6 +391,7 @@ def test_a_long_text_is_read_in_lanes_and_pans_while_it_comes(app, until):
             return np.array_equal(difference.pixels[place.y(), place.x(), :3], expected)
 
         until(is_drawn)
+        assert is_drawn()
 
 
 # --- on paper -------------------------------------------------------------------------------------
