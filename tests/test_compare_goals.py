@@ -412,7 +412,7 @@ def test_what_cannot_be_compared_is_one_line(refusal, folder, seers, pictures, t
         ((seers[0], seers[1], "--text", "a"), "this model reads images and no text"),
         ((words, words, "--image", pictures / "files" / "0.png"), "this model reads no images"),
         ((seers[0], seers[1], "--image", text), "cannot be read as an image"),
-        ((words, words, "--data", text, "-o", tmp_path / "a.html"), "no report on hidden states"),
+        ((words, words, "--data", text, "-o", tmp_path / "a.html"), "give hidden states"),
     ):
         assert message.lower() in refusal("compare", *arguments).lower(), arguments
     for more, message in (
@@ -453,4 +453,4 @@ def test_a_report_has_the_maps_of_layers_that_have_weights_alone(
     if kind != "longformer":
         assert values["b", "0.1", "slope"] is None
         assert "has no slopes" in "".join(found["notes"])
-        assert "not measured" in out.read_text("utf-8")
+        assert "<td>–</td>" in out.read_text("utf-8")

@@ -76,6 +76,7 @@ VERBS = {
     "capture_written": lambda it: (tasks.capture_written, it.writer, it.start, 1),
     "compare": lambda it: (tasks.compare, it.capture, it.capture),
     "compare_answers": lambda it: (tasks.compare_answers, it.model, it.model, it.data),
+    "compare_models": lambda it: (tasks.compare_models, it.model, it.model, it.data, TEXT),
     "convert": lambda it: (tasks.convert, it.bert, it.out()),
     "curve": lambda it: (tasks.curve, it.trials, it.study, "signed", 1),
     "draw": lambda it: (tasks.draw, tasks.panel(Spec("map"), it.capture), it.out(".svg")),
@@ -88,7 +89,6 @@ VERBS = {
     "habits_of_text": lambda it: (tasks.habits_of_text, it.model, it.prompt),
     "heads_of_study": lambda it: (tasks.heads_of_study, _stored(it), it.bert, "2", "signed"),
     "importance": lambda it: (tasks.importance, it.trials, NEEDS),
-    "laboratory": lambda it: (tasks.laboratory, it.model, it.model, it.data, TEXT),
     "load": lambda it: (tasks.load, it.bert, "cpu"),
     "measure": lambda it: (tasks.measure, it.capture),
     "model_of": lambda it: (tasks.model_of, it.study, [it.bert]),
@@ -118,9 +118,9 @@ IMMEDIATE = {
     "conclude", "curve_times", "estimate", "examples_from", "given_words", "head_beside",
     "heads_from", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "of_tokens", "prompt_from", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
-    "report", "require_report", "results_facts", "said_by", "sources_of", "spec_from", "study_at",
+    "results_facts", "said_by", "sources_of", "spec_from", "study_at",
     "study_results", "sweep_at", "sweep_chart", "tokens_or_slots", "unattending", "with_learned",
-    "words_of",
+    "write_report",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hgviz.cli import terminal
-from hgviz.cli.laboratory import report, verdict
 from hgviz.cli.options import (
     Activation,
     AsJson,
@@ -34,7 +34,7 @@ from hgviz.files import find_sample
 from hgviz.language import counted, decimals
 
 if TYPE_CHECKING:
-    from hgviz.analysis.comparison import Comparison, HeadDifference
+    from hgviz.analysis.comparison import Comparison, Disagreement, HeadDifference
     from hgviz.core import Capture, Modality
     from hgviz.models.model import Model
 
@@ -141,9 +141,9 @@ def compare(
         raise typer.BadParameter("--labels goes with --data.")
     require_unread(out, text_file, image, audio, data, a, b)
     if out is not None and reported:
-        from hgviz import tasks
+        from hgviz.figures.report import require
 
-        tasks.require_report(out)
+        require(out)
     if data is not None:
         reads = reads_of(image, audio)
         models = _load(a, "A", device, reads), _load(b, "B", device, reads, activation)
@@ -151,10 +151,13 @@ def compare(
         if reported:
             for model in models:
                 require_read(model.spec, image, audio)
-            shown = {"--text": text, "--text-file": text_file, "--image": image, "--audio": audio}
-            asked = (data, text_column, label_column, off, limit, texts, names)
-            changes = {"--activation": activation, "--off": off or None}
-            report(models, (a, b), shown, asked, changes, out, as_json)
+            options = {
+                "--data": data, "--text": text, "--text-file": text_file, "--image": image,
+                "--audio": audio, "--text-column": text_column, "--label-column": label_column,
+                "--labels": labels, "--labels-b": labels_b, "--activation": activation,
+                "--off": off, "--limit": limit, "--texts": texts, "-o": out,
+            }  # fmt: skip
+            _report(models, (a, b), names, options, as_json)
             return
         _answers(models, (data, text_column, label_column, off, limit, names), out, as_json)
         return
@@ -317,6 +320,81 @@ def _said(found: Comparison) -> list[str]:
 # --- answers --------------------------------------------------------------------------------------
 
 
+def _verdict(models: tuple[Model, Model], answers: Disagreement) -> list[str]:
+    """Both scores, and which model is better by how much."""
+    from hgviz.analysis.comparison import LISTED_EXAMPLES
+    from hgviz.analysis.statistics import COSINE_TO_A, describe_score
+
+    count = len(answers.differing)
+    listed = f", of which {LISTED_EXAMPLES} are listed" if count > LISTED_EXAMPLES else ""
+    if answers.a.score.metric == COSINE_TO_A:
+        assert answers.agreement is not None  # compare_states counts it
+        return [
+            f"B, {models[1].spec.name}: {describe_score(answers.b.score)}.",
+            f"Of A's states the nearest is that of the same example on "
+            f"{100 * answers.agreement:.1f} %; {count:,} are nearer to another's{listed}.",
+        ]
+    lines = [
+        f"{name}, {model.spec.name}: {describe_score(side.score)}{side.on}."
+        for name, model, side in zip("AB", models, (answers.a, answers.b), strict=True)
+    ]
+    notes = [f"{note[0].upper()}{note[1:]}." for note in answers.notes]
+    if answers.difference is None or answers.agreement is None or answers.p is None:
+        return lines + notes
+    value, low, high = answers.difference
+    bits = answers.a.score.metric == "bits_per_byte"
+    scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
+    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
+    p = "< 0.0001" if answers.p < 0.0001 else f"{answers.p:.3g}"
+    return [
+        *lines,
+        f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {answers.a_only:,}, "
+        f"only B on {answers.b_only:,} of {answers.pairs:,}: McNemar's p {p}.",
+        f"The same answer on {100 * answers.agreement:.1f} %; {count:,} differ{listed}.",
+        *notes,
+    ]
+
+
+def _report(
+    models: tuple[Model, Model],
+    paths: tuple[Path, Path],
+    labels: tuple[Any, Any],
+    options: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Compare two models in everything that is measured, and write the page. options: of the
+    command, by their names."""
+    from hgviz import tasks
+    from hgviz.analysis.metrics import METRICS
+    from hgviz.models.prompts import read_text
+
+    text_file, out = options["--text-file"], options["-o"]
+    work = partial(
+        tasks.compare_models, *models, options["--data"],
+        read_text(text_file) if text_file else options["--text"] or "",
+        options["--text-column"], options["--label-column"],
+        tasks.heads_from(options["--off"], models[1].spec),
+        options["--limit"], options["--texts"], labels, options["--image"] or options["--audio"],
+    )  # fmt: skip
+    comparison = terminal.run(work, "Measuring")
+    words = ["hgviz", "compare", *map(str, paths)]
+    for name, value in options.items():
+        if isinstance(value, dict):
+            value = ",".join(f"{theirs}={own}" for theirs, own in value.items())
+        if value not in (None, ""):
+            words += [name, str(value)]
+    terminal.run(partial(tasks.write_report, comparison, out, shlex.join(words)), "Writing")
+    if as_json:
+        print(json.dumps(comparison.to_dict(), allow_nan=False))
+        return
+    for line in _verdict(models, comparison.answers):
+        terminal.say(line)
+    differ = ", ".join(METRICS[one.name].label for one in comparison.changes if one.differs)
+    measured = counted(comparison.a.texts, comparison.noun)
+    terminal.say(f"Heads differ, on {measured}, in: {differ or 'nothing'}.")
+    terminal.say(f"{out}: the report.")
+
+
 def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json: bool) -> None:
     from hgviz import tasks
     from hgviz.analysis.statistics import COSINE_TO_A
@@ -339,7 +417,7 @@ def _answers(models: tuple[Model, Model], asked: Any, out: Path | None, as_json:
     if as_json:
         print(json.dumps(kind | found.facts(), allow_nan=False))
         return
-    for line in verdict(models, found):
+    for line in _verdict(models, found):
         terminal.say(line)
     facts = found.facts()
     states = found.a.score.metric == COSINE_TO_A

@@ -158,7 +158,9 @@ def capture(
         return
     require_read(loaded.spec, image, audio)
     if ids is None and signal is None and loaded.spec.modality == "text":
-        said = text if text is not None else tasks.words_of(None, text_file)
+        from hgviz.models.prompts import read_text
+
+        said = text or "" if text_file is None else read_text(text_file)
         told = terminal.run(partial(tasks.estimate, loaded, said, into_file=True), "Reading")
         if told.seconds > LONG:
             layers = counted(len(loaded.spec.layers), "layer")

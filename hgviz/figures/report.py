@@ -27,32 +27,18 @@ WIDTH = 487.0  # of figures, in points
 
 
 @dataclass(frozen=True, slots=True)
-class Heading:
-    """What the blocks after it are about."""
+class Notes:
+    """A list of sentences under a title."""
 
-    words: str
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph."""
-
-    words: str
-    quiet: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """Sentences that stand by themselves."""
-
-    points: tuple[str, ...]
-    quiet: bool = False
+    title: str
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of words under the names of columns; text: the columns that hold no numbers."""
+    """Rows of words under the names of columns; text: the columns that do not hold numbers."""
 
+    title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: frozenset[int] = frozenset({0})
@@ -61,19 +47,21 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """A chart; caption: what it shows, below it."""
+    """A chart with a caption below it."""
 
-    kind: Literal["curve", "scores", "plots", "strips", "grids", "three", "seeds", "budgets"]
+    title: str
+    kind: Literal["plots", "strips", "grids", "three", "seeds", "budgets"]
     chart: Chart
     caption: str
 
 
-Block = Heading | Words | Points | Table | Picture
+Block = Notes | Table | Picture
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A report. about: what identifies what it is made from, for the file."""
+    """A report; a block without a title continues the one before it. about: what identifies the
+    data, for the metadata of the file."""
 
     title: str
     subtitle: str
@@ -114,7 +102,7 @@ def write(report: Document, path: Path, command: str) -> Path:
             report=report, record=record, svg=_svg,
             light=_variables(LIGHT_PAGE, CATEGORICAL),
             dark=_variables(DARK_PAGE, CATEGORICAL_DARK),
-            quiet=Markup(' class="quiet"'), text=Markup(' class="text"'),
+            text=Markup(' class="text"'),
         )  # fmt: skip
     export.write(path, {path.name: page.encode()})
     return path

@@ -220,8 +220,8 @@ def _transformers(folder: Path) -> str:
 
 def _report(folder: Path) -> str:
     a, b = (tasks.load(resource(name), "cpu") for name in PAIR)
-    found = tasks.laboratory(a, b, resource(REVIEWS), limit=8, texts=2)
-    path = Path(tasks.report(found, folder / "report.html"))
+    comparison = tasks.compare_models(a, b, resource(REVIEWS), limit=8, texts=2)
+    path = Path(tasks.write_report(comparison, folder / "report.html"))
     return f"{path.stat().st_size:,} bytes"
 
 

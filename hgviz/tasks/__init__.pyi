@@ -1,7 +1,8 @@
 from .alike import capture_alike
 from .attributing import attribution_panel, attribution_rows, given_words, said_by
 from .capturing import Estimate, capture, estimate, save
-from .comparing import compare, compare_answers
+from .comparison import compare, compare_answers, compare_models
+from .comparison_report import write_report
 from .composing import (
     of_tokens,
     rollout,
@@ -9,7 +10,6 @@ from .composing import (
     tokens_or_slots,
 )
 from .concluding import conclude
-from .contrasting import laboratory, report, require_report, words_of
 from .corpus import capture_corpus
 from .drawing import draw, figure, panel, preview, sources_of, spec_from
 from .explaining import explain, head_beside, question_of
@@ -43,16 +43,16 @@ __all__ = [
     "Estimate", "answers", "attribution_panel",
     "attribution_rows", "capture", "capture_alike", "capture_at", "capture_corpus",
     "capture_written",
-    "chart", "compare", "compare_answers", "conclude", "convert", "curve",
+    "chart", "compare", "compare_answers", "compare_models", "conclude", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
     "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
-    "laboratory", "learned", "load", "measure", "model_of", "of_tokens",
+    "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "report", "require_model_of", "require_report", "results_facts", "rollout",
+    "require_model_of", "results_facts", "rollout",
     "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
     "study_at", "study_report", "study_results", "sweep_at", "sweep_chart", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
-    "with_learned", "words_of", "write",
+    "with_learned", "write", "write_report",
 ]  # fmt: skip

@@ -172,7 +172,7 @@ def _curve(folder: SweepFolder, cell: Cell) -> Facts:
 
 def _compare(folder: SweepFolder, cell: Cell) -> Facts:
     """Two models beside each other, as `hgviz compare --data` says it."""
-    from hgviz.tasks.contrasting import laboratory
+    from hgviz.tasks.comparison import compare_models
 
     sides = []
     for side in "ab":
@@ -181,11 +181,11 @@ def _compare(folder: SweepFolder, cell: Cell) -> Facts:
                  if name.startswith(begins)}  # fmt: skip
         sides.append(_open(folder, cell.given[side], paths, cell.given["device"]))
     text_column, label_column = cell.given["columns"]
-    found = laboratory(
+    found = compare_models(
         sides[0], sides[1], _data(cell), "", text_column, label_column,
         limit=cell.given["limit"] or None, texts=cell.given["texts"],
     )  # fmt: skip
-    return found.facts()
+    return found.to_dict()
 
 
 WORK: Mapping[str, Callable[[SweepFolder, Cell], Facts]] = {

@@ -1,4 +1,4 @@
-"""Charts of two models beside each other, of what was measured of them."""
+"""Figures of a pair of heads, and of the activations of captures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from hgviz.errors import require
 
 if TYPE_CHECKING:
     from hgviz.analysis.alignment import GridAxis, SharedGrid
-    from hgviz.analysis.comparison import MetricChange, ModelMetrics
-    from hgviz.figures.charts import Line, Plots, Strips
+    from hgviz.figures.charts import Plots
     from hgviz.figures.heatmap import Edge, Three
     from hgviz.figures.paper.axes import Many
-    from hgviz.figures.squares import Grids
 
 Cells = NDArray[np.bool_]
 
@@ -25,7 +23,6 @@ STEP = 1e-5  # of the central difference
 REACH, STEPS = 4.0, 321  # of scores whose activation is drawn
 MOST = 620  # cells across that a figure shows
 MASKED = 1 << 22  # cells of which is told one by one whether they exist
-STRIPS = ("entropy", "near_zero", "negative_mass", "row_sum", "rank", "apart", "slope", "passed")
 
 
 def activation_chart(names: Sequence[str]) -> Plots:
@@ -90,123 +87,6 @@ def slope_of_score(name: str, scores: Many) -> Many:
 def activations_of(capture: Capture) -> tuple[str, ...]:
     """Those of a capture's heads, in order."""
     return tuple(dict.fromkeys(name for one in capture.spec.layers for name in one.activations))
-
-
-# --- many texts -----------------------------------------------------------------------------------
-
-
-def strips_chart(
-    a: ModelMetrics,
-    b: ModelMetrics,
-    changes: Sequence[MetricChange],
-    names: tuple[str, str],
-    noun: str = "text",
-) -> Strips:
-    """Every metric that says something here, a dot for each head."""
-    from hgviz.analysis.metrics import METRICS
-    from hgviz.figures.charts import Strip, Strips
-
-    known = {one.name: one for one in changes}
-    signed = a.signed or b.signed
-    strips = []
-    for name in STRIPS:
-        one = METRICS[name]
-        if name in ("negative_mass", "row_sum") and not signed:
-            continue
-        means = (known[name].a, known[name].b)
-        if not np.isfinite([means[0][0], means[1][0]]).any():
-            continue
-        heads = (a.of_heads(name)[0], b.of_heads(name)[0])
-        strips.append(Strip(one.label, one.unit, heads, means))
-    return Strips(
-        tuple(strips), names,
-        notes=(f"A hollow mark is a head, its mean over {a.texts} {noun}s; a bar the mean of all "
-               f"heads, with its interval of 95 % over {noun}s.",),
-    )  # fmt: skip
-
-
-def slopes_chart(a: ModelMetrics, b: ModelMetrics, names: tuple[str, str]) -> Plots:
-    """Where scores lie, and what comes back to them, by their size."""
-    from hgviz.analysis.metrics import EDGES
-    from hgviz.figures.charts import Line, Plot, Plots
-
-    x = np.arange(len(EDGES) - 1, dtype=float)
-    xs = tuple((float(at), _edge(EDGES, at)) for at in range(len(x)))
-
-    def lines(values: Sequence[Many]) -> tuple[Line, ...]:
-        return tuple(Line(name, x, one) for name, one in zip(names, values, strict=True))
-
-    cells = [side.cells.sum(0) for side in (a, b)]
-    shares = [100 * one / max(one.sum(), 1) for one in cells]
-    passed = []
-    for side, share in zip((a, b), shares, strict=True):
-        ratio = _ratio(side.at_scores.sum(0), side.at_weights.sum(0))
-        passed.append(np.where(share >= 0.05, ratio, np.nan))
-    return Plots(
-        (
-            Plot("Where scores lie", "|score|, from", "Cells, %", lines(shares), xs),
-            Plot("What passes", "|score|, from", "Sum |dM/dS| over sum |dM/dA|", lines(passed), xs),
-        ),
-        notes=("Sizes with fewer than 0.05 % of the cells are left out at right.",),
-    )
-
-
-def spectra_chart(a: ModelMetrics, b: ModelMetrics, names: tuple[str, str]) -> Plots:
-    """Singular values of maps over the largest: the mean of heads, and where most heads lie."""
-    from hgviz.figures.charts import Line, Plot, Plots
-
-    lines = []
-    for name, side in zip(names, (a, b), strict=True):
-        known = np.isfinite(side.spectra).any(0)
-        values = side.spectra[:, known]
-        low, high = np.nanquantile(values, [0.1, 0.9], axis=0)
-        numbers = np.arange(1, int(known.sum()) + 1, dtype=float)
-        lines.append(Line(name, numbers, np.nanmean(values, axis=0), low, high))
-    xs = tuple((float(n), str(n)) for n in range(1, 1 + max(len(one.x) for one in lines)))
-    plot = Plot("Singular values", "Number, largest first", "Over the largest", tuple(lines), xs)
-    ranks = Plot(
-        "Effective rank of each head", "Heads, sorted", "Effective rank / n",
-        tuple(_sorted(name, side) for name, side in zip(names, (a, b), strict=True)),
-    )  # fmt: skip
-    return Plots((plot, ranks), ribbon="Shaded: the middle 80 % of heads.")
-
-
-def distances_chart(
-    a: ModelMetrics, b: ModelMetrics, across: Many | None, names: tuple[str, str]
-) -> Grids:
-    """Jensen-Shannon distances between heads: within A, within B, and of A's to B's."""
-    from hgviz.figures.squares import Grid, Grids
-
-    said = tuple(tuple(map(str, side.heads)) for side in (a, b))
-    grids = [
-        Grid(f"Within {'AB'[at]}", side.apart, said[at], said[at], f"Head of {'AB'[at]}",
-             f"Head of {'AB'[at]}")
-        for at, side in enumerate((a, b))
-    ]  # fmt: skip
-    if across is not None:
-        grids.append(Grid("A to B", across, said[0], said[1], "Head of A", "Head of B"))
-    return Grids(tuple(grids), "Jensen-Shannon distance: 0 alike, 1 nothing in common")
-
-
-def _sorted(name: str, side: ModelMetrics) -> Line:
-    from hgviz.figures.charts import Line
-
-    value, low, high = side.of_heads("rank")
-    order = np.argsort(-value)
-    order = order[np.isfinite(value[order])]
-    numbers = np.arange(1, len(order) + 1, dtype=float)
-    ends = (low[order], high[order]) if np.isfinite(low[order]).all() else (None, None)
-    return Line(name, numbers, value[order], *ends)
-
-
-def _edge(edges: Sequence[float], at: int) -> str:
-    words = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
-    return words.get(edges[at], f"{edges[at]:g}")
-
-
-def _ratio(above: Many, below: Many) -> Many:
-    found: Many = np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
-    return found
 
 
 # --- one text -------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from hgviz.tasks.findings import facts as numbers_of
 from hgviz.tasks.opening import Path_
 from hgviz.tasks.plotting import about, budget, budgets_chart, said, seeds_chart
 from hgviz.tasks.sweeping import sweep_at
-from hgviz.tasks.wording import picture
 
 if TYPE_CHECKING:
     from hgviz.figures.report import Block, Document, Table
@@ -98,15 +97,15 @@ def _environment(sweep: Sweep) -> dict[str, str]:
 
 def _page(sweep: Sweep, results: Findings) -> Document:
     """Both charts, as far as the study asks for them, and every table that has a row."""
-    from hgviz.figures.report import Document
+    from hgviz.figures.report import Document, Picture
 
     blocks: list[Block] = []
     if results.reached:
         caption = f"{said(results.reached[0].metric)} of every model and seed."
-        blocks.append(picture("seeds", seeds_chart(results), caption))
+        blocks.append(Picture("", "seeds", seeds_chart(results), caption))
     if results.left:
         caption = f"{said(results.unit)} as heads are switched off, least important first."
-        blocks.append(picture("budgets", budgets_chart(results), caption))
+        blocks.append(Picture("", "budgets", budgets_chart(results), caption))
     facts = results_facts(sweep, results)
     measures = [budget(measure) for measure in results.measures]
     facts["ranks"] = [{"method": name, "at": ranks} for name, ranks in facts["ranks"].items()]
@@ -123,7 +122,7 @@ def _table(rows: list[dict[str, str]], caption: str) -> Table:
 
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
     cells = tuple(tuple(row.get(name, "–") for name in columns) for row in rows)
-    return Table(tuple(name.replace("_", " ") for name in columns), cells, caption=caption)
+    return Table("", tuple(name.replace("_", " ") for name in columns), cells, caption=caption)
 
 
 def _cells(name: str, value: Any, measures: list[str]) -> Iterable[tuple[str, str]]:

@@ -4,7 +4,6 @@ import csv
 import json
 import re
 from contextlib import redirect_stdout
-from dataclasses import fields
 from html.parser import HTMLParser
 from io import StringIO
 from xml.etree import ElementTree
@@ -15,13 +14,13 @@ import torch
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId
-from hgviz.figures.report import Document, Heading, Points, Table, Words, write
+from hgviz.figures.report import Document, Notes, Table, write
 from hgviz.models import open_model
 from hgviz.models.attribution import example_gradients
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.run import Run
 from hgviz.store import open_capture
-from hgviz.tasks.telling import document
+from hgviz.tasks.comparison_report import report_page
 from tests.models.building import write_checkpoint, write_transformer
 from tests.test_evaluate import classifier, rows
 
@@ -38,7 +37,7 @@ def found(words):
     """What is measured of them."""
     a, b, data = words
     models = open_model(a), open_model(b, activation="ymish")
-    return models, tasks.laboratory(*models, data, texts=4)
+    return models, tasks.compare_models(*models, data, texts=4)
 
 
 class Page(HTMLParser):
@@ -77,7 +76,7 @@ def written(words, tmp_path_factory):
 def test_one_command_makes_the_report_the_same_again_to_the_byte(written, found, tmp_path):
     command = "hgviz compare soft other --data rows.tsv --activation ymish --texts 4 -o report.html"
     again = tmp_path / "report.html"
-    tasks.report(found[1], again, command)
+    tasks.write_report(found[1], again, command)
     assert written[0].read_bytes() == again.read_bytes()
     assert b"pytest" not in again.read_bytes()
 
@@ -92,7 +91,7 @@ def test_a_report_needs_nothing_from_elsewhere(written):
     missing |= set(re.findall(r"url\(#(.*?)\)", text)) - set(page.ids)
     assert not missing
     drawings = re.findall(r"<svg .*?</svg>", text, re.DOTALL)
-    assert len(drawings) >= 6
+    assert len(drawings) == 4
     for one in drawings:
         ElementTree.fromstring(one)
         assert "aria-label" in one[:2000]
@@ -160,24 +159,36 @@ def test_slopes_vanish_and_pass_as_autograd_says(found, words):
         assert np.abs(mine - expected).max() <= 1e-5 * (1 + np.abs(mine).max())
 
 
-def said(a, b, data, **more):
-    """What a report of two models would say."""
-    blocks = document(tasks.laboratory(a, b, data, texts=2, **more)).blocks
-    return "\n".join(str(getattr(one, field.name)) for one in blocks for field in fields(one))
+def blocks(a, b, data, **more):
+    """The blocks of the report of two models by their titles, without those that continue one."""
+    page = report_page(tasks.compare_models(a, b, data, texts=2, **more))
+    return {block.title: block for block in page.blocks if block.title}
+
+
+def test_the_page_begins_with_both_scores_the_test_and_the_heads_that_differ_most(found):
+    comparison = found[1]
+    scores, test, heads = report_page(comparison).blocks[:3]
+    for row, side in zip(scores.rows, (comparison.answers.a, comparison.answers.b), strict=False):
+        ends = (side.score.value, side.score.low, side.score.high)
+        assert row[1] == "{:.1f} % [{:.1f} %, {:.1f} %]".format(*(100 * end for end in ends))
+    assert "McNemar" in test.columns[-1] and test.rows[0][-1].startswith(("0.", "1.", "<"))
+    distances = [float(row[1]) for row in heads.rows]
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] == pytest.approx(max(one.js for one in comparison.maps.heads), abs=1e-3)
 
 
 def test_a_model_beside_itself_differs_in_nothing(words):
     a = open_model(words[0])
-    text = said(a, a, words[2])
-    assert "Nowhere: both give the same answer everywhere." in text
-    assert "No difference was shown in" in text and "not shown to differ" not in text
-    assert "Neither is shown to answer better" in text
+    page = blocks(a, a, words[2])
+    assert "Different answers" not in page
+    assert page["Answers"].rows[2][1].startswith("0 [")
+    assert all(row[3].startswith(("0 [0, 0]", "–")) for row in page["Metrics of heads"].rows)
 
 
 def test_heads_that_are_off_in_b_are_named(words):
     a = open_model(words[0])
-    text = said(a, a, words[2], off=frozenset({HeadId(0, 1)}))
-    assert "'Heads off', 'none', '0.1'" in text
+    page = blocks(a, a, words[2], off=frozenset({HeadId(0, 1)}))
+    assert page["Models"].rows[-1] == ("Heads off", "none", "0.1")
 
 
 def test_models_that_cut_texts_otherwise_are_put_side_by_side(words, tmp_path):
@@ -185,8 +196,9 @@ def test_models_that_cut_texts_otherwise_are_put_side_by_side(words, tmp_path):
         tmp_path / "bytes", form="encoder", vocab_size=256, goal="classes",
         labels=["no", "yes"], max_positions=64, dtype=torch.float32, activations="ymish",
     )  # fmt: skip
-    text = said(open_model(words[0]), open_model(other), words[2])
-    assert "into other tokens" in text and "A to B" not in text
+    page = blocks(open_model(words[0]), open_model(other), words[2])
+    assert any("tokenize every text differently" in note for note in page["Method"].sentences)
+    assert len(page["Distances between heads"].chart.grids) == 2
 
 
 def test_texts_longer_than_the_models_are_cut_as_rows_are(tmp_path):
@@ -198,9 +210,9 @@ def test_texts_longer_than_the_models_are_cut_as_rows_are(tmp_path):
     b = write_transformer(tmp_path / "b", activations="ymish", **keys)
     data = tmp_path / "data.tsv"
     data.write_text("sentence\tlabel\n" + "".join(f"{n} {'so long ' * 9}\tyes\n" for n in range(3)))
-    found = tasks.laboratory(open_model(a), open_model(b), data, texts=2)
+    found = tasks.compare_models(open_model(a), open_model(b), data, texts=2)
     assert len(found.captures[0].prompt) == 16 and found.text.startswith(("0 so", "1 so", "2 so"))
-    assert any("is cut to what both have positions for" in one for one in found.notes)
+    assert any("is cut to the positions of both models" in one for one in found.notes)
 
 
 def test_language_models_are_put_side_by_side(tmp_path):
@@ -209,15 +221,14 @@ def test_language_models_are_put_side_by_side(tmp_path):
     b = write_checkpoint(tmp_path / "b", seed=1, activations="ymish", **keys)
     data = tmp_path / "data.txt"
     data.write_text("the cat sat on the mat, and so it went on. " * 12)
-    text = said(open_model(a), open_model(b), data, text="the cat")
-    assert "bits per byte" in text and "next token" in text and "“the cat”" in text
+    page = blocks(open_model(a), open_model(b), data, text="the cat")
+    assert page["Answers"].columns[1] == "Bits per byte"
+    assert "“the cat”" in page["The head that differs most"].caption
 
 
 def test_a_stranger_s_text_stays_text(words, tmp_path):
     evil = "<script>alert(1)</script> </svg> &amp; \u202e $x_1$ 'good' \x07"
-    blocks = (
-        Heading(evil), Words(evil), Points((evil,)), Table((evil, evil), ((evil, evil),) * 70),
-    )  # fmt: skip
+    blocks = (Notes(evil, (evil,)), Table(evil, (evil, evil), ((evil, evil),) * 70))
     report = Document(evil, evil, blocks)
     write(report, tmp_path / "evil.html", f"hgviz compare {evil}")
     page = Page((tmp_path / "evil.html").read_text())

@@ -1,0 +1,477 @@
+"""Two models or captures compared: their maps of a text, and their answers to the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HeadSet,
+    HgvizError,
+    ModelSpec,
+    progress,
+    progress_within,
+)
+from hgviz.errors import require
+from hgviz.examples import WINDOW, Examples, describe_sample
+from hgviz.tasks.attributing import said_by
+from hgviz.tasks.capturing import capture
+from hgviz.tasks.opening import Path_, prompt_from, require_attention
+from hgviz.tasks.scoring import examples_from
+
+if TYPE_CHECKING:
+    from hgviz.analysis.comparison import Comparison, Disagreement, MetricChange, ModelMetrics
+    from hgviz.analysis.metrics import Gradients, TextMetrics
+    from hgviz.analysis.statistics import Answers
+    from hgviz.figures.paper.axes import Many
+    from hgviz.models.attribution import ScoreGradients
+    from hgviz.models.model import Model
+    from hgviz.models.trials import Trials
+
+GOALS = {
+    "next": "the next token", "masked": "masked tokens", "classes": "a class",
+    "states": "hidden states", "tags": "classes of tokens", "ends": "ends of answers",
+}  # fmt: skip
+NOUNS = {"text": "text", "image": "image", "audio": "sound"}
+METRIC_TEXTS = 128  # texts whose head metrics are measured by default
+METRIC_TOKENS = 8 * WINDOW  # the same for language models, whose windows are longer
+SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the time of compare_models, about
+
+Names = Mapping[str, str] | None  # the labels of the data and what a model calls them
+
+
+@dataclass(frozen=True, slots=True)
+class ModelComparison:
+    """Everything that is measured of two models on the same data.
+
+    Attributes:
+        heads_off: heads that are switched off in B.
+        answers: the scores of both on all data, and where they differ.
+        a, b: the metrics of their heads on some of the texts.
+        changes: B less A of every metric.
+        across: (heads of A, heads of B) mean Jensen-Shannon distance of two heads over texts, None
+            where the models tokenize every text differently.
+        text, captures: the text whose maps are shown, and the maps of both.
+        maps: the captures compared head by head, None where they share no token.
+        examples: how many examples the data have.
+    """
+
+    models: tuple[ModelSpec, ModelSpec]
+    heads_off: HeadSet
+    data: str
+    answers: Disagreement
+    a: ModelMetrics
+    b: ModelMetrics
+    changes: tuple[MetricChange, ...]
+    across: Many | None
+    text: str
+    captures: tuple[Capture, Capture]
+    maps: Comparison | None
+    sample: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def noun(self) -> str:
+        """What both models read: text, image or sound."""
+        return NOUNS[self.models[0].modality]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of A and B, marked "(A)" and "(B)" where they are the same."""
+        a, b = (spec.name or "model" for spec in self.models)
+        b += ", heads off" if self.heads_off else ""
+        return (f"{a} (A)", f"{b} (B)") if a == b else (a, b)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, as `hgviz compare --json` prints it."""
+        heads = []
+        for side, metrics in (("a", self.a), ("b", self.b)):
+            for name in metrics.values:
+                for head, *ends in zip(metrics.heads, *metrics.of_heads(name), strict=True):
+                    numbers = [float(end) if np.isfinite(end) else None for end in ends]
+                    heads.append(
+                        {"side": side, "head": str(head), "metric": name}
+                        | dict(zip(("value", "low", "high"), numbers, strict=True))
+                    )
+        return {
+            "kind": "report",
+            "data": self.data,
+            **{
+                side: {"model": spec.name, "checkpoint": spec.digest}
+                for side, spec in zip("ab", self.models, strict=True)
+            },
+            "off": sorted(map(str, self.heads_off)),
+            "answers": self.answers.facts(),
+            "texts": self.a.texts,
+            "metrics": [change.facts() for change in self.changes],
+            "heads": heads,
+            "maps": self.maps and self.maps.facts(),
+            "notes": list(self.notes),
+        }
+
+
+def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
+    """Compare the maps and logits of two captures, head by head.
+
+    every_row: measure all rows of long maps, not some that are spread evenly. The progress carries
+    the heads compared so far. Raises HgvizError where their texts share no token.
+    """
+    from hgviz.analysis import comparison
+
+    return comparison.compare(a, b, every_row)
+
+
+def compare_answers(
+    a: Model,
+    b: Model,
+    data: Path_,
+    text_column: str = "",
+    label_column: str = "",
+    off: HeadSet = frozenset(),
+    limit: int | None = None,
+    labels: tuple[Names, Names] = (None, None),
+) -> Disagreement:
+    """Compare the answers of two models to the same data, or their hidden states.
+
+    off: heads that are switched off in B. limit: the largest number of examples, the same for
+    both. labels: the labels of the data and what A and B call them. Raises HgvizError for data
+    that cannot be used, and for models with different goals.
+    """
+    from hgviz.analysis import comparison
+    from hgviz.models.trials import Trials
+
+    require_alike(a, b)
+    progress(0, 2, f"reading {Path(data).name}")
+    examples_a, examples_b = _examples((a, b), data, text_column, label_column, labels)
+    if limit is not None:
+        examples_a, examples_b = examples_a.sample(limit), examples_b.sample(limit)
+    heads_off = (frozenset[HeadId](), off)
+    trials_a = Trials(a, examples_a, cache_bytes=0)
+    trials_b = Trials(b, examples_b, off, cache_bytes=0)
+    if examples_a.asked == "states":
+        require_widths(trials_a, trials_b)
+        states = _states(trials_a, "model A", 0), _states(trials_b, "model B", 1)
+        return comparison.compare_states(examples_a, states, heads_off)
+    answers = _answers(trials_a, "model A", 0), _answers(trials_b, "model B", 1)
+
+    def name(answer: int) -> str:
+        return examples_a.labels[answer] if examples_a.labels else said_by(a, answer)
+
+    return comparison.compare_answers((examples_a, examples_b), answers, name, heads_off)
+
+
+def compare_models(
+    a: Model,
+    b: Model,
+    data: Path_,
+    text: str = "",
+    text_column: str = "",
+    label_column: str = "",
+    off: HeadSet = frozenset(),
+    limit: int | None = None,
+    texts: int | None = None,
+    labels: tuple[Names, Names] = (None, None),
+    signal: Path_ | None = None,
+) -> ModelComparison:
+    """Compare two models on the same data: their answers to all of it, the metrics of their heads
+    on some of it, and their maps of one text.
+
+    off, limit, labels: as in compare_answers. texts: how many examples the metrics are measured
+    on. text, signal: the text, or the file of an image or a sound, whose maps are compared; by
+    default one that is answered differently. Raises HgvizError for data that cannot be used, for
+    models with different goals, and for models that give hidden states.
+    """
+    from hgviz.analysis.comparison import metric_changes
+
+    for model in (a, b):
+        require_attention(model.spec)
+        require(
+            model.spec.goal != "states",
+            "a report needs answers that are right or wrong, and these models give hidden states",
+            "Write OUT.json or OUT.csv instead",
+        )
+    shown = None
+    if text or signal is not None:
+        shown = tuple(prompt_from(m, text or None, signal_file=signal)[0] for m in (a, b))
+    with _part("answers"):
+        answers = compare_answers(a, b, data, text_column, label_column, off, limit, labels)
+    progress(SHARES["answers"], 1, f"reading {Path(data).name}")
+    sides = _examples((a, b), data, text_column, label_column, labels)
+    measured = [_metric_sample(examples, limit, texts) for examples in sides]
+    with _part("heads"):
+        metrics_a, metrics_b, across = _measure_heads((a, b), measured, off)
+    is_cut = False
+    if shown is not None:
+        text = text or shown[0].text
+    elif a.spec.modality == "text" and measured[0].asked != "ends":
+        whole = _differing_text(answers, measured[0])
+        text = _cut_to_fit((a, b), whole)
+        is_cut = text != whole
+        shown = a.tokenize(text), b.tokenize(text)
+    else:
+        number = answers.differing[0].example if answers.differing else 0
+        rows = [(side.sample(limit) if limit else side).rows[number] for side in sides]
+        shown = a.of_example(rows[0]), b.of_example(rows[1])
+        text = shown[0].text
+    with _part("text"):
+        captures = capture(a, shown[0]), capture(b, shown[1], off=off)
+    try:
+        maps = compare(*captures)
+    except HgvizError:  # the two texts share no token
+        maps = None
+    notes = [_without_slopes("A", metrics_a), _without_slopes("B", metrics_b)]
+    if across is None:
+        notes.append(
+            "Distances from the heads of A to those of B are not measured: "
+            "the two tokenize every text differently, or have different levels."
+        )
+    if is_cut:
+        notes.append("The text whose maps are compared is cut to the positions of both models.")
+    if answers.agreement is not None:
+        notes += map(_sentence, answers.notes)
+    if maps is not None:
+        notes += map(_sentence, maps.notes)
+    return ModelComparison(
+        (a.spec, b.spec), off, Path(data).name, answers, metrics_a, metrics_b,
+        metric_changes(metrics_a, metrics_b), across, text, captures, maps,
+        describe_sample(sides[0].asked, len(sides[0]), answers.a.texts),
+        tuple(note for note in notes if note),
+    )  # fmt: skip
+
+
+def require_alike(a: Model, b: Model) -> None:
+    """Require that two models read the same kind of input and have one goal. Raises HgvizError."""
+    from hgviz.models.model import READS
+
+    for what, in_a, in_b in (
+        ("reads", READS[a.spec.modality], READS[b.spec.modality]),
+        ("gives", GOALS[a.spec.goal], GOALS[b.spec.goal]),
+    ):
+        require(
+            in_a == in_b,
+            f"these two cannot be scored on the same data: A {what} {in_a} and B {in_b}",
+            "Choose two models of one kind",
+        )
+
+
+def require_widths(a: Trials, b: Trials) -> None:
+    """Require that the hidden states of two models have one width. Raises HgvizError."""
+    width_a, width_b = (trials.states(trials.examples.batch([0])).shape[-1] for trials in (a, b))
+    require(
+        width_a == width_b,
+        "the states of these two cannot be compared: "
+        f"those of A have {width_a:,} numbers and those of B {width_b:,}",
+        "Choose two models of one width",
+    )
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def _examples(
+    models: tuple[Model, Model],
+    data: Path_,
+    text_column: str,
+    label_column: str,
+    labels: tuple[Names, Names],
+) -> tuple[Examples, Examples]:
+    """The data as each model reads it.
+
+    Of questions only those whose answer both models read, in one order.
+    """
+    a, b = (
+        examples_from(model, data, text_column, label_column, names)
+        for model, names in zip(models, labels, strict=True)
+    )
+    sources_a, sources_b = ([row.source for row in side.rows] for side in (a, b))
+    if a.asked != "ends" or sources_a == sources_b:
+        return a, b
+    common = {*sources_a} & {*sources_b}
+    require(
+        common,
+        "these two read no answer in common: "
+        "where one reads it, it lies beyond what the other reads",
+        "Take shorter texts",
+    )
+    a, b = (
+        replace(
+            side.part([row for row, source in enumerate(sources) if source in common]),
+            cut=side.cut + len(side) - len(common),
+        )
+        for side, sources in ((a, sources_a), (b, sources_b))
+    )
+    return a, replace(b, order=a.order)
+
+
+def _states(trials: Trials, name: str, done: int) -> Any:
+    """(examples, width) hidden states of unit length."""
+    states = dict[int, Any]()
+    for batch in (batch for block in trials.blocks for batch in block):
+        progress(done + len(states) / len(trials.examples), 2, name)
+        states |= dict(zip(batch.rows.tolist(), trials.states(batch).cpu().numpy(), strict=True))
+    return np.stack([states[row] for row in range(len(trials.examples))])
+
+
+def _answers(trials: Trials, name: str, done: int) -> Answers:
+    from hgviz.analysis.statistics import Answers
+
+    examples = trials.examples
+    answers, count = Answers.unasked(examples), 0
+    for batch in (batch for block in trials.blocks for batch in block):
+        progress(done + count / len(examples), 2, name)
+        answers.put(examples, batch, trials.baseline(batch))
+        count += len(batch.rows)
+    return answers
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def _metric_sample(examples: Examples, limit: int | None, texts: int | None) -> Examples:
+    """The examples on which the metrics of heads are measured."""
+    sample = examples.sample(limit) if limit else examples
+    if texts is None and sample.asked == "next":
+        sample = sample.sample_of(METRIC_TOKENS)
+    return sample.sample(texts or METRIC_TEXTS)
+
+
+def _measure_heads(
+    models: tuple[Model, Model], examples: Sequence[Examples], off: HeadSet
+) -> tuple[ModelMetrics, ModelMetrics, Many | None]:
+    """The metrics of the heads of both, and the mean distances between them over texts."""
+    from hgviz.analysis.comparison import MetricCollector, NanMean
+    from hgviz.analysis.metrics import distances_between
+
+    sides = [MetricCollector(model.spec) for model in models]
+    across, total = NanMean(), min(map(len, examples))
+    for number in range(total):
+        progress(number, total, f"heads of both on text {number + 1:,} of {total:,}")
+        text_a, text_b = measure_both(models, examples, number, off)
+        sides[0].add(text_a)
+        sides[1].add(text_b)
+        # of images and sounds the ids say how many positions there are
+        if np.array_equal(examples[0].rows[number].ids, examples[1].rows[number].ids):
+            across.add(distances_between(text_a, text_b))
+    return sides[0].metrics(), sides[1].metrics(), across.value()
+
+
+def measure_both(
+    models: Sequence[Model], examples: Sequence[Examples], number: int, off: HeadSet
+) -> tuple[TextMetrics, TextMetrics]:
+    """The metrics of the heads of A and B on one example. off: heads that are off in B."""
+    from hgviz.analysis.metrics import measure_text
+
+    sides = zip(models, examples, (frozenset[HeadId](), off), strict=True)
+    a, b = (
+        measure_text(_gradients(model, side, number, heads_off), model.spec)
+        for model, side, heads_off in sides
+    )
+    return a, b
+
+
+class _GradientsAndWeights:
+    """The gradients of one example; of layers without scores, such as a Synthesizer's, only the
+    weights, with slopes of zero."""
+
+    def __init__(self, gradients: ScoreGradients, capture: Capture) -> None:
+        self.gradients, self.capture = gradients, capture
+
+    def shape(self, layer: int) -> tuple[int, int, int]:
+        """Heads, queries and keys of a layer."""
+        if layer in self.gradients.layers:
+            return self.gradients.shape(layer)
+        maps = self.capture.maps[layer]
+        assert maps is not None
+        return maps.shape
+
+    def rows(self, layer: int, rows: range) -> Gradients:
+        """Weights and slopes of some rows of all heads of a layer."""
+        from hgviz.analysis.tokens import Layout
+        from hgviz.models.attribution import Slopes
+
+        if layer in self.gradients.layers:
+            return self.gradients.rows(layer, rows)
+        maps = self.capture.maps[layer]
+        assert maps is not None
+        heads = self.capture.spec.layers[layer].heads
+        weights = np.stack([maps.read(head, rows) for head in heads])
+        part = slice(rows.start, rows.stop)
+        exists = Layout(self.capture, layer, {}).block(part, slice(0, weights.shape[2])).seen
+        zeros = np.zeros_like(weights)
+        seen = exists | (weights != 0).any(0)
+        return Slopes(heads, rows, zeros, weights, zeros, zeros, seen)
+
+
+def _gradients(
+    model: Model, examples: Examples, number: int, off: HeadSet
+) -> ScoreGradients | _GradientsAndWeights:
+    """The gradients of an example in every layer of a model."""
+    from hgviz.models.attribution import example_gradients
+
+    gradients = example_gradients(model, examples.batch([number]), off)
+    if not _lacking(model.spec, gradients.layers):
+        return gradients
+    row = examples.rows[number]
+    prompt = model.of_example(row if row.first is None else row.first)
+    target = None if row.first is None else model.of_example(row)
+    return _GradientsAndWeights(gradients, capture(model, prompt, off=off, target=target))
+
+
+def _without_slopes(name: str, side: ModelMetrics) -> str:
+    """A note on the layers that have no slopes, "" where every layer has them."""
+    with_slopes = np.flatnonzero(np.isfinite(side.values["slope"]).any(0))
+    layers = {side.heads[number].layer for number in with_slopes}
+    if not (lacking := _lacking(side.spec, layers)):
+        return ""
+    return (
+        f"{name} has no slopes in layers {', '.join(map(str, lacking))}, "
+        "which have no scores, or which no answer depends on."
+    )
+
+
+def _lacking(spec: ModelSpec, layers: Any) -> list[int]:
+    """The layers with heads that are not among those given."""
+    return [layer.index for layer in spec.layers if layer.heads and layer.index not in layers]
+
+
+# --- the text whose maps are compared -------------------------------------------------------------
+
+
+def _differing_text(answers: Disagreement, examples: Examples) -> str:
+    """The shortest text that both classify differently, or else the first of the examples."""
+    if answers.differing and examples.asked == "classes":
+        return min((answer.text for answer in answers.differing), key=len)
+    return examples.rows[0].text
+
+
+def _cut_to_fit(models: tuple[Model, Model], text: str) -> str:
+    """The beginning of a text for which both models have positions."""
+    for model in models:
+        room = model.spec.max_positions
+        while text and room and (tokens := len(model.tokenizer.encode(text))) > room:
+            text = text[: min(len(text) - 1, len(text) * room // tokens)]
+    return text
+
+
+def _part(name: str) -> AbstractContextManager[None]:
+    """Report the progress made inside as that of a part of compare_models, one of SHARES."""
+    names = list(SHARES)
+    start = sum(SHARES[earlier] for earlier in names[: names.index(name)])
+    return progress_within(start, start + SHARES[name], 1)
+
+
+def _sentence(note: str) -> str:
+    return f"{note[0].upper()}{note[1:]}."
+
+
+__all__ = [
+    "ModelComparison", "compare", "compare_answers", "compare_models", "measure_both",
+    "require_alike",
+]  # fmt: skip

@@ -1,0 +1,366 @@
+"""The report of two models: one HTML page of tables with fixed captions and four charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hgviz.activations import ACTIVATIONS
+from hgviz.analysis.metrics import EDGES, METRICS, REPORT, metrics_for
+from hgviz.core import ModelSpec, Selection, progress
+from hgviz.language import number, one_line, p_value, percent, percentage_points
+from hgviz.tasks.charting import pair_chart
+from hgviz.tasks.comparison import ModelComparison
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.analysis.comparison import HeadDifference, MetricChange
+    from hgviz.analysis.statistics import Evaluation
+    from hgviz.figures.charts import Plots, Strips
+    from hgviz.figures.paper.axes import Many
+    from hgviz.figures.report import Block, Document, Table
+    from hgviz.figures.squares import Grids
+
+MOST_DIFFERENT = 8  # rows of the table of heads that differ most
+EXAMPLES = 12  # rows of the table of examples that are answered differently
+HEADS = 200  # rows of the table of all heads of a model
+FEWEST = 0.05  # per cent of the cells: sizes of scores with fewer are not drawn
+FRACTIONS = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
+
+
+def write_report(comparison: ModelComparison, out: Path_, command: str = "hgviz compare") -> str:
+    """Write the comparison of two models as an HTML page and return its path.
+
+    command: what makes the page again; it stands at its end. The same numbers give the same bytes.
+    """
+    from hgviz.figures.report import write
+
+    progress(0, 1, f"writing {Path(out).name}")
+    return str(write(report_page(comparison), Path(out), command))
+
+
+def report_page(comparison: ModelComparison) -> Document:
+    """The page: answers first, then the heads that differ most, then all that was measured."""
+    from hgviz.figures.report import Document
+
+    a, b = comparison.models
+    blocks = (
+        _scores(comparison), _paired_answers(comparison), _different_heads(comparison),
+        _models(comparison), *_metrics(comparison), *_charts(comparison),
+        _different_answers(comparison), *_every_head(comparison), _definitions(),
+        _method(comparison),
+    )  # fmt: skip
+    return Document(
+        f"{comparison.names[0]} and {comparison.names[1]} on {comparison.data}",
+        f"A is the first model, B the second. Answers: {comparison.answers.a.score.total:,} places "
+        f"of {comparison.sample}. Heads: {comparison.a.texts:,} {comparison.noun}s. "
+        "Brackets: intervals of 95 %.",
+        tuple(block for block in blocks if block is not None),
+        {
+            "model": f"{a.name}, {b.name}",
+            "checkpoint": f"{a.digest}, {b.digest}",
+            "data": comparison.data,
+            "texts": str(comparison.a.texts),
+        },
+    )
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+def _scores(comparison: ModelComparison) -> Table:
+    """The score of each model with its interval, and their difference."""
+    from hgviz.figures.report import Table
+
+    answers = comparison.answers
+    bits = answers.a.score.metric == "bits_per_byte"
+    more = {name: label for name, label in (("f1", "F1"), ("mcc", "Matthews correlation"))
+            if getattr(answers.a, name) is not None}  # fmt: skip
+
+    def row(name: str, side: Evaluation) -> tuple[str, ...]:
+        ends = (side.score.value, side.score.low, side.score.high)
+        score = _interval(*ends) if bits else _interval(*ends, percent)
+        others = (f"{getattr(side, other):.3f}" for other in more)
+        return name, score, f"{side.loss:.4f}", *others
+
+    rows = [row(f"A, {comparison.models[0].name}", answers.a),
+            row(f"B, {comparison.models[1].name}", answers.b)]  # fmt: skip
+    if answers.difference is not None:
+        apart = (
+            _interval(*answers.difference, lambda value: number(value, signed=True))
+            if bits
+            else f"{_interval(*answers.difference, percentage_points)} points"
+        )
+        rows.append(("B − A", apart, *[""] * (1 + len(more))))
+    columns = ("", "Bits per byte" if bits else "Accuracy", "Loss, nats", *more.values())
+    return Table("Answers", columns, tuple(rows))
+
+
+def _paired_answers(comparison: ModelComparison) -> Table | None:
+    from hgviz.figures.report import Table
+
+    answers = comparison.answers
+    if answers.agreement is None or answers.p is None:
+        return None
+    row = (
+        f"{answers.pairs:,}", percent(answers.agreement), f"{answers.a_only:,}",
+        f"{answers.b_only:,}", p_value(answers.p),
+    )  # fmt: skip
+    columns = ("Places", "Same answer", "Only A right", "Only B right", "McNemar’s exact test, p")
+    return Table("", columns, (row,), frozenset())
+
+
+def _different_answers(comparison: ModelComparison) -> Table | None:
+    from hgviz.figures.report import Table
+
+    differing = comparison.answers.differing
+    if not differing:
+        return None
+    rows = tuple(
+        (one_line(answer.text), answer.wanted, answer.a, answer.b,
+         f"{answer.loss_a:.3f}", f"{answer.loss_b:.3f}")
+        for answer in differing[:EXAMPLES]
+    )  # fmt: skip
+    columns = (comparison.noun.capitalize(), "Label", "A", "B", "Loss of A", "Loss of B")
+    caption = f"{len(rows):,} of {len(differing):,}; those that one of the two gets right first."
+    return Table("Different answers", columns, rows, frozenset(range(4)), caption)
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+def _different_heads(comparison: ModelComparison) -> Table | None:
+    from hgviz.figures.report import Table
+
+    if not (heads := _by_distance(comparison)):
+        return None
+    rows = []
+    for head in heads[:MOST_DIFFERENT]:
+        name = str(head.head) if head.head == head.other else f"{head.head}, {head.other}"
+        values = (head.js, head.largest, *head.entropy, *head.near_zero, *head.rank)
+        rows.append((name, *map(number, values)))
+    columns = (
+        "Head", "JS distance", "Largest |A − B|", "Entropy, A", "Entropy, B", "Near-zero, A",
+        "Near-zero, B", "Effective rank, A", "Effective rank, B",
+    )  # fmt: skip
+    caption = (
+        "Heads with the same layer and number, by the Jensen-Shannon distance between their maps "
+        f"of the {comparison.noun} below: 0 is the same map, 1 no key in common."
+    )
+    return Table("Heads that differ most", columns, tuple(rows), caption=caption)
+
+
+def _by_distance(comparison: ModelComparison) -> list[HeadDifference]:
+    """Heads of the same layer and number, those that differ most first."""
+    heads = comparison.maps.heads if comparison.maps else ()
+    return sorted(heads, key=lambda head: -np.nan_to_num(head.js, nan=-1.0))
+
+
+def _metrics(comparison: ModelComparison) -> Iterable[Block]:
+    """Every metric of both models: the change of its mean, and each head."""
+    from hgviz.figures.report import Picture, Table
+
+    def row(change: MetricChange) -> tuple[str, ...]:
+        return (
+            _heading(change.name), number(change.a[0]), number(change.b[0]),
+            _interval(*change.difference, lambda value: number(value, signed=True)),
+            p_value(change.p),
+        )  # fmt: skip
+
+    yield Table(
+        "Metrics of heads", ("", "A", "B", "B − A", "p"), tuple(map(row, comparison.changes)),
+        caption=f"Means over heads and {comparison.a.texts:,} {comparison.noun}s; p of no "
+        f"difference, normal over {comparison.noun}s, adjusted for all metrics (Benjamini and "
+        "Hochberg 1995).",
+    )  # fmt: skip
+    yield Picture(
+        "", "strips", strips_chart(comparison),
+        f"A mark is a head, its mean over {comparison.noun}s; a bar is the mean of all heads with "
+        "its interval.",
+    )  # fmt: skip
+
+
+def _charts(comparison: ModelComparison) -> Iterable[Block]:
+    """The slopes by the size of scores, the distances of heads, and the head that differs most."""
+    from hgviz.figures.report import Picture
+
+    yield Picture(
+        "Gradients by the size of scores", "plots", slopes_chart(comparison),
+        "M is the log odds of the right answer; S are scores, A weights. Left: how large scores "
+        f"are. Right: |dM/dS| over |dM/dA|, for sizes with {FEWEST} % of the cells or more.",
+    )  # fmt: skip
+    yield Picture(
+        "Distances between heads", "grids", distances_chart(comparison),
+        f"Jensen-Shannon distance, mean over {comparison.a.texts:,} {comparison.noun}s. Hatched: "
+        "maps with different shapes.",
+    )  # fmt: skip
+    if heads := _by_distance(comparison):
+        head, other = heads[0].head, heads[0].other
+        selection = Selection(head.layer, head.head, beside=other)
+        yield Picture(
+            "The head that differs most", "three", pair_chart(*comparison.captures, selection),
+            f"{comparison.noun.capitalize()}: “{one_line(comparison.text)}”",
+        )  # fmt: skip
+
+
+def _every_head(comparison: ModelComparison) -> Iterable[Block]:
+    from hgviz.figures.report import Table
+
+    metrics = metrics_for(REPORT)
+    for name, side in zip("AB", (comparison.a, comparison.b), strict=True):
+        values = [side.of_heads(metric)[0] for metric in metrics]
+        kinds = side.activations()
+        rows = tuple(
+            (
+                str(head),
+                ACTIVATIONS[kind].name.replace("_", " "),
+                *(number(float(value)) for value in heads),
+            )
+            for head, kind, *heads in list(zip(side.heads, kinds, *values, strict=True))[:HEADS]
+        )
+        yield Table(
+            f"Every head of {name}", ("Head", "Activation", *map(_heading, metrics)), rows,
+            frozenset({0, 1}),
+            f"The first {HEADS} of {len(side.heads):,}." if len(side.heads) > HEADS else "",
+        )  # fmt: skip
+
+
+# --- models, definitions and method ---------------------------------------------------------------
+
+
+def _models(comparison: ModelComparison) -> Table:
+    from hgviz.figures.report import Table
+
+    def layers(spec: ModelSpec) -> str:
+        counts = [len(layer.heads) for layer in spec.layers]
+        same = len(set(counts)) == 1
+        return f"{len(counts)} × {counts[0]}" if same else f"{len(counts)}: {counts}"
+
+    def activations(spec: ModelSpec) -> str:
+        names = dict.fromkeys(name for layer in spec.layers for name in layer.activations)
+        return "; ".join(ACTIVATIONS[name].label for name in names)
+
+    off = ", ".join(map(str, sorted(comparison.heads_off))) or "none"
+    rows = [
+        (name, *map(value, comparison.models))
+        for name, value in (
+            ("Name", lambda spec: spec.name),
+            ("Kind", lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family),
+            ("Parameters", lambda spec: f"{spec.parameters:,}"),
+            ("Layers × heads", layers),
+            ("Activations", activations),
+            ("Checkpoint", lambda spec: spec.digest[:12]),
+        )
+    ]
+    rows.append(("Heads off", "none", off))
+    return Table("Models", ("", "A", "B"), tuple(rows), frozenset(range(3)))
+
+
+def _definitions() -> Table:
+    from hgviz.figures.report import Table
+
+    rows = tuple(
+        (_heading(name), metric.description, metric.formula, metric.source)
+        for name, metric in metrics_for(REPORT).items()
+    )
+    columns = ("Metric", "Meaning", "Formula", "Source")
+    return Table("Definitions", columns, rows, frozenset(range(4)))
+
+
+def _method(comparison: ModelComparison) -> Block:
+    from hgviz.figures.report import Notes
+
+    return Notes(
+        "Method",
+        (
+            "Accuracy: Wilson’s interval. Difference of accuracies: Bonett and Price (2012). Means "
+            f"over {comparison.noun}s and bits per byte: the normal interval.",
+            f"Weights, scores and slopes of {comparison.noun}s come from one forward and one "
+            f"backward pass; the {comparison.noun}s are drawn at random, the same for both models.",
+            "These are two checkpoints: another seed of either training may change any number.",
+            *comparison.notes,
+        ),
+    )
+
+
+# --- charts ---------------------------------------------------------------------------------------
+
+
+def strips_chart(comparison: ModelComparison) -> Strips:
+    """Every metric that was measured, a mark for each head; rows of signed weights only where a
+    head has weights below zero."""
+    from hgviz.figures.charts import Strip, Strips
+
+    a, b = comparison.a, comparison.b
+    strips = []
+    for change in comparison.changes:
+        signed = change.name in ("negative_mass", "row_sum")
+        if change.name == "small" or (signed and not (a.signed or b.signed)):
+            continue
+        if np.isfinite([change.a[0], change.b[0]]).any():
+            metric = METRICS[change.name]
+            heads = a.of_heads(change.name)[0], b.of_heads(change.name)[0]
+            strips.append(Strip(metric.label, metric.unit, heads, (change.a, change.b)))
+    return Strips(tuple(strips), comparison.names)
+
+
+def slopes_chart(comparison: ModelComparison) -> Plots:
+    """Where scores lie by their size, and what share of the slopes at the weights reaches them."""
+    from hgviz.figures.charts import Line, Plot, Plots
+
+    x = np.arange(len(EDGES) - 1, dtype=float)
+    ticks = tuple(
+        (place, FRACTIONS.get(edge, f"{edge:g}")) for place, edge in zip(x, EDGES[:-1], strict=True)
+    )
+
+    def lines(values: Sequence[Many]) -> tuple[Line, ...]:
+        return tuple(
+            Line(name, x, line) for name, line in zip(comparison.names, values, strict=True)
+        )
+
+    shares, passed = [], []
+    for side in (comparison.a, comparison.b):
+        cells, at_weights = side.cells.sum(0), side.at_weights.sum(0)
+        shares.append(100 * cells / max(cells.sum(), 1))
+        ratio = np.full(len(x), np.nan)
+        np.divide(side.at_scores.sum(0), at_weights, out=ratio, where=at_weights > 0)
+        passed.append(np.where(shares[-1] >= FEWEST, ratio, np.nan))
+    axis = "Sum |dM/dS| over sum |dM/dA|"
+    return Plots(
+        (
+            Plot("Sizes of scores", "|score|, from", "Cells, %", lines(shares), ticks),
+            Plot("Passed by the activation", "|score|, from", axis, lines(passed), ticks),
+        )
+    )
+
+
+def distances_chart(comparison: ModelComparison) -> Grids:
+    """Jensen-Shannon distances between heads: within A, within B, and from A to B."""
+    from hgviz.figures.squares import Grid, Grids
+
+    a, b = (tuple(map(str, side.heads)) for side in (comparison.a, comparison.b))
+    grids = [
+        Grid("Within A", comparison.a.apart, a, a, "Head of A", "Head of A"),
+        Grid("Within B", comparison.b.apart, b, b, "Head of B", "Head of B"),
+    ]
+    if comparison.across is not None:
+        grids.append(Grid("A to B", comparison.across, a, b, "Head of A", "Head of B"))
+    return Grids(tuple(grids), "Jensen-Shannon distance: 0 alike, 1 no key in common")
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def _interval(value: float, low: float, high: float, word: Callable[[float], str] = number) -> str:
+    """An estimate with its interval: 0.842 [0.826, 0.857]."""
+    ends = f" [{word(low)}, {word(high)}]" if np.isfinite([low, high]).all() else ""
+    return f"{word(value)}{ends}"
+
+
+def _heading(name: str) -> str:
+    """A metric with its unit."""
+    metric = METRICS[name]
+    return f"{metric.label}, {metric.unit}" if metric.unit else metric.label
