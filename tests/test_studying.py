@@ -109,12 +109,13 @@ def test_every_array_is_measured_and_every_score_is_made_of_them(trials):
 def test_leaving_one_out_is_what_trying_it_gives(trials):
     study = tasks.importance(trials, {"loss_change", "change"})
     for at, head in enumerate(study.heads):
-        found, _, answers = tasks.try_heads(trials, frozenset({head}))
+        trial = tasks.try_heads(trials, frozenset({head}))
+        every = trial.slices[0]
         np.testing.assert_allclose(
-            study.loss + study.arrays["loss_change"][:, at], answers.loss, atol=1e-5
+            study.loss + study.arrays["loss_change"][:, at], trial.now.loss, atol=1e-5
         )
-        assert (study.arrays["change"][:, at] == -1).sum() == found.lost
-        assert (study.arrays["change"][:, at] == 1).sum() == found.won
+        assert (study.arrays["change"][:, at] == -1).sum() == every.lost
+        assert (study.arrays["change"][:, at] == 1).sum() == every.won
 
 
 def test_scores_of_a_language_model_are_measured(tmp_path):
@@ -288,9 +289,9 @@ def test_a_curve_is_measured_on_other_rows_than_its_order_was_made_from(wide):
     part = trials.examples.part(one.rows)
     for at in (0, 3, 8):
         without = type(trials)(trials.model, part)
-        score, _, answers = tasks.try_heads(without, one.off(at))
-        assert one.values[at] == pytest.approx(score.score.value)
-        assert one.loss[at] == pytest.approx(answers.loss.mean(), abs=1e-5)
+        trial = tasks.try_heads(without, one.off(at))
+        assert one.values[at] == pytest.approx(trial.scores[-1].value)
+        assert one.loss[at] == pytest.approx(trial.now.loss.mean(), abs=1e-5)
     assert len({r.values[-1] for r in (one, *randoms)}) == 1
 
 

@@ -15,9 +15,10 @@ Shapes: E examples, P places, H heads in order of computation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from functools import reduce
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,6 @@ from hgviz.core import (
     HeadSet,
     HgvizError,
     Integers,
-    Layer,
     MetricEstimate,
     ModelSpec,
     progress,
@@ -62,8 +62,8 @@ FloatArray = NDArray[np.float64]
 Order = tuple[HeadId, ...]
 Ends = tuple[float, float, float]  # a value and its interval of 95 %
 Rows = tuple[NDArray[Any], NDArray[Any]]  # sums (rows, H), sizes (rows, H) or (rows, 1)
-# (study, its array, numbers of examples, examples in a batch) -> rows
-Reduction = Callable[[Study, NDArray[Any], Integers, int], Rows]
+# (study, its array, numbers of examples) -> rows
+Reduction = Callable[[Study, NDArray[Any], Integers], Rows]
 # (models.trials.Trials, batch of B examples) -> (B, H)
 Measure = Callable[[Any, Batch], Floats]
 
@@ -71,12 +71,12 @@ Measure = Callable[[Any, Batch], Floats]
 # --- from an array of a study to the rows of a score ----------------------------------------------
 
 
-def mean_over_examples(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+def mean_over_examples(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
     """One row of values (E, H) for each example, all of size 1."""
     return values[chosen], np.ones((len(chosen), 1))
 
 
-def mean_over_places(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+def mean_over_places(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
     """The sum of values (P, H) over the places of each example, and how many places it has."""
     sums = np.zeros((len(study), values.shape[1]))
     answered = np.flatnonzero(study.counts)
@@ -86,7 +86,7 @@ def mean_over_places(study: Study, values: NDArray[Any], chosen: Integers, batch
     return sums[chosen], study.counts[chosen][:, None]
 
 
-def mean_over_runs(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+def mean_over_runs(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
     """One row for each random order or training, of whatever examples: values (runs, H)."""
     return values, np.ones((len(values), 1))
 
@@ -94,14 +94,14 @@ def mean_over_runs(study: Study, values: NDArray[Any], chosen: Integers, batch: 
 def _gradients(function: Callable[[FloatArray], FloatArray], by_place: bool) -> Reduction:
     """A function of each example's gradient, by place or by example."""
 
-    def rows(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+    def rows(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
         sizes = study.counts[chosen][:, None] if by_place else np.ones((len(chosen), 1))
         return function(values[chosen].astype(float)), sizes
 
     return rows
 
 
-def _token_gradients(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+def _token_gradients(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
     """By token; in the last layer of a classifier, where one token is read, by example."""
     sizes = np.repeat(study.lengths[chosen][:, None].astype(float), len(study.heads), 1)
     if study.asked == "classes":
@@ -110,9 +110,9 @@ def _token_gradients(study: Study, values: NDArray[Any], chosen: Integers, batch
     return values[chosen], sizes
 
 
-def _batches(study: Study, values: NDArray[Any], chosen: Integers, batch: int) -> Rows:
+def _batches(study: Study, values: NDArray[Any], chosen: Integers) -> Rows:
     """A sum over batches, so the sizes of all batches add up to 1."""
-    starts = np.arange(0, len(chosen), batch)
+    starts = np.arange(0, len(chosen), BATCH)
     sums = np.abs(np.add.reduceat(values[chosen], starts, axis=0, dtype=float))
     seen = (~np.isnan(sums)).sum(0)
     return sums, np.where(seen, 1.0, 0.0) / np.maximum(seen, 1) * np.ones((len(starts), 1))
@@ -206,9 +206,8 @@ METHODS: dict[str, Method] = {
 class Importance:
     """A score of all heads: (H,) each, NaN where it was not measured.
 
-    low, high: 95 %. rank: 1 is the most needed head, 0 one that was not measured. p: McNemar's
-    exact p that switching the head off changes no answer, adjusted: among all heads (Benjamini and
-    Hochberg); NaN where answers were not measured. rows: of how many examples it is.
+    low, high: 95 %. rank: 1 is the most needed head, 0 one that was not measured. rows: of how many
+    examples it is.
     """
 
     method: Method
@@ -217,20 +216,12 @@ class Importance:
     low: FloatArray
     high: FloatArray
     rank: Integers
-    p: FloatArray
-    adjusted: FloatArray
     rows: int
 
     @property
     def need(self) -> FloatArray:
         """(H,): the score turned so that it is high where a head is needed."""
         return self.score * self.method.needed
-
-    @property
-    def includes_zero(self) -> NDArray[np.bool_]:
-        """(H,): whether the interval includes 0, so that the head may be worth nothing."""
-        inside: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0)
-        return inside
 
     @property
     def least_needed(self) -> Order:
@@ -249,9 +240,7 @@ class Importance:
         ]  # fmt: skip
 
 
-def importance(
-    study: Study, method: str, rows: NDArray[Any] | None = None, batch: int = BATCH
-) -> Importance:
+def importance(study: Study, method: str, rows: NDArray[Any] | None = None) -> Importance:
     """The scores of all heads; rows: of some examples alone, by number or as a mask (E,).
 
     Raises HgvizError for an unknown method, and for one that was not measured.
@@ -267,8 +256,7 @@ def importance(
             else "Measure the heads by this method first",
         )
     chosen = _chosen(study, rows)
-    score, low, high = ratio_interval(*score_method.rows(study, values, chosen, batch))
-    answers = changes(study, chosen)
+    score, low, high = ratio_interval(*score_method.rows(study, values, chosen))
     if study.asked == "states" and score_method.unit == "nats":
         score_method = replace(score_method, unit="1 - cosine")
     need = score * score_method.needed
@@ -276,17 +264,16 @@ def importance(
     order = order[~np.isnan(need[order])]
     rank = np.zeros(len(need), np.int64)
     rank[order] = np.arange(1, len(order) + 1)
-    return Importance(
-        score_method, study.heads, score, low, high, rank, answers.p, answers.adjusted, len(chosen)
-    )
+    return Importance(score_method, study.heads, score, low, high, rank, len(chosen))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """What switching each head off does to right and wrong: (H,) each.
+    """What switching each head off does to right and wrong: (H,) each, NaN where not measured.
 
     change: of the share of right answers, low and high its interval (Bonett and Price); lost and
-    won: places that became wrong or right; p and adjusted as in Importance.
+    won: places that became wrong or right. p: McNemar's exact p that no answer changes, adjusted:
+    among all heads (Benjamini and Hochberg).
     """
 
     change: FloatArray
@@ -299,7 +286,7 @@ class Changes:
 
 
 def changes(study: Study, rows: NDArray[Any] | None = None) -> Changes:
-    """What each head off does to the share of right answers; NaN where it was not measured."""
+    """What each head off does to the share of right answers; rows as of importance."""
     change = study.arrays.get("change")
     if change is None:
         change = np.full((len(study.wanted), len(study.heads)), UNKNOWN, np.int8)
@@ -355,17 +342,15 @@ def removal_costs(
     for layer, cost in zip(spec.layers, weights, strict=True):
         queries, keys = positions(layer.level), positions(layer.key_level)
         around = cost.queries[1] * queries.mean(), cost.keys[1] * keys.mean()
-        inside = 2 * cost.width * _pairs(layer, queries, keys).mean()
+        pairs = queries * keys  # or windows of the finer side's positions each
+        if layer.window is not None:
+            pairs = np.minimum(queries, keys) * layer.window
+        inside = 2 * cost.width * pairs.mean()
         sizes = cost.queries[0], cost.keys[0]
         stays = -int(cost.keeps_one)
         parameters += [[*sizes, stays * sum(sizes)]] * len(layer.heads)
         flops += [[around[0] + inside, around[1], stays * sum(around)]] * len(layer.heads)
     return np.array(parameters, float).reshape(-1, 3), np.array(flops, float).reshape(-1, 3)
-
-
-def _pairs(layer: Layer, queries: FloatArray, keys: FloatArray) -> FloatArray:
-    """The cells that are computed: all, or windows of the finer side's positions each."""
-    return queries * keys if layer.window is None else np.minimum(queries, keys) * layer.window
 
 
 def savings(
@@ -560,11 +545,9 @@ def random_band(curves: Sequence[PruningCurve]) -> RandomBand:
     if not curves:
         nothing = np.zeros(0)
         return RandomBand(np.zeros(0, np.int64), nothing, nothing, nothing, 0)
-    common = _common_points(curves)
-    low, middle, high = np.quantile(
-        [_values_at(curve, common) for curve in curves], [BAND[0], 0.5, BAND[1]], axis=0
-    )
-    return RandomBand(common.astype(np.int64), low, middle, high, len(curves))
+    common, values = _common_points(curves)
+    low, middle, high = np.quantile(values, [BAND[0], 0.5, BAND[1]], axis=0)
+    return RandomBand(common, low, middle, high, len(curves))
 
 
 def random_chance(curve: PruningCurve, curves: Sequence[PruningCurve]) -> float:
@@ -573,26 +556,23 @@ def random_chance(curve: PruningCurve, curves: Sequence[PruningCurve]) -> float:
     The p of a permutation test; 1 / 21 is the least that 20 orders can show. All areas are between
     the points that all have: trapezoids are smaller between fewer.
     """
-    common = _common_points([curve, *curves])
-    areas = [float(np.trapezoid(_values_at(other, common), common)) for other in (curve, *curves)]
+    common, values = _common_points([curve, *curves])
+    areas = [float(np.trapezoid(row, common)) for row in values]
     return (1 + sum(area >= areas[0] - ROUNDING for area in areas[1:])) / (1 + len(curves))
 
 
-def _common_points(curves: Sequence[PruningCurve]) -> Integers:
-    common = curves[0].removed
-    for curve in curves[1:]:
-        common = np.intersect1d(common, curve.removed)
-    return common
+def _common_points(curves: Sequence[PruningCurve]) -> tuple[Integers, FloatArray]:
+    """How many heads are off where all curves have a value (points,); these (curves, points)."""
+    common = reduce(np.intersect1d, (curve.removed for curve in curves))
+    rows = [curve.values[np.searchsorted(curve.removed, common)] for curve in curves]
+    return common, np.array(rows, float)
 
 
-def _values_at(curve: PruningCurve, removed: Integers) -> FloatArray:
-    return curve.values[np.searchsorted(curve.removed, removed)].astype(float)
-
-
-# --- slices ---------------------------------------------------------------------------------------
+# --- heads off beside the baseline ----------------------------------------------------------------
 
 
 By = Literal["all", "label", "length"]
+Which = Literal["lost", "won", "all"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -605,32 +585,24 @@ class Slice:
 
 
 def slices_of(examples: Examples) -> tuple[Slice, ...]:
-    """All places, then one slice for each class and for each quarter of the lengths of texts,
-    where there are two or more."""
-    slices = [*_by_label(examples), *_by_length(examples)] if examples.asked in EACH else []
-    kinds = [part.by for part in slices]
-    whole = Slice("all", "", np.ones(len(examples.wanted), bool))
-    return whole, *(part for part in slices if kinds.count(part.by) > 1)
-
-
-def _by_label(examples: Examples) -> Iterator[Slice]:
+    """All places, then one slice for each class and for each quarter of the lengths of texts, where
+    there are two or more; texts of one length are never in two quarters."""
+    labels, quarters = list[Slice](), list[Slice]()
     if examples.asked == "classes":
         for number in np.unique(examples.wanted).tolist():
             name = examples.labels[number] if number < len(examples.labels) else str(number)
-            yield Slice("label", name, examples.wanted == number)
-
-
-def _by_length(examples: Examples) -> Iterator[Slice]:
-    """Quarters by length; texts of one length are never in two of them."""
-    lengths = examples.lengths
-    inner = np.linspace(0, 1, LENGTH_PARTS + 1)[1:-1]
-    edges = np.unique(np.quantile(lengths, inner, method="lower"))
-    quarters = np.searchsorted(edges, lengths, side="left")
-    for number in np.unique(quarters):
-        rows = quarters == number
-        low, high = int(lengths[rows].min()), int(lengths[rows].max())
-        name = f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
-        yield Slice("length", name, np.repeat(rows, np.diff(examples.places)))
+            labels.append(Slice("label", name, examples.wanted == number))
+    if examples.asked in EACH:
+        lengths, inner = examples.lengths, np.linspace(0, 1, LENGTH_PARTS + 1)[1:-1]
+        edges = np.unique(np.quantile(lengths, inner, method="lower"))
+        quarter_of = np.searchsorted(edges, lengths, side="left")
+        for quarter in np.unique(quarter_of):
+            rows = quarter_of == quarter
+            low, high = int(lengths[rows].min()), int(lengths[rows].max())
+            name = f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
+            quarters.append(Slice("length", name, np.repeat(rows, np.diff(examples.places))))
+    every = Slice("all", "", np.ones(len(examples.wanted), bool))
+    return every, *(part for parts in (labels, quarters) if len(parts) > 1 for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -655,19 +627,25 @@ class SliceScore:
     loss: tuple[float, float]
     loss_change: Ends
 
+    @property
+    def p(self) -> float:
+        """McNemar's exact p that the change of the share is chance."""
+        return float(mcnemar(self.lost, self.won))
+
 
 def score_slices(
     examples: Examples, before: Answers, now: Answers, slices: Sequence[Slice]
 ) -> tuple[SliceScore, ...]:
-    """The scores of slices, at the places that both models have answered."""
+    """The scores of slices, at the places that were answered both by the baseline and with heads
+    off."""
     both = (before.predictions != NO_PREDICTION) & (now.predictions != NO_PREDICTION)
     example = np.searchsorted(examples.places, np.arange(len(both)), side="right")
     right = [side.predictions == examples.wanted for side in (before, now)]
     scores = []
     for part in slices:
         places = np.flatnonzero(both & part.places)
-        was, is_now = (side[places] for side in right)
-        n, lost, won = len(places), int((was & ~is_now).sum()), int((is_now & ~was).sum())
+        n, (was, is_now) = len(places), (side[places] for side in right)
+        lost, won = int((was & ~is_now).sum()), int((is_now & ~was).sum())
         low, high = map(float, paired_difference(lost, won, n))
         means, loss_change = (0.0, 0.0), (0.0, -math.inf, math.inf)
         if n:
@@ -692,116 +670,21 @@ def _share(right: Places) -> Ends:
     return int(right.sum()) / max(len(right), 1), low, high
 
 
-# --- heads off beside the baseline ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class PairedScore:
-    """Answers with heads off against those of the baseline, on the places answered so far.
-
-    score, baseline: shares of right answers with Agresti and Coull's intervals. low, high: interval
-    of their difference (Bonett and Price 2012). lost, won: places that became wrong and right.
-    loss, baseline_loss: nats per place. slices: the same for each slice. All intervals of 95 %.
-    """
-
-    score: MetricEstimate
-    baseline: MetricEstimate
-    lost: int
-    won: int
-    low: float
-    high: float
-    loss: float
-    baseline_loss: float
-    slices: tuple[SliceScore, ...] = ()
-
-    @property
-    def difference(self) -> float:
-        """The change of the share of right answers."""
-        return (self.won - self.lost) / self.score.seen if self.score.seen else 0.0
-
-    @property
-    def p(self) -> float:
-        """McNemar's exact p that the difference is chance."""
-        return float(mcnemar(self.lost, self.won))
-
-    @property
-    def done(self) -> bool:
-        """Whether every place was answered."""
-        return self.score.seen == self.score.total
-
-
-def compare_with_baseline(
-    examples: Examples,
-    before: Answers,
-    now: Answers,
-    places: Places,
-    off: HeadSet = frozenset(),
-    slices: Sequence[Slice] = (),
-) -> PairedScore:
-    """The score of answers with heads off beside the baseline's, at some places (places,)."""
-    wanted, total = examples.wanted[places], len(places)
-    was, is_now = (side.predictions[places] == wanted for side in (before, now))
-    seen, lost, won = len(wanted), int((was & ~is_now).sum()), int((is_now & ~was).sum())
-    metric = SHARE_OF[examples.asked]
-    low, high = map(float, paired_difference(lost, won, seen))
-    loss, baseline_loss = (
-        float(side.loss[places].mean(dtype=float)) if seen else 0.0 for side in (now, before)
-    )
-    return PairedScore(
-        MetricEstimate(metric, *_share(is_now), seen, total, off),
-        MetricEstimate(metric, *_share(was), seen, total, frozenset()),
-        lost, won, low, high, loss, baseline_loss, score_slices(examples, before, now, slices),
-    )  # fmt: skip
-
-
-def score_heads_off(
-    examples: Examples,
-    blocks: Iterable[Sequence[Batch]],
-    baseline: Answer,
-    without: Answer,
-    off: HeadSet,
-    slices: Sequence[Slice] = (),
-) -> tuple[PairedScore, Answers, Answers]:
-    """The score with heads off beside the baseline's, with the answers of the baseline and those
-    with heads off; the progress carries the PairedScore so far."""
-    before, now = Answers.unasked(examples), Answers.unasked(examples)
-    places = np.zeros(len(examples.wanted), bool)
-    score = compare_with_baseline(examples, before, now, places, off, slices)
-    for block in blocks:
-        for batch in block:
-            before.put(examples, batch, baseline(batch))
-            now.put(examples, batch, without(batch))
-            places[examples.where(batch)] = True
-        score = compare_with_baseline(examples, before, now, places, off, slices)
-        progress(score.score.seen, score.score.total, "", score)
-    return score, before, now
-
-
-Which = Literal["lost", "won", "all"]
-
-
-class ScorePoint(NamedTuple):
-    """The share of right answers after so many places, and its interval of 95 %."""
-
-    seen: int
-    value: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskTrial:
-    """A set of heads that is tried out in the window, and its score as far as it is known.
+    """A set of heads that are off, and how the model answers then beside the baseline, as far as it
+    is known.
 
-    points: one per block of examples. before, now: answers of the baseline and with heads off, None
-    until every place was answered. stopped: whether nobody goes on with it. head_costs: by layer,
-    the weights of one head; None where they do not go by heads.
+    scores: the share of right answers after each block of examples. slices: of all places in the
+    first, then as slices_of; () before the first block. before, now: answers of the baseline and
+    with heads off, None until every place was answered. stopped: whether nobody goes on with it.
+    head_costs: by layer, the weights of one head; None where they do not go by heads.
     """
 
     off: HeadSet
     examples: Examples
-    points: tuple[ScorePoint, ...] = ()
-    paired: PairedScore | None = None
+    scores: tuple[MetricEstimate, ...] = ()
+    slices: tuple[SliceScore, ...] = ()
     before: Answers | None = None
     now: Answers | None = None
     stopped: bool = False
@@ -815,7 +698,7 @@ class MaskTrial:
     @property
     def seen(self) -> int:
         """How many places were answered."""
-        return self.points[-1].seen if self.points else 0
+        return self.scores[-1].seen if self.scores else 0
 
     @property
     def total(self) -> int:
@@ -834,3 +717,22 @@ class MaskTrial:
             "all": self.before.predictions != self.now.predictions,
         }
         return np.flatnonzero(changed[which])
+
+
+def try_mask(
+    trial: MaskTrial, blocks: Iterable[Sequence[Batch]], baseline: Answer, without: Answer
+) -> MaskTrial:
+    """A trial with every place answered by the baseline and without the heads that are off; the
+    progress carries it as far as it is after each block."""
+    examples, slices = trial.examples, slices_of(trial.examples)
+    before, now = Answers.unasked(examples), Answers.unasked(examples)
+    for block in blocks:
+        for batch in block:
+            before.put(examples, batch, baseline(batch))
+            now.put(examples, batch, without(batch))
+        parts = score_slices(examples, before, now, slices)
+        every, metric = parts[0], SHARE_OF[examples.asked]
+        score = MetricEstimate(metric, *every.now, every.n, every.total, trial.off)
+        trial = replace(trial, scores=(*trial.scores, score), slices=parts)
+        progress(score.seen, score.total, "", trial)
+    return replace(trial, before=before, now=now)

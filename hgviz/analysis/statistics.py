@@ -4,25 +4,21 @@ Examples are answered in one random order, so that a score is unbiased from the 
 Intervals hold for a number of examples chosen beforehand: nothing corrects for stopping when a
 score pleases. A place is where something is asked: the class of a text, a token of a window.
 
-Intervals of a share: Wilson's (1927) and Agresti and Coull's (1998), which has the same middle and
-is wider. Interval of the change of a share on the same texts: Bonett and Price's (2012). Interval
-of a mean over seeds: Student's. How often they hold, summed exactly: docs/statistics.md.
-
 An interval over seeds says where the mean of many more seeds would lie. A test over texts says
 whether the models at hand differ on more texts like these: the sign of a text is drawn once for the
 models of all seeds, so that what they have in common on a text counts once. A difference is
-significant where both say so.
+significant where both say so. How often intervals hold, summed exactly: docs/statistics.md.
 
-scipy has no closed form for Agresti and Coull's and for Bonett and Price's interval, for the ratio
-of two sums, and for a sign test of counts. Its permutation_test finds the p of `sign_test`, 30
-times as slowly, which the report of a study would wait for.
+Written out are what scipy has no closed form for: Agresti and Coull's (1998) and Bonett and Price's
+(2012) interval, that of the ratio of two sums, and sign tests, which scipy's permutation_test finds
+30 times as slowly.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,7 +35,7 @@ from hgviz.core import (
     Streaming,
     progress,
 )
-from hgviz.examples import Batch, Examples, describe_sample
+from hgviz.examples import EACH, Batch, Examples, describe_sample
 from hgviz.study import NO_PREDICTION
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of the normal distribution
@@ -60,11 +56,11 @@ Places = NDArray[np.bool_]
 Answer = Callable[[Batch], tuple[Floats, Integers]]  # loss and predictions (places,), as in Answers
 
 
-# --- shares ---------------------------------------------------------------------------------------
+# --- shares and means -----------------------------------------------------------------------------
 
 
 def wilson(right: int, total: int) -> tuple[float, float]:
-    """Wilson's interval of the share right / total; (0, 1) where nothing was counted."""
+    """Wilson's (1927) interval of the share right / total; (0, 1) where nothing was counted."""
     if total == 0:
         return 0.0, 1.0
     interval = scipy.stats.binomtest(right, total).proportion_ci(method="wilson")
@@ -73,7 +69,7 @@ def wilson(right: int, total: int) -> tuple[float, float]:
 
 def agresti_coull(right: ArrayLike, total: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Agresti and Coull's interval of the share right / total, numbers or arrays; (0, 1) where
-    nothing was counted."""
+    nothing was counted. It has the same middle as Wilson's and is wider."""
     n = np.add(total, Z95 * Z95)
     share = np.add(right, Z95 * Z95 / 2) / n
     half = Z95 * np.sqrt(share * (1 - share) / n)
@@ -95,17 +91,6 @@ def paired_difference(
     quantile = scipy.stats.t.ppf(0.975, np.maximum(total, 1))
     half = quantile * np.sqrt(np.maximum((b + c) - (b - c) ** 2 / n, 0.0)) / n
     return np.maximum(middle - half, -1.0), np.minimum(middle + half, 1.0)
-
-
-def mcnemar(lost: ArrayLike, won: ArrayLike) -> FloatArray:
-    """Exact two-sided p of McNemar's test, of numbers or arrays: 2 P(X <= min(lost, won)),
-    X binomial of lost + won fair draws, at most 1."""
-    least, total = np.minimum(lost, won), np.add(lost, won)
-    p: FloatArray = np.minimum(2 * scipy.stats.binom.cdf(least, total, 0.5), 1.0)
-    return p
-
-
-# --- means ----------------------------------------------------------------------------------------
 
 
 def ratio_interval(
@@ -138,18 +123,10 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether 0 lies outside the interval; never for fewer than two values."""
-        return self.low > 0 or self.high < 0
-
     def to_dict(self) -> dict[str, Any]:
         """The values, mean, low and high for JSON; NaN is null."""
         ends = {"mean": self.mean, "low": self.low, "high": self.high}
-        return {
-            "values": self.values.tolist(),
-            **{name: finite_or_none(value) for name, value in ends.items()},
-        }
+        return {"values": self.values.tolist()} | {k: finite_or_none(x) for k, x in ends.items()}
 
 
 def student_interval(values: Sequence[float] | NDArray[Any]) -> Interval:
@@ -172,13 +149,21 @@ def finite_or_none(value: float) -> float | None:
 # --- tests ----------------------------------------------------------------------------------------
 
 
+def mcnemar(lost: ArrayLike, won: ArrayLike) -> FloatArray:
+    """Exact two-sided p of McNemar's test, of numbers or arrays: 2 P(X <= min(lost, won)),
+    X binomial of lost + won fair draws, at most 1."""
+    least, total = np.minimum(lost, won), np.add(lost, won)
+    p: FloatArray = np.minimum(2 * scipy.stats.binom.cdf(least, total, 0.5), 1.0)
+    return p
+
+
 def student_test(values: FloatArray) -> float:
     """Two-sided p of Student's test that the mean of values (n,) is 0; NaN for fewer than two, 0
     for equal values that are not 0."""
     if len(values) < 2:
         return math.nan
     mean = abs(float(values.mean()))
-    if float(values.std(ddof=1)) / math.sqrt(len(values)) <= ROUNDING * mean or not mean:
+    if scipy.stats.sem(values) <= ROUNDING * mean or not mean:
         return 0.0 if mean else 1.0
     return float(scipy.stats.ttest_1samp(values, 0.0).pvalue)
 
@@ -261,9 +246,9 @@ def benjamini_hochberg(p: NDArray[Any]) -> FloatArray:
 
 
 def is_significant(difference: Interval, adjusted: float) -> bool:
-    """Whether a difference is more than chance, by its interval over seeds and by its adjusted p;
-    never for one seed."""
-    return bool(difference.excludes_zero and adjusted < SIGNIFICANT)
+    """Whether a difference is more than chance: 0 lies outside its interval over seeds, and its
+    adjusted p is below SIGNIFICANT; never for one seed."""
+    return bool((difference.low > 0 or difference.high < 0) and adjusted < SIGNIFICANT)
 
 
 # --- ranks ----------------------------------------------------------------------------------------
@@ -363,29 +348,26 @@ class Evaluation:
 def evaluate(answer: Answer, examples: Examples, off: HeadSet = frozenset()) -> Evaluation:
     """The score of a model on examples, see METRIC_OF; the progress carries the MetricEstimate of
     the examples answered so far."""
-    answers, answered = Answers.unasked(examples), np.zeros(len(examples), bool)
+    answers = Answers.unasked(examples)
     for block in examples.blocks():
         for batch in block:
             answers.put(examples, batch, answer(batch))
-            answered[batch.rows] = True
-        score = estimate(examples, answers, answered, off)
+        score = estimate(examples, answers, off)
         progress(score.seen, score.total, describe_score(score), score)
     return evaluation_of(examples, answers, off)
 
 
-def estimate(
-    examples: Examples, answers: Answers, answered: Places, off: HeadSet = frozenset()
-) -> MetricEstimate:
-    """The score of the answered examples (examples,), with its interval of 95 %."""
-    places = np.repeat(answered, np.diff(examples.places))
+def estimate(examples: Examples, answers: Answers, off: HeadSet = frozenset()) -> MetricEstimate:
+    """The score at the places that were answered, with its interval of 95 %."""
+    places = answers.predictions != NO_PREDICTION
     seen, total = int(places.sum()), len(places)
     if examples.asked == "next":
-        sums = np.add.reduceat(answers.loss.astype(float), examples.places[:-1])[answered]
-        sizes = np.array([row.size for row in examples.rows])[answered]
+        first = examples.places[:-1]
+        sums = np.add.reduceat(answers.loss.astype(float), first)[places[first]]
+        sizes = np.array([row.size for row in examples.rows])[places[first]]
         _, low, high = map(float, ratio_interval(sums / np.log(2), sizes))
         # a window of a token that is a space of the tokenizer's own has no bytes
-        value = float(sums.sum()) / math.log(2) / max(float(sizes.sum()), 1.0)
-        low = max(low, 0.0)
+        value, low = float(sums.sum()) / math.log(2) / max(float(sizes.sum()), 1.0), max(low, 0.0)
     elif examples.asked == "states":
         value, low, high = map(float, ratio_interval(answers.loss[places].astype(float)))
         low = max(low, 0.0)
@@ -397,21 +379,17 @@ def estimate(
 
 def evaluation_of(examples: Examples, answers: Answers, off: HeadSet = frozenset()) -> Evaluation:
     """The evaluation of answers to all examples."""
-    score = estimate(examples, answers, np.ones(len(examples), bool), off)
     loss = float(answers.loss.mean(dtype=float))
+    fields: dict[str, Any] = {"windows": len(examples), "texts": examples.texts}
+    if examples.asked in EACH:
+        fields = {"cut": examples.cut}
     if examples.asked == "classes":
         table = confusion(examples.wanted, answers.predictions, len(examples.labels))
         right = tuple((answers.predictions == examples.wanted).tolist())
-        return Evaluation(
-            score, loss, f1_score(table), matthews(table), right=right, cut=examples.cut
-        )
-    if examples.asked in ("tags", "ends", "states"):
-        return Evaluation(score, loss, cut=examples.cut)
-    evaluation = Evaluation(score, loss, windows=len(examples), texts=examples.texts)
-    if examples.asked == "masked":
-        return evaluation
-    # infinite where a float cannot hold it
-    return replace(evaluation, perplexity=math.exp(loss) if loss < 700 else math.inf)
+        fields |= {"f1": f1_score(table), "mcc": matthews(table), "right": right}
+    if examples.asked == "next":  # infinite where a float cannot hold it
+        fields["perplexity"] = math.exp(loss) if loss < 700 else math.inf
+    return Evaluation(estimate(examples, answers, off), loss, **fields)
 
 
 def describe_score(score: MetricEstimate) -> str:

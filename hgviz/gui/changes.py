@@ -694,7 +694,7 @@ class SlicesView(View):
     def request(self, session: Session) -> Callable[[], MaskTrial] | None:
         """The trial so far; nothing without data."""
         trial = session.trial
-        if trial is None or trial.paired is None:
+        if trial is None or not trial.slices:
             there = bool(session.data)
             self.empty = (
                 ("On its way", "The first numbers come in a moment.")
@@ -707,11 +707,11 @@ class SlicesView(View):
 
     def draw(self, result: MaskTrial) -> None:
         """Show the numbers there are."""
-        assert self.session is not None and result.paired is not None
+        assert self.session is not None
         measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
         now = off_words(len(result.off)) if result.off else tr("No head off")
-        self.model.show_parts(result.paired.slices, measure, noun, now)
+        self.model.show_parts(result.slices, measure, noun, now)
         self.table.fit()
         self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(self.model.rows)))
         if self.model.rows and not self.table.currentIndex().isValid():

@@ -152,8 +152,7 @@ class LiveView(ChartView):
         note = result.examples.note if result is not None else ""
         for line, said in zip(self.sample, (*sample_words(result), note), strict=True):
             line.say(said)
-        found = result.paired if result else None
-        if result is None or found is None or not result.seen:
+        if result is None or not result.seen:
             self.value.setText("–")
             self.interval.setText("")
             for one in self.lines.values():
@@ -162,21 +161,21 @@ class LiveView(ChartView):
             self.progress.show_part(0.0)
             self.stop.setVisible(False)
             return
-        score, whole = found.score, found.baseline
+        score, every = result.scores[-1], result.slices[0]
         self.value.setText(f"{100 * score.value:.1f}")
         ends = {"low": 100 * score.low, "high": 100 * score.high}
         self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
-        share = 100 * whole.value
+        share = 100 * every.before[0]
         self.lines["Whole model"].say(
             tr("{share:.1f} %", share=share)
             if result.done
             else tr("{share:.1f} % on the same ones", share=share)
         )
         if result.off:
-            self.lines["Difference"].say(difference(found.difference, found.low, found.high))
+            self.lines["Difference"].say(difference(*every.change))
             self.lines["Changed"].say(tr(
                 "{lost:,} lost, {won:,} won; McNemar p {p}",
-                lost=found.lost, won=found.won, p=p_words(found.p),
+                lost=every.lost, won=every.won, p=p_words(every.p),
             ))  # fmt: skip
         else:
             self.lines["Difference"].say(tr("0: no head is off"))
@@ -198,17 +197,15 @@ class LiveView(ChartView):
     def as_table(self) -> list[list[str]] | None:
         """The score as it grew, in shares, then what the page says of the places seen last."""
         trial = self.session.trial if self.session is not None else None
-        found = trial.paired if trial is not None else None
-        if trial is None or found is None or not trial.points:
+        if trial is None or not trial.scores:
             return None
         rows = [[tr(one) for one in COLUMNS]]
-        for one in trial.points:
+        for one in trial.scores:
             rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
-        whole = found.baseline
+        every = trial.slices[0]
         for name, numbers in (
-            ("whole model", (whole.value, whole.low, whole.high)),
-            ("difference", (found.difference, found.low, found.high)),
-            ("lost", (found.lost,)), ("won", (found.won,)), ("McNemar p", (found.p,)),
+            ("whole model", every.before), ("difference", every.change),
+            ("lost", (every.lost,)), ("won", (every.won,)), ("McNemar p", (every.p,)),
         ):  # fmt: skip
             cells = [repr(one) for one in numbers]
             rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
@@ -233,9 +230,9 @@ class LiveView(ChartView):
 
 def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     """Value and interval over the places seen, beside the whole model; title: what is counted."""
-    if trial is None or trial.paired is None or not trial.points:
+    if trial is None or not trial.scores:
         return Chart()
-    points, whole = trial.points, trial.paired.baseline.value
+    points, whole = trial.scores, trial.slices[0].before[0]
     # the limits hold still once a quarter was seen, as the interval only narrows then
     calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
     low = min(whole, *(one.low for one in calm), 1.0)

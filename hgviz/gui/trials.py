@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hgviz import settings, tasks
-from hgviz.analysis.importance import METHODS, MaskTrial, PairedScore, ScorePoint, slices_of
+from hgviz.analysis.importance import METHODS, MaskTrial
 from hgviz.core import (
     Cancelled,
     Capture,
@@ -28,7 +28,6 @@ from hgviz.core import (
     current_listener,
     listening,
     progress,
-    progress_as,
 )
 from hgviz.errors import LabelError, require
 from hgviz.examples import EACH, WINDOW, Examples
@@ -128,21 +127,7 @@ def ready(model: Model, examples: Examples) -> Trials:
 
 def trying(trials: Trials, off: HeadSet) -> MaskTrial:
     """What the model scores without these heads; the progress carries the MaskTrial so far."""
-    trial = MaskTrial(off, trials.examples, head_costs=trials.head_costs)
-    parts = slices_of(trials.examples)
-
-    def tried(step: Step) -> Step:
-        nonlocal trial
-        if not isinstance(step.value, PairedScore):
-            return step
-        score = step.value.score
-        point = ScorePoint(score.seen, score.value, score.low, score.high)
-        trial = replace(trial, points=(*trial.points, point), paired=step.value)
-        return replace(step, value=trial)
-
-    with progress_as(tried):
-        found, before, now = tasks.try_heads(trials, off, parts)
-    trial = replace(trial, paired=found, before=before, now=now)
+    trial = tasks.try_heads(trials, off)
     progress(trial.total, trial.total, "", trial)
     return trial
 
@@ -268,12 +253,13 @@ class TrialRunner:
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
         session, trial = self.session, self.session.trial
-        paired = trial.paired if trial and trial.off == session.off else None
         names = {one.name for one in session.masks}
         count = len(session.off)
         plain = "Whole model" if not count else f"{count} off"
         number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
-        mask = _with_score(Mask(_named(plain, number), session.off), paired)
+        mask = Mask(_named(plain, number), session.off)
+        if trial and trial.off == session.off:
+            mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
         undo.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
 
@@ -485,7 +471,7 @@ class TrialRunner:
         shown = self.session.trial
         if trial.done:
             self._tried(trial)
-        elif shown is None or not shown.points or now - self._shown >= OFTEN:
+        elif shown is None or not shown.scores or now - self._shown >= OFTEN:
             self._shown = now
             self.session.put(trial=trial)
 
@@ -499,8 +485,7 @@ class TrialRunner:
     def _scored(self, trial: MaskTrial) -> tuple[Mask, ...]:
         """The masks, with a score for the one that was still being measured."""
         return tuple(
-            _with_score(one, trial.paired) if one.off == trial.off else one
-            for one in self.session.masks
+            _with_score(one, trial) if one.off == trial.off else one for one in self.session.masks
         )
 
     # --- what is measured -------------------------------------------------------------------------
@@ -595,12 +580,11 @@ def _switching(old: HeadSet, new: HeadSet) -> str:
     return f"switching {count} heads off and on"
 
 
-def _with_score(mask: Mask, paired: PairedScore | None) -> Mask:
+def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
     """A mask with what it scored, beside the whole model."""
-    if paired is None:
+    if not trial.scores:
         return mask
-    change = (paired.difference, paired.low, paired.high)
-    return replace(mask, score=paired.score, change=change)
+    return replace(mask, score=trial.scores[-1], change=trial.slices[0].change)
 
 
 def _named(words: str, number: int) -> str:

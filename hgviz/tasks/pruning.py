@@ -12,17 +12,15 @@ import numpy as np
 from hgviz.analysis.importance import (
     POINTS,
     Limits,
-    PairedScore,
-    Slice,
+    MaskTrial,
     curve_points,
     importance,
     order_by_need,
     pruning_curve,
     random_order,
-    score_heads_off,
     split_examples,
+    try_mask,
 )
-from hgviz.analysis.statistics import Answers
 from hgviz.core import (
     HeadId,
     HeadSet,
@@ -69,16 +67,14 @@ def trials_of(
     return trials
 
 
-def try_heads(
-    trials: Trials, off: HeadSet, slices: Sequence[Slice] = ()
-) -> tuple[PairedScore, Answers, Answers]:
-    """What the model scores with heads off, beside the baseline; see analysis.importance."""
+def try_heads(trials: Trials, off: HeadSet) -> MaskTrial:
+    """What the model answers with heads off, beside the baseline; see analysis.importance."""
 
     def without(batch: Batch) -> Any:
         return trials.without(batch, off)
 
-    examples, blocks = trials.examples, trials.blocks
-    return score_heads_off(examples, blocks, trials.baseline, without, off, slices)
+    trial = MaskTrial(off, trials.examples, head_costs=trials.head_costs)
+    return try_mask(trial, trials.blocks, trials.baseline, without)
 
 
 def curve(

@@ -1,4 +1,5 @@
-"""Scores of heads, orders and pruning curves: by hand, by brute force and by closed forms."""
+"""Scores of heads, orders, curves and heads off beside the baseline: by hand, by brute force and by
+closed forms."""
 
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,8 @@ from scipy import stats
 from hgviz.analysis.importance import (
     METHODS,
     Limits,
+    MaskTrial,
+    Slice,
     changes,
     curve_points,
     importance,
@@ -27,11 +30,23 @@ from hgviz.analysis.importance import (
     removal_costs,
     saved_share,
     savings,
+    score_slices,
+    slices_of,
     split_examples,
+    try_mask,
 )
-from hgviz.analysis.statistics import Z95, agresti_coull, paired_difference, ratio_interval
-from hgviz.core import HeadCost, HeadId, HgvizError, Layer, Level, ModelSpec
+from hgviz.analysis.statistics import (
+    Z95,
+    Answers,
+    agresti_coull,
+    paired_difference,
+    ratio_interval,
+)
+from hgviz.core import HeadCost, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
+from hgviz.examples import classification_examples, next_token_examples
 from hgviz.study import UNKNOWN, PruningCurve
+from tests.making import byte_prompt
+from tests.progress import steps_of
 from tests.studying import make_study
 
 HEADS = tuple(HeadId(layer, head) for layer in range(3) for head in range(4))
@@ -42,12 +57,13 @@ NEEDS = st.lists(st.integers(-5, 5), min_size=12, max_size=12)
 
 
 WIDTH, HEAD_WIDTH = 24, 6
+SIDE = 2 * WIDTH * HEAD_WIDTH  # weights of queries and outputs, or of keys and values, of one head
 
 
-ONE = (Level(0),)
+ONE_LEVEL = (Level(0),)
 
 
-def spec_of(layers, levels=ONE):
+def spec_of(layers, levels=ONE_LEVEL):
     return ModelSpec("test", "test", levels, tuple(layers), WIDTH, 10)
 
 
@@ -57,14 +73,10 @@ def layer(index, role="self", level=0, key_level=0, heads=(0, 1, 2, 3), window=N
     )
 
 
-def weights_of(spec, keeps_one=False):
-    """Of heads with four products of equal size, in matrices."""
-    side = (2 * WIDTH * HEAD_WIDTH, 4 * WIDTH * HEAD_WIDTH)
-    return [HeadCost(side, side, 2 * HEAD_WIDTH, keeps_one)] * len(spec.layers)
-
-
-def costs(spec, *tokens):
-    return removal_costs(spec, weights_of(spec), *map(np.array, tokens))
+def costs(spec, *tokens, keeps_one=False):
+    """Parameters and FLOPs of heads with four products of equal size, in matrices."""
+    cost = HeadCost((SIDE, 2 * SIDE), (SIDE, 2 * SIDE), 2 * HEAD_WIDTH, keeps_one)
+    return removal_costs(spec, [cost] * len(spec.layers), *map(np.array, tokens))
 
 
 def alone(costs, spec):
@@ -72,22 +84,25 @@ def alone(costs, spec):
     return np.array([savings(costs, spec, [head])[1] for head in spec.heads])
 
 
+def flops(queries, keys, pairs):
+    """Those of one head: two products of each position, and two of each pair."""
+    return 2 * SIDE * (queries + keys) + 4 * HEAD_WIDTH * pairs
+
+
 @given(st.integers(1, 40), st.sampled_from([1, 2, 4]))
 def test_a_head_of_self_attention_costs_what_the_closed_form_says(positions, factor):
     spec = spec_of([layer(0, level=1, key_level=1)], (Level(0), Level(1, factor)))
-    parameters, flops = (alone(part, spec) for part in costs(spec, [positions * factor]))
-    assert (parameters == 4 * WIDTH * HEAD_WIDTH).all()
-    assert flops == pytest.approx(
-        8 * positions * WIDTH * HEAD_WIDTH + 4 * positions**2 * HEAD_WIDTH
-    )
+    parameters, found = (alone(part, spec) for part in costs(spec, [positions * factor]))
+    assert (parameters == 2 * SIDE).all()
+    assert found == pytest.approx(flops(positions, positions, positions**2))
 
 
 @pytest.mark.parametrize(("window", "pairs"), [(None, 3 * 10), (4, 3 * 4)])
 def test_going_down_and_up_counts_both_levels_and_the_cells_of_windows(window, pairs):
     layers = [layer(0, "down", 1, 0, window=window), layer(1, "up", 0, 1, window=window)]
     spec = spec_of(layers, (Level(0), Level(1, 4)))
-    _, flops = costs(spec, [10])  # 3 groups of 4
-    assert alone(flops, spec) == pytest.approx(4 * WIDTH * HEAD_WIDTH * 13 + 4 * pairs * HEAD_WIDTH)
+    found = alone(costs(spec, [10])[1], spec)  # 3 groups of 4
+    assert found == pytest.approx(flops(10, 3, pairs))
 
 
 def test_texts_are_counted_one_by_one_and_a_decoder_counts_the_other_text_where_its_keys_are():
@@ -96,23 +111,19 @@ def test_texts_are_counted_one_by_one_and_a_decoder_counts_the_other_text_where_
     assert costs(spec, [3, 90])[1] == pytest.approx(np.mean(each, axis=0))
     levels = (Level(0), Level(1, sequence="target"))
     spec = spec_of([layer(0), layer(1, "self", 1, 1), layer(2, "cross", 1, 0)], levels)
-    _, flops = costs(spec, [7], [20])
-    around, inside = 4 * WIDTH * HEAD_WIDTH, 4 * HEAD_WIDTH
-    assert alone(flops, spec)[[0, 4, 8]] == pytest.approx([
-        around * 40 + inside * 400, around * 14 + inside * 49, around * 27 + inside * 140,
-    ])  # fmt: skip
+    expected = flops(20, 20, 400), flops(7, 7, 49), flops(7, 20, 140)
+    assert alone(costs(spec, [7], [20])[1], spec)[[0, 4, 8]] == pytest.approx(expected)
 
 
 def test_keys_go_with_the_last_head_of_their_group():
     spec = spec_of([replace(layer(0, heads=(0, 1, 3)), shared=2), layer(1, heads=())])
-    side = 2 * WIDTH * HEAD_WIDTH
     order = [HeadId(0, head) for head in (3, 0, 1)]
-    for keeps_one, last in ((False, 2 * side), (True, 0)):
-        parameters, _ = removal_costs(spec, weights_of(spec, keeps_one), np.array([5]))
-        totals = [0, 2 * side, 3 * side, 3 * side + last]
+    for keeps_one, last in ((False, 2 * SIDE), (True, 0)):
+        parameters, _ = costs(spec, [5], keeps_one=keeps_one)
+        totals = [0, 2 * SIDE, 3 * SIDE, 3 * SIDE + last]
         assert savings(parameters, spec, order).tolist() == totals
         assert savings(parameters, spec, order[1:], order[:1]).tolist() == totals[1:]
-        assert alone(parameters, spec).tolist() == [side, side, 2 * side]
+        assert alone(parameters, spec).tolist() == [SIDE, SIDE, 2 * SIDE]
 
 
 def test_what_is_off_is_a_share_of_all_that_could_be():
@@ -125,10 +136,13 @@ def test_what_is_off_is_a_share_of_all_that_could_be():
 # --- orders ---------------------------------------------------------------------------------------
 
 
-@given(NEEDS)
-def test_all_heads_go_from_the_least_needed_on_and_ties_in_order(needs):
-    order = order_by_need(np.array(needs), Limits(HEADS))
-    assert order == tuple(sorted(HEADS, key=lambda head: (needs[HEADS.index(head)], head)))
+@given(NEEDS, st.sets(st.integers(0, 11)))
+def test_heads_go_from_the_least_needed_on_ties_in_order_and_unmeasured_ones_stay(needs, unknown):
+    values = np.array(needs, float)
+    values[[*unknown]] = np.nan
+    known = [head for at, head in enumerate(HEADS) if at not in unknown]
+    expected = sorted(known, key=lambda head: (needs[HEADS.index(head)], head))
+    assert order_by_need(values, Limits(HEADS)) == tuple(expected)
 
 
 @given(NEEDS, st.integers(0, 5), st.sets(st.sampled_from(HEADS)), st.sets(st.sampled_from(HEADS)))
@@ -144,12 +158,6 @@ def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, prote
         assert on[head.layer] <= least
 
 
-def test_heads_that_were_not_measured_stay():
-    needs = np.arange(12.0)
-    needs[[0, 5]] = np.nan
-    assert {*order_by_need(needs, Limits(HEADS))} == {*HEADS} - {HEADS[0], HEADS[5]}
-
-
 def test_a_seed_is_an_order_and_every_head_comes_first_about_as_often():
     for least in range(4):
         order = random_order(Limits(HEADS, least), 7)
@@ -163,8 +171,7 @@ def test_order_and_curve_share_no_example_and_leave_none_out(count, seed, share)
     first, second = split_examples(count, seed, share)
     assert sorted([*first, *second]) == list(range(count))
     assert len(first) and len(second) and abs(len(first) - share * count) <= 1
-    again = split_examples(count, seed, share)
-    assert (first == again[0]).all() and (second == again[1]).all()
+    assert all(map(np.array_equal, (first, second), split_examples(count, seed, share)))
 
 
 # --- scores of heads ------------------------------------------------------------------------------
@@ -210,22 +217,26 @@ def test_intervals_are_those_of_a_mean_of_a_ratio_and_of_a_sum():
     _, low, high = ratio_interval(sums, windows.counts[:, None])
     found = importance(windows, "loo")
     assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    many = make_study(3, 200)
-    found = importance(many, "bertology", batch=10)
-    sums = np.abs(many.arrays["gradient"].astype(float).reshape(20, 10, -1).sum(1))
+    many = make_study(3, 640)
+    found = importance(many, "bertology")
+    sums = np.abs(many.arrays["gradient"].astype(float).reshape(20, 32, -1).sum(1))
     assert found.score == pytest.approx(sums.sum(0))
     assert found.high - found.score == pytest.approx(Z95 * sums.std(0, ddof=1) * np.sqrt(20))
 
 
-def test_rank_one_is_the_most_needed_head():
-    study = make_study(7, 12)
-    for name in METHODS:
-        found = importance(study, name)
-        needed = sorted(range(len(found.heads)), key=lambda at: -found.need[at])
-        assert [int(found.rank[at]) for at in needed] == list(range(1, len(needed) + 1))
+def test_rank_one_is_the_most_needed_head_and_heads_that_were_off_have_none():
+    whole, study = make_study(7, 12), make_study(5, 30, off=((0, 1), (3, 0)))
+    for name, method in METHODS.items():
+        found = importance(whole, name)
+        assert found.need == pytest.approx(method.needed * found.score)
+        needed = sorted(range(18), key=lambda at: -found.need[at])
+        assert [int(found.rank[at]) for at in needed] == list(range(1, 19))
         assert found.least_needed == tuple(found.heads[at] for at in reversed(needed))
-    assert (importance(study, "loo").need == importance(study, "loo").score).all()
-    assert (importance(study, "shapley").need == -importance(study, "shapley").score).all()
+        if not method.learned:
+            found = importance(study, name)
+            assert np.flatnonzero(np.isnan(found.score)).tolist() == [1, 6], name
+            assert len(found.to_rows()) == len(found.least_needed) == found.rank.max() == 16
+            assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
 
 
 def test_rows_are_those_of_the_command_line():
@@ -235,15 +246,6 @@ def test_rows_are_those_of_the_command_line():
     assert rows[0]["score"] == max(row["score"] for row in rows)
     rows = importance(make_study(4, 1), "michel").to_rows()
     assert {row["low"] for row in rows} == {row["high"] for row in rows} == {None}
-
-
-def test_heads_that_were_off_have_no_score_and_no_rank():
-    study = make_study(5, 30, off=((0, 1), (3, 0)))
-    for name in (name for name in METHODS if name != "gates"):
-        found = importance(study, name)
-        assert np.flatnonzero(np.isnan(found.score)).tolist() == [1, 6], name
-        assert len(found.to_rows()) == 16 and found.rank.max() == 16
-        assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
 
 
 def test_what_a_running_study_has_is_scored_as_if_it_were_all():
@@ -265,7 +267,7 @@ def test_examples_are_chosen_by_number_or_by_a_mask(rows, seed):
         assert first.score == pytest.approx(expected, rel=1e-4, abs=1e-7)
 
 
-def test_changes_are_counted_and_tested_head_by_head():
+def test_changes_are_counted_and_tested_head_by_head_where_they_were_measured():
     study = make_study(9, 50)
     found = changes(study)
     for at in range(len(study.heads)):
@@ -275,12 +277,8 @@ def test_changes_are_counted_and_tested_head_by_head():
         assert (found.low[at], found.high[at]) == pytest.approx(paired_difference(lost, won, 50))
         assert found.p[at] == pytest.approx(stats.binomtest(lost, lost + won).pvalue)
     assert found.adjusted == pytest.approx(stats.false_discovery_control(found.p))
-    assert importance(study, "loo").adjusted == pytest.approx(found.adjusted)
-
-
-def test_answers_that_were_not_measured_are_not_tested():
-    found = changes(make_study(1, 20, without=("change",)))
-    assert np.isnan(found.p).all() and np.isnan(found.change).all()
+    missing = changes(make_study(1, 20, without=("change",)))
+    assert np.isnan(missing.p).all() and np.isnan(missing.change).all()
     study = make_study(1, 20)
     change = study.arrays["change"].copy()
     change[:, 2], change[10:, 3] = UNKNOWN, UNKNOWN
@@ -289,15 +287,18 @@ def test_answers_that_were_not_measured_are_not_tested():
     assert found.change[3] == pytest.approx(study.arrays["change"][:10, 3].mean())
 
 
-def test_scores_that_cannot_be_made_say_why():
+@pytest.mark.parametrize(
+    ("name", "rows", "message"),
+    [
+        ("signed", None, "nothing that"), ("shapley", None, "nothing that"),
+        ("gates", None, "nothing that"), ("magic", None, "unknown score 'magic'"),
+        ("loo", np.zeros(5, bool), "no examples"),
+    ],
+)  # fmt: skip
+def test_scores_that_cannot_be_made_say_why(name, rows, message):
     study = replace(make_study(1, 5, without=("gradient", "shapley")), learned=())
-    for name in ("signed", "shapley", "gates"):
-        with pytest.raises(HgvizError, match="nothing that"):
-            importance(study, name)
-    with pytest.raises(HgvizError, match="unknown score 'magic'"):
-        importance(study, "magic")
-    with pytest.raises(HgvizError, match="no examples"):
-        importance(study, "loo", np.zeros(5, bool))
+    with pytest.raises(HgvizError, match=message):
+        importance(study, name, rows)
 
 
 # --- pruning curves -------------------------------------------------------------------------------
@@ -362,12 +363,6 @@ def test_k_is_the_last_number_before_the_first_loss_of_more_than_a_point(changes
     assert bounds[1] <= bounds[0]
 
 
-def test_a_recovery_after_a_loss_of_two_points_does_not_count():
-    curve = curve_of([0.9, 0.9, 0.88, 0.9, 0.9], removed=[0, 2, 4, 6, 8])
-    assert removable_heads(curve) == (2, 0)
-    assert removable_heads(curve, 0.03)[0] == 8
-
-
 def test_the_mean_along_a_line_is_its_middle():
     assert mean_along([0, 1, 4], [1.0, 0.75, 0.0]) == pytest.approx(0.5)
     assert mean_along([0, 2, 8], [0.9, 0.8, 0.5]) == pytest.approx((2 * 0.85 + 6 * 0.65) / 8)
@@ -375,15 +370,14 @@ def test_the_mean_along_a_line_is_its_middle():
 
 
 @pytest.mark.parametrize(
-    ("share", "at"), [(0.5, 2), (0.25, 1), (0.37, 1), (0.375, 1), (0.38, 2), (1.0, 4), (0.01, 0)]
-)
-def test_a_budget_is_the_nearest_point_that_was_measured(share, at):
-    assert nearest_point(np.array([0, 2, 4, 6, 8]), 8, share) == at
-
-
-def test_beyond_the_end_of_a_curve_nothing_was_measured():
-    assert nearest_point(np.array([0, 2, 4]), 8, 0.75) is None
-    assert nearest_point(np.array([0, 2, 4]), 8, 0.6) == 2
+    ("share", "at", "last"),
+    [
+        (0.5, 2, 8), (0.25, 1, 8), (0.37, 1, 8), (0.375, 1, 8), (0.38, 2, 8), (1.0, 4, 8),
+        (0.01, 0, 8), (0.75, None, 4), (0.6, 2, 4),
+    ],
+)  # fmt: skip
+def test_a_budget_is_the_nearest_point_and_none_beyond_the_end_of_a_curve(share, at, last):
+    assert nearest_point(np.arange(0, last + 1, 2), 8, share) == at
 
 
 def test_a_band_holds_what_quantiles_hold_where_all_of_its_curves_are():
@@ -420,3 +414,105 @@ def test_random_curves_of_other_examples_or_fewer_heads_are_not_beside_one():
     others = (replace(same, rows=np.arange(8)), replace(same, order=TWELVE[:5]), curve)
     study = replace(make_study(), curves=(same, *others))
     assert random_curves_beside(study, curve) == (same,)
+
+
+# --- heads off beside the baseline ----------------------------------------------------------------
+
+
+OFF = frozenset({HeadId(0, 1)})
+
+
+def texts(count, lengths=None):
+    """Texts of the classes no and yes by turns, each of one token unless lengths says more."""
+    lengths = [1] * count if lengths is None else lengths
+    prompts = [
+        Prompt("a" * n, np.full(n, at), ("a",) * n, np.stack([np.arange(n), np.arange(n) + 1], 1))
+        for at, n in enumerate(lengths)
+    ]
+    return classification_examples(prompts, [at % 2 for at in range(count)], ("no", "yes"), None)
+
+
+def answering(predictions, losses=0.5):
+    """A model that predicts a class of each text, known by its first id."""
+    losses = np.full(len(predictions), losses, np.float32)
+    return lambda batch: (losses[batch.ids[:, 0]], predictions[batch.ids[:, 0]])
+
+
+@given(st.integers(1, 400), st.integers(0, 2**32 - 1))
+def test_lost_and_won_are_counted_text_by_text(count, seed):
+    random, examples = np.random.default_rng(seed), texts(count)
+    before, now = random.integers(0, 2, (2, count))
+    trial = MaskTrial(OFF, examples)
+    trial = try_mask(trial, examples.blocks(), answering(before), answering(now, 0.75))
+    right, (every, *_), score = np.arange(count) % 2, trial.slices, trial.scores[-1]
+    was, is_now = before == right, now == right
+    assert trial.changed("lost").tolist() == np.flatnonzero(was & ~is_now).tolist()
+    assert trial.changed("won").tolist() == np.flatnonzero(~was & is_now).tolist()
+    assert trial.changed().tolist() == np.flatnonzero(before != now).tolist()
+    assert (every.lost, every.won) == (len(trial.changed("lost")), len(trial.changed("won")))
+    assert every.before == pytest.approx((was.mean(), *agresti_coull(was.sum(), count)))
+    assert every.now == pytest.approx((is_now.mean(), *agresti_coull(is_now.sum(), count)))
+    change = is_now.mean() - was.mean(), *paired_difference(every.lost, every.won, count)
+    assert every.change == pytest.approx(change)
+    changed = every.lost + every.won
+    expected = stats.binomtest(every.lost, changed).pvalue if changed else 1
+    assert every.p == pytest.approx(expected)
+    assert (every.loss, every.loss_change[0]) == ((0.5, 0.75), 0.25)
+    assert (score.value, score.low, score.high) == every.now and score.off == OFF
+    assert trial.done and score.metric == "accuracy" and score.seen == score.total == count
+
+
+def test_a_trial_grows_from_the_first_block_on():
+    examples = texts(700)
+    models = answering(np.arange(700) % 2), answering(np.zeros(700, np.int64))
+    steps = steps_of(try_mask, MaskTrial(OFF, examples), examples.blocks(), *models)
+    live = [step.value for step in steps]
+    assert [trial.seen for trial in live] == [32, 288, 544, 700]
+    assert not any(trial.done or len(trial.changed()) for trial in live)
+    assert [len(trial.scores) for trial in live] == [1, 2, 3, 4] and live[-1].total == 700
+    widths = [trial.slices[0].change[2] - trial.slices[0].change[1] for trial in live]
+    assert widths == sorted(widths, reverse=True) and min(widths) > 0
+    for trial in live:
+        every, no, yes = trial.slices
+        assert no.n + yes.n == every.n == trial.seen and (no.name, yes.name) == ("no", "yes")
+        assert (no.lost, yes.lost, every.lost) == (0, yes.n, yes.n)
+    assert [part.total for part in live[-1].slices] == [700, 350, 350]
+
+
+@given(st.lists(st.integers(1, 30), min_size=2, max_size=60))
+def test_every_example_is_in_one_class_and_one_quarter_of_the_lengths(lengths):
+    examples = texts(len(lengths), lengths)
+    every, *slices = slices_of(examples)
+    assert every.by == "all" and every.places.all()
+    for by in ("label", "length"):
+        places = [part.places for part in slices if part.by == by]
+        assert len(places) != 1 and all(part.any() for part in places)
+        assert not places or (np.sum(places, axis=0) == 1).all()
+    parts = [examples.lengths[part.places] for part in slices if part.by == "length"]
+    assert len(parts) <= 4
+    assert all(max(a) < min(b) for a, b in zip(parts, parts[1:], strict=False))
+
+
+def test_lengths_are_named_by_their_ends_and_tokens_have_no_classes():
+    slices = slices_of(texts(8, [3, 4, 5, 6, 7, 8, 9, 1200]))
+    names = [part.name for part in slices if part.by == "length"]
+    assert names == ["3 to 4 tokens", "5 to 6 tokens", "7 to 8 tokens", "9 to 1,200 tokens"]
+    windows = next_token_examples([byte_prompt("to be or not to be")], None, 6)
+    assert [part.by for part in slices_of(windows)] == ["all"]
+
+
+def test_places_that_one_side_has_not_answered_are_not_counted():
+    random, examples = np.random.default_rng(3), texts(50)
+    predictions, losses = random.integers(0, 2, (2, 50)), random.normal(0.3, 1, (2, 50))
+    predictions[0, 40:] = predictions[1, :4] = -1
+    before, now = map(Answers, losses.astype(np.float32), predictions)
+    every = Slice("all", "", np.ones(50, bool))
+    (part,) = score_slices(examples, before, now, [every])
+    assert (part.n, part.total) == (36, 50)
+    more = (now.loss - before.loss)[4:40].astype(float)
+    ends = stats.norm.interval(0.95, more.mean(), stats.sem(more))
+    assert part.loss_change == pytest.approx((more.mean(), *ends), 1e-5)
+    nothing = Answers.unasked(examples)
+    (part,) = score_slices(examples, nothing, nothing, [every])
+    assert (part.n, part.total, part.now, part.change) == (0, 50, (0, 0, 1), (0, -1, 1))
+    assert part.p == 1 and part.loss_change == (0, -np.inf, np.inf)

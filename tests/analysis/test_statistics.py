@@ -1,11 +1,15 @@
-"""Intervals and tests against statsmodels, scipy, closed forms and counted outcomes."""
+"""Intervals and tests against statsmodels, scipy, closed forms and counted outcomes; the numbers of
+answers to examples and captures."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
+import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,7 +18,11 @@ from hgviz.analysis.statistics import (
     Z95,
     agresti_coull,
     benjamini_hochberg,
+    bits_per_byte,
+    confusion,
+    f1_score,
     is_significant,
+    matthews,
     mcnemar,
     mean_ranks,
     paired_difference,
@@ -27,8 +35,8 @@ from hgviz.analysis.statistics import (
     student_test,
     wilson,
 )
-
-COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+from tests.gui.kinds import bert, classifier, gpt2, translator
+from tests.making import make_capture
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +49,10 @@ def statsmodels():
     return SimpleNamespace(mcnemar=mcnemar, adjusted=multipletests, interval=proportion_confint)
 
 
-# --- shares ---------------------------------------------------------------------------------------
+# --- shares and means -----------------------------------------------------------------------------
 
 
-@given(COUNTS)
+@given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_intervals_of_a_share_are_those_of_statsmodels(statsmodels, counts):
     right, total = counts
     low, high = wilson(right, total)
@@ -75,23 +83,8 @@ def test_a_paired_difference_has_bonett_and_prices_interval(lost, won, same):
     low, high = paired_difference(lost, won, total)
     assert low == pytest.approx(max(changes.mean() - half, -1))
     assert high == pytest.approx(min(changes.mean() + half, 1))
-    assert -1 <= low < high <= 1
-    assert paired_difference(won, lost, total) == pytest.approx((-high, -low))
     ends = paired_difference([lost, won], [won, lost], total)
     assert [end.tolist() for end in ends] == [[low, -high], [high, -low]]
-
-
-@given(st.integers(0, 4000), st.integers(0, 4000))
-def test_mcnemars_p_is_that_of_statsmodels_and_scipy(statsmodels, lost, won):
-    p = mcnemar(lost, won)
-    expected = statsmodels.mcnemar([[1, lost], [won, 1]], exact=True).pvalue
-    assert p == pytest.approx(expected, rel=1e-9)
-    assert p == mcnemar(won, lost) == mcnemar([lost], [won])[0]
-    if lost + won:
-        assert p == pytest.approx(stats.binomtest(lost, lost + won).pvalue, rel=1e-9)
-
-
-# --- means ----------------------------------------------------------------------------------------
 
 
 @given(st.integers(2, 60), st.integers(0, 99))
@@ -113,48 +106,52 @@ def test_rows_that_were_not_measured_do_not_count_and_one_row_has_no_interval():
     assert ratio_interval(np.array([3.0]), np.array([2.0])) == (1.5, -math.inf, math.inf)
 
 
-def test_the_interval_over_seeds_is_students():
+def test_the_interval_and_the_test_over_seeds_are_students():
     values = np.random.default_rng(0).normal(size=5)
     found = student_interval([*values, np.nan])
     expected = stats.t.interval(0.95, 4, values.mean(), stats.sem(values))
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-10)
     assert found.mean == pytest.approx(values.mean()) and len(found.values) == 5
     assert student_test(values) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
-    two = student_interval([1.0, 3.0])
-    assert two.high - two.mean == pytest.approx(np.tan(0.475 * np.pi))  # the quantile x 1
-
-
-def test_one_seed_has_no_interval_and_none_has_no_mean():
-    found = student_interval([0.9])
-    assert found.to_dict() == {"values": [0.9], "mean": 0.9, "low": None, "high": None}
-    assert not found.excludes_zero and not is_significant(found, 0.0001)
+    one = student_interval([0.9])
+    assert one.to_dict() == {"values": [0.9], "mean": 0.9, "low": None, "high": None}
     assert np.isnan(student_interval([]).mean) and np.isnan(student_test(np.ones(1)))
 
 
-def test_equal_seeds_are_significant_only_where_they_are_not_zero():
-    zero, more = np.zeros(3), np.full(3, 0.25)
-    assert (student_test(zero), student_test(more)) == (1.0, 0.0)
-    assert not is_significant(student_interval(zero), 0.0)
-    assert is_significant(student_interval(more), 0.04)
-    assert not is_significant(student_interval(more), 0.05)
+@pytest.mark.parametrize(
+    ("values", "p", "adjusted", "significant"),
+    [
+        ([0.9], np.nan, 0.0001, False), ([0, 0, 0], 1.0, 0.0, False),
+        ([0.25] * 3, 0.0, 0.04, True), ([0.25] * 3, 0.0, 0.05, False),
+    ],
+)  # fmt: skip
+def test_equal_seeds_are_significant_only_where_they_are_not_zero(values, p, adjusted, significant):
+    assert student_test(np.array(values)) == pytest.approx(p, nan_ok=True)
+    assert is_significant(student_interval(values), adjusted) == significant
 
 
-# --- tests ----------------------------------------------------------------------------------------
+# --- tests and ranks ------------------------------------------------------------------------------
 
 
-def permutation_p(values):
-    """scipy's p over all choices of signs."""
-    return stats.permutation_test(
-        (np.array(values, float),), np.sum, permutation_type="samples", n_resamples=np.inf
-    ).pvalue
+@given(st.integers(0, 4000), st.integers(0, 4000))
+def test_mcnemars_p_is_that_of_statsmodels_and_scipy(statsmodels, lost, won):
+    p = mcnemar(lost, won)
+    expected = statsmodels.mcnemar([[1, lost], [won, 1]], exact=True).pvalue
+    assert p == pytest.approx(expected, rel=1e-9)
+    assert p == mcnemar(won, lost) == mcnemar([lost], [won])[0]
+    if lost + won:
+        assert p == pytest.approx(stats.binomtest(lost, lost + won).pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     "counts", [[2, 1], [1, 1, 1], [3, -1, 2, 2], [3, 3, -2, 1, 1, 0, 0, -1], [5, 4, 3, 2, 1, 1, 3]]
 )
 def test_sign_tests_are_those_of_all_choices(counts):
-    assert sign_test_of_counts(np.array(counts)) == pytest.approx(permutation_p(counts))
-    assert sign_test(np.array(counts, float)) == pytest.approx(permutation_p(counts))
+    expected = stats.permutation_test(
+        (np.array(counts, float),), np.sum, permutation_type="samples", n_resamples=np.inf
+    ).pvalue
+    assert sign_test_of_counts(np.array(counts)) == pytest.approx(expected)
+    assert sign_test(np.array(counts, float)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("lost", "won"), [(0, 0), (0, 9), (3, 12), (40, 41), (700, 500)])
@@ -197,35 +194,22 @@ def test_random_orders_are_combined_over_models():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_adjusted_ps_are_those_of_statsmodels(statsmodels, p):
+def test_adjusted_ps_are_those_of_statsmodels_and_what_was_not_tested_is_no_test(statsmodels, p):
     expected = statsmodels.adjusted(p, method="fdr_bh")[1]
-    assert benjamini_hochberg(np.array(p)) == pytest.approx(expected)
-
-
-def test_what_was_not_tested_is_no_test():
-    adjusted = benjamini_hochberg(np.array([0.01, np.nan, 0.04, np.nan]))
-    assert adjusted == pytest.approx([0.02, np.nan, 0.04, np.nan], nan_ok=True)
+    adjusted = benjamini_hochberg(np.array([*p, np.nan]))
+    assert adjusted == pytest.approx([*expected, np.nan], nan_ok=True)
     assert np.isnan(benjamini_hochberg(np.array([np.nan]))).all()
 
 
-# --- ranks ----------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), min_size=3, max_size=30))
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 3)), max_size=30))
 def test_the_rank_correlation_is_that_of_mean_ranks(pairs):
-    first, second = np.array(pairs, float).T
+    first, second = np.array(pairs, float).reshape(-1, 2).T
     found = spearman(first, second)
-    if len(set(first)) == 1 or len(set(second)) == 1:
+    if len(pairs) < 3 or len(set(first)) == 1 or len(set(second)) == 1:
         assert np.isnan(found)
     else:
         ranks = [stats.rankdata(row) for row in (first, second)]
         assert found == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-12)
-
-
-def test_the_rank_correlation_of_orders_and_of_too_little():
-    assert spearman([1, 2, 3, 9], [10, 20, 21, 22]) == pytest.approx(1)
-    assert spearman([1, 2, 3, 9], [4, 3, 2, -5]) == pytest.approx(-1)
-    assert np.isnan(spearman([1, 2], [1, 2])) and np.isnan(spearman([], []))
 
 
 def test_equal_methods_share_their_rank():
@@ -237,7 +221,6 @@ def test_equal_methods_share_their_rank():
 # --- how often intervals hold ---------------------------------------------------------------------
 
 
-SIZES = (32, 33, 48, 64, 100, 250, 500, 1000)
 SHARES = np.linspace(0.5, 0.99, 197)
 ONE_SIDED = (0.0, 0.05, 0.2, 0.5)  # of those that disagree, how many the other way
 DISCORDANT = np.geomspace(0.003, 0.3, 15)
@@ -261,7 +244,7 @@ def coverage(low, high):
 
 def test_intervals_of_a_share_hold_as_often_as_the_page_says():
     least = {}
-    for total in SIZES:
+    for total in (32, 33, 48, 64, 100, 250, 500, 1000):
         counts = np.arange(total + 1)
         wilsons = np.array([wilson(int(right), total) for right in counts]).T
         for name, ends in (("wilson", wilsons), ("wide", agresti_coull(counts, total))):
@@ -273,22 +256,18 @@ def test_intervals_of_a_share_hold_as_often_as_the_page_says():
     assert min(least.values()) == least["wilson", 32] == pytest.approx(0.8943, abs=1e-4)
 
 
-def paired_coverage(total, discordant, other):
-    """P(the interval holds the change), over all outcomes but one in ten million."""
-    count = stats.binom(total, discordant)
-    most = int(count.isf(1e-8)) + 1
-    lost, won = np.meshgrid(np.arange(most), np.arange(most), indexing="ij")
-    likely = (lost + won <= most) & (count.pmf(lost + won) > 1e-12)
-    lost, won = lost[likely], won[likely]
-    chance = count.pmf(lost + won) * stats.binom.pmf(won, lost + won, other)
-    low, high = paired_difference(lost, won, total)
-    truth = discordant * (2 * other - 1)
-    return float(chance[(low <= truth + 1e-12) & (truth <= high + 1e-12)].sum())
-
-
 def test_the_interval_of_a_paired_difference_holds_as_often_as_the_page_says():
+    """Over all outcomes but one in ten million."""
     for total, discordant, other in product((32, 64, 128, 2000), DISCORDANT, ONE_SIDED):
-        found = paired_coverage(total, discordant, other)
+        count = stats.binom(total, discordant)
+        most = int(count.isf(1e-8)) + 1
+        lost, won = np.meshgrid(np.arange(most), np.arange(most), indexing="ij")
+        likely = (lost + won <= most) & (count.pmf(lost + won) > 1e-12)
+        lost, won = lost[likely], won[likely]
+        chance = count.pmf(lost + won) * stats.binom.pmf(won, lost + won, other)
+        low, high = paired_difference(lost, won, total)
+        truth = discordant * (2 * other - 1)
+        found = float(chance[(low <= truth + 1e-12) & (truth <= high + 1e-12)].sum())
         assert found >= 0.93, (total, discordant, other)
         assert found <= 0.97 or total * discordant < 25, (total, discordant, other)
 
@@ -305,3 +284,62 @@ def test_the_interval_holds_a_change_that_can_only_go_one_way(total):
     found = (stats.binom.pmf(counts, total, shares) * holds).sum(1)
     assert found.min() >= 0.93
     assert found[total * shares[:, 0] >= 25].max(initial=0.0) <= 0.97
+
+
+# --- classes, and bits of captures ----------------------------------------------------------------
+
+
+@given(*[st.integers(0, 50)] * 4)
+def test_two_classes_have_the_textbook_formulas(tn, fp, fn, tp):
+    table = np.array([[tn, fp], [fn, tp]])
+    wanted, predictions = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [tn, fp, fn, tp], axis=0).T
+    assert (confusion(wanted, predictions, 2) == table).all()
+    f1 = 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else 0.0
+    assert f1_score(table) == pytest.approx(f1)
+    below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    assert matthews(table) == pytest.approx((tp * tn - fp * fn) / math.sqrt(below) if below else 0)
+
+
+def test_more_classes_have_the_mean_f1_and_perfect_answers_score_one():
+    table = np.diag([5, 1, 3])
+    assert f1_score(table) == matthews(table) == pytest.approx(1.0)
+    assert f1_score(np.array([[2, 1, 0], [0, 3, 0], [0, 2, 0]])) == pytest.approx(
+        (4 / 5 + 2 / 3) / 3
+    )
+
+
+def without_the_first(prompt):
+    """The bytes of all tokens but the first and those after the text."""
+    real = prompt.spans[1:][prompt.spans[1:, 0] >= 0]
+    first = max(int(prompt.spans[0, 1]), 0)
+    return len(prompt.text[first : real[:, 1].max()].encode())
+
+
+@pytest.mark.parametrize(
+    ("make", "size_of"),
+    [
+        (lambda: make_capture("The hourglass was used at sea. " * 20), without_the_first),
+        (lambda: make_capture("한국어 🙂 é"), lambda prompt: len(prompt.text.encode()) - 1),
+        (gpt2, without_the_first),
+        (translator, without_the_first),
+    ],
+    ids=["bytes in several blocks", "long characters", "word pieces", "two texts"],
+)
+def test_bits_per_byte_are_those_of_torch(make, size_of):
+    capture = make()
+    rows = torch.tensor(np.array(capture.logits[:-1]), dtype=torch.float64)
+    wanted = torch.tensor(np.array(capture.main.ids[1:]))
+    nats = F.cross_entropy(rows, wanted, reduction="sum").item()
+    expected = nats / math.log(2) / size_of(capture.main)
+    assert bits_per_byte(capture) == pytest.approx(expected, rel=1e-12)
+
+
+def test_there_are_no_bits_where_nothing_was_predicted():
+    capture = make_capture("The sea.")
+    broken = np.array(capture.logits)
+    broken[2] = np.nan
+    for other in (
+        make_capture("The sea.", logits=False), bert(), classifier(), make_capture("a"),
+        replace(capture, logits=capture.logits[:3]), replace(capture, logits=broken),
+    ):  # fmt: skip
+        assert bits_per_byte(other) is None

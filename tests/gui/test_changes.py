@@ -46,11 +46,13 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     trial = two_off.session.trial
     names, *rows = two_off.prune.live.as_table()
     assert names == ["seen", "share right", "low", "high"]
-    grown = rows[: len(trial.points)]
-    assert [numbers(row) for row in grown] == [list(map(float, one)) for one in trial.points]
-    beside = {row[0]: row[1:] for row in rows[len(trial.points) :]}
-    assert float(beside["difference"][0]) == trial.paired.difference
-    assert beside["lost"] == [str(trial.paired.lost), "", ""]
+    grown = rows[: len(trial.scores)]
+    assert [numbers(row) for row in grown] == [
+        [x.seen, x.value, x.low, x.high] for x in trial.scores
+    ]
+    beside = {row[0]: row[1:] for row in rows[len(trial.scores) :]}
+    assert numbers(beside["difference"]) == list(trial.slices[0].change)
+    assert beside["lost"] == [str(trial.slices[0].lost), "", ""]
 
     view = two_off.prune.curve
     one, band = view.line.curve, view.line.band
@@ -249,7 +251,7 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
     page.show_table("slices")
     seen = []
     scored.commands.pruning.switch(OFF)
-    until(lambda: scored.session.trial.points)
+    until(lambda: scored.session.trial.scores)
 
     def done():
         seen.extend(row.part.n for row in page.slices.model.rows[:1] if row.now != row.whole)
@@ -259,7 +261,6 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
     scored.settle()
     trial, rows = scored.session.trial, page.slices.model.rows
     assert seen == sorted(seen) and rows[0].part.n == trial.total
-    assert (rows[0].part.lost, rows[0].part.won) == (trial.paired.lost, trial.paired.won)
     which = slices_of(trial.examples)
     assert tuple(row.part for row in rows) == score_slices(
         trial.examples, trial.before, trial.now, which

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
-from hgviz.analysis.importance import MaskTrial, slices_of
+from hgviz.analysis.importance import MaskTrial
 from hgviz.core import HeadId, MetricEstimate, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.files import resource
@@ -80,14 +80,14 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     switch_off(OFF)
     trial = scored.session.trial
     trials = trying.prepare(tiny, "", "cpu", str(story))
-    parts = slices_of(trials.examples)
-    found, _, answers = tasks.try_heads(trials, OFF, parts)
-    assert trial.paired == found
-    assert np.array_equal(trial.now.predictions, answers.predictions)
-    assert trial.points[-1].value == found.score.value and len(trial.points) > 2
+    found = tasks.try_heads(trials, OFF)
+    assert (trial.scores, trial.slices) == (found.scores, found.slices) and len(trial.scores) > 2
+    assert np.array_equal(trial.now.predictions, found.now.predictions)
     live = scored.prune.live
-    assert live.value.text() == f"{100 * found.score.value:.1f}"
-    assert f"{found.lost:,} lost, {found.won:,} won" in live.lines["Changed"].full
+    assert live.value.text() == f"{100 * found.scores[-1].value:.1f}"
+    assert (
+        f"{found.slices[0].lost:,} lost, {found.slices[0].won:,} won" in live.lines["Changed"].full
+    )
     assert not live.stop.isVisible()
 
 
@@ -97,8 +97,8 @@ def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
     assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
         range(len(whole.examples))
     )
-    one, other = (tasks.try_heads(trials, OFF)[0] for trials in (fine, whole))
-    assert one.score.value == pytest.approx(other.score.value, abs=2e-3)
+    one, other = (tasks.try_heads(trials, OFF).scores[-1] for trials in (fine, whole))
+    assert one.value == pytest.approx(other.value, abs=2e-3)
 
 
 def test_the_newest_mask_wins(scored, until):
@@ -140,11 +140,11 @@ def test_a_mask_that_was_scored_shows_its_score_at_once_when_it_comes_back(score
 def test_a_stopped_score_keeps_its_part_and_can_be_resumed(scored, until):
     pruning = scored.commands.pruning
     pruning.switch(OFF)
-    until(lambda: scored.session.trial.points)
+    until(lambda: scored.session.trial.scores)
     pruning.stop_trial()
     scored.settle()
     trial = scored.session.trial
-    assert trial.done or (trial.stopped and trial.points)
+    assert trial.done or (trial.stopped and trial.scores)
     if trial.stopped:
         assert scored.prune.live.stop.text() == "Go on"
         pruning.resume()
@@ -258,7 +258,7 @@ def test_changed_predictions_are_listed_and_open_their_text(scored, until, switc
         rows[kind] = view.model.found.counts[kind]
         if rows[kind]:
             assert view.model.rowCount() == min(rows[kind], 2000)
-    assert (rows["lost"], rows["won"]) == (trial.paired.lost, trial.paired.won)
+    assert (rows["lost"], rows["won"]) == (trial.slices[0].lost, trial.slices[0].won)
     assert rows["all"] > 0
     session = scored.session
     view.table.setCurrentIndex(view.model.index(0, 0))
@@ -470,14 +470,12 @@ def cells(masks, row):
 
 
 def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
-    paired = scored.session.trial.paired
-    name, score, change = cells(masks, 2)
-    low, high = 100 * paired.score.low, 100 * paired.score.high
-    assert (name, score) == ("3 off", f"{100 * paired.score.value:.1f} % ({low:.1f} to {high:.1f})")
-    assert change == (
-        f"{percentage_points(paired.difference)} points, {percentage_points(paired.low)} to "
-        f"{percentage_points(paired.high)}"
-    )
+    trial = scored.session.trial
+    score, changes = trial.scores[-1], [percentage_points(end) for end in trial.slices[0].change]
+    name, share, change = cells(masks, 2)
+    low, high = 100 * score.low, 100 * score.high
+    assert (name, share) == ("3 off", f"{100 * score.value:.1f} % ({low:.1f} to {high:.1f})")
+    assert change == "{} points, {} to {}".format(*changes)
     assert cells(masks, 0)[0] == "Whole model" and cells(masks, 0)[2] == ""
     tip = masks.list.item(2, 1).toolTip()
     assert "3 off: 0.0, 1.0, 2.1; saves " in tip and "parameters (" in tip

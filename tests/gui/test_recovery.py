@@ -154,7 +154,7 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     program.commands.use_data(str(other))  # on other data the study goes, the masks stay
     until(lambda: session.study is None and session.trial is not None and session.trial.done)
     until(lambda: not busy(program))
-    assert session.masks[0].score.value == session.trial.paired.score.value
+    assert session.masks[0].score.value == session.trial.scores[-1].value
 
 
 def test_masks_are_scored_again_on_data_that_changed(start, checkpoint, tmp_path, until):
@@ -166,7 +166,7 @@ def test_masks_are_scored_again_on_data_that_changed(start, checkpoint, tmp_path
     QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
     session = one.session
     until(lambda: session.trial is not None and session.trial.done and not busy(one))
-    assert session.masks[0].score.value == session.trial.paired.score.value  # of the new data
+    assert session.masks[0].score.value == session.trial.scores[-1].value  # of the new data
 
 
 def test_a_window_that_is_closed_leaves_no_recovery_file(start, capture_file, until):
