@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from table import heading, line
 
 from hgviz import cluster
-from hgviz.store.sweep import SweepFolder, read_study_file
+from hgviz.store.studies import SweepFolder, read_study_file
 from hgviz.study import Cell
 from hgviz.tasks.cells import work_in
 from hgviz.tasks.planning import plan

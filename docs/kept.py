@@ -15,7 +15,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from hgviz.store.sweep import SweepFolder  # noqa: E402 - of this source
+from hgviz.store.studies import SweepFolder  # noqa: E402 - of this source
 from hgviz.study import Cell, Sweep  # noqa: E402
 
 STUDIES = HERE / "studies"

@@ -134,50 +134,50 @@ def models() -> str:
 
 
 def fields() -> str:
-    """Every dataset and attribute of the file of a capture, as the schema's rows say."""
+    """Every dataset and attribute of captures and studies, as the schema's rows say."""
     import numpy as np
 
-    from hgviz.store.schema import ATTRIBUTES, FIELDS, Attribute, Field
+    from hgviz.store.schema import CAPTURE_FIELDS, STUDY_FIELDS, Attribute, Field, Row
 
-    def notes(row: Field | Attribute) -> str:
+    def notes(row: Row) -> str:
         kind = f"{row.kind} layers" if row.kind else ""
-        return ", ".join(filter(None, (kind, "" if row.required else "optional")))
+        allowed = row.allowed if isinstance(row, Field) and row.allowed != "any" else ""
+        return ", ".join(filter(None, (kind, "" if row.required else "optional", allowed)))
 
     def form(row: Field) -> str:
-        plain = row.form in ("JSON", "text", "any") or row.form.startswith("as ")
-        return row.form if plain else f"({row.form.replace(' ', ', ')})"
+        plain = row.form.startswith(("JSON", "text", "any", "as "))
+        return row.form.removesuffix(" as it is") if plain else f"({row.form.replace(' ', ', ')})"
 
     def types(row: Field) -> str:
-        names = [np.dtype(one.replace("bool", "u1")).name for one in row.dtypes.split()]
+        names = [np.dtype(name.replace("bool", "u1")).name for name in row.dtypes.split()]
         return ", ".join(names) or "uint8"
 
+    def table(heads: str, rows: list[tuple[str, ...]]) -> list[str]:
+        cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+        ruler = "|".join(["---"] * (heads.count("|") + 1))
+        return [f"| {heads} |", f"|{ruler}|", *(f"| {row} |" for row in cells), ""]
+
     lines = [
-        "# Fields of a capture", "", MADE, "",
-        "Every dataset and attribute of [the file of a capture](../file-format.md). Dimensions of "
-        "one name agree within a group; JSON and text are UTF-8 bytes.", "",
+        "# Fields of captures and studies", "", MADE, "",
+        "Every dataset and attribute of [the files of captures and studies](../file-format.md). "
+        "Dimensions of one name agree within a group; JSON and text are UTF-8 bytes.", "",
     ]  # fmt: skip
-    for group, rows in FIELDS.items():
-        lines += [
-            f"## `{group}`",
-            "",
-            "| name | holds | type | | meaning |",
-            "|---|---|---|---|---|",
-        ]
-        for row in rows:
-            cells = (
-                f"`{row.path}`",
-                form(row),
-                types(row),
-                notes(row),
-                row.meaning.replace("|", "\\|"),
-            )
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
-    lines += ["## Attributes of a layer", "", "| name | holds | | meaning |", "|---|---|---|---|"]
-    for row in ATTRIBUTES:
-        meaning = row.meaning.replace("|", "\\|")
-        lines.append(f"| `{row.name}` | {row.form} | {notes(row)} | {meaning} |")
-    return "\n".join([*lines, ""])
+    for noun, groups in (("capture", CAPTURE_FIELDS), ("study", STUDY_FIELDS)):
+        for group, rows in groups.items():
+            lines += [f"## `{group}` of a {noun}", ""]
+            datasets = [row for row in rows if isinstance(row, Field)]
+            lines += table(
+                "name | holds | type | | meaning",
+                [(f"`{row.path}`", form(row), types(row), notes(row), row.meaning)
+                 for row in datasets],
+            )  # fmt: skip
+            attributes = [row for row in rows if isinstance(row, Attribute)]
+            if attributes:
+                lines += table(
+                    "attribute | holds | | meaning",
+                    [(f"`{row.name}`", row.form, notes(row), row.meaning) for row in attributes],
+                )
+    return "\n".join(lines)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -45,23 +45,34 @@ class HeadArray:
     """One kind of measurement of all heads, an array of a study with a column for each head.
 
     rows: what a row is. step: the part of the measuring that gives it, together with the other
-    arrays of this step. A score may bring an array of its own, see analysis.importance.Method: its
-    rows are examples.
+    arrays of this step. meaning: as the list of fields of a file says it. A score may bring an
+    array of its own, see analysis.importance.Method: its rows are examples.
     """
 
     rows: Literal["examples", "places", "permutations"]
     step: str
+    meaning: str
     dtype: str = "f4"
 
 
 ARRAYS: dict[str, HeadArray] = {
-    "gradient": HeadArray("examples", "gradients"),
-    "token_gradient": HeadArray("examples", "gradients"),
-    "loss_change": HeadArray("places", "each head off"),
-    "change": HeadArray("places", "each head off", "i1"),
-    "alone": HeadArray("places", "each head alone"),
-    "shapley": HeadArray("permutations", "random orders"),
-}
+    "gradient": HeadArray("examples", "gradients", "slope of the loss with the head's gate"),
+    "token_gradient": HeadArray(
+        "examples", "gradients", "sum over tokens of the sizes of the parts of the slope"
+    ),
+    "loss_change": HeadArray("places", "each head off", "loss with the head off - loss"),
+    "change": HeadArray(
+        "places", "each head off",
+        "1 wrong to right, -1 right to wrong, 0 neither, -128 not measured yet", "i1",
+    ),
+    "alone": HeadArray(
+        "places", "each head alone", "loss with only this head on in its layer - loss"
+    ),
+    "shapley": HeadArray(
+        "permutations", "random orders",
+        "what switching a head on does to the mean loss, in a random order each",
+    ),
+}  # fmt: skip
 
 
 def measured_together(name: str) -> tuple[str, ...]:
@@ -265,6 +276,7 @@ AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the or
 DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
 MOST_CELLS = 1_000_000
 MOST_BYTES = 1 << 20  # of a study file
+CellKey = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{24}\Z")]
 State = Literal["waiting", "done", "failed", "blocked"]
 Ask = Literal["score", "curve", "compare"]
 
@@ -346,10 +358,10 @@ class Cell:
 
     work: str
     given: Mapping[str, Any]
-    needs: tuple[str, ...] = ()
+    needs: tuple[CellKey, ...] = ()
     paths: Mapping[str, str] = field(default_factory=dict)
     place: Mapping[str, str] = field(default_factory=dict)
-    key: str = ""
+    key: CellKey = ""
 
     def __post_init__(self) -> None:
         if not self.key:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from hgviz.core import progress
-from hgviz.store.sweep import SweepFolder
+from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, StudyFile, Sweep
 from hgviz.tasks import cells as real
 from hgviz.tasks.cells import packed

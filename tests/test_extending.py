@@ -1,6 +1,8 @@
 """Rows that a test adds from outside to the tables of docs/extending.md, and what reads them."""
 
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +16,13 @@ from hgviz.analysis.roles import ROLES, Role, roles
 from hgviz.core import HgvizError, Prompt
 from hgviz.models import open_model
 from hgviz.models.layers import attention_modules
-from hgviz.store import open_capture, open_study, schema, write_capture
+from hgviz.store import open_capture, open_study, schema, studies, write_capture, write_study
+from hgviz.study import Study
 from hgviz.tasks.evidence import role_sentence
 from tests.analysis.planting import letters, plant
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
+from tests.studying import make_study
 from tests.test_evaluate import classifier, rows
 
 
@@ -123,7 +127,7 @@ class _Prompt(Prompt):
 def test_a_field_of_capture_files_is_one_row(tmp_path, monkeypatch):
     """The bits of each token: written, read back, and refused where they are of another text."""
     row = schema.Field("surprise", "tokens", "f4", "surprise", "bits of each token", False)
-    monkeypatch.setitem(schema.FIELDS, "/prompt", (*schema.FIELDS["/prompt"], row))
+    monkeypatch.setitem(schema.CAPTURE_FIELDS, "/prompt", (*schema.CAPTURE_FIELDS["/prompt"], row))
     monkeypatch.setattr(schema, "Prompt", _Prompt)
     capture = make_capture("A text. ", strides=(1, 2), heads=1)
     values = {field.name: getattr(capture.prompt, field.name) for field in fields(Prompt)}
@@ -135,3 +139,31 @@ def test_a_field_of_capture_files_is_one_row(tmp_path, monkeypatch):
             assert (open_capture(path).prompt.surprise == bits).all()
     with pytest.raises(HgvizError, match="surprise has the shape"):
         open_capture(path)
+
+
+@dataclass(frozen=True, eq=False)
+class _Study(Study):
+    weights: Any = None
+
+
+def test_a_field_of_study_files_is_one_row(tmp_path, monkeypatch):
+    """How much each example counts: written, read back, refused where it is negative, listed."""
+    row = schema.Field(
+        "weights", "examples", "f4", "weights", "how much an example counts", False,
+        allowed="0 or more",
+    )  # fmt: skip
+    monkeypatch.setitem(schema.STUDY_FIELDS, "/", (*schema.STUDY_FIELDS["/"], row))
+    monkeypatch.setattr(studies, "Study", _Study)
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "docs")
+    study = make_study(examples=9)
+    values = {field.name: getattr(study, field.name) for field in fields(Study)}
+    path = write_study(tmp_path / "a.h5", _Study(**values, weights=np.arange(9)))
+    assert open_study(path).weights.tolist() == [*range(9)]
+    write_study(path, _Study(**values, weights=np.arange(9) - 1), force=True)
+    with pytest.raises(HgvizError, match="/weights has numbers that are not 0 or more"):
+        open_study(path)
+    assert open_study(write_study(path, study, force=True)).weights is None
+    assert (
+        "| `weights` | (examples) | float32 | optional, 0 or more |"
+        in import_module("reference").fields()
+    )

@@ -125,13 +125,13 @@ def test_metainfo_and_citation_are_of_this_version():
 @pytest.mark.parametrize("kind", ["capture", "study"])
 def test_a_file_is_recognised_by_its_beginning(kind, tmp_path):
     from hgviz.store import write_capture
-    from hgviz.store.study import FORMAT
+    from hgviz.store.schema import STUDY
 
     magic = mime_types()[f"application/x-hgviz-{kind}"].find(f"{MIME}magic/{MIME}match")
     inner = magic.find(f"{MIME}match")
     low, high = map(int, inner.get("offset").split(":"))
     if kind == "study":
-        assert inner.get("value") == FORMAT
+        assert inner.get("value") == STUDY
         return
     path = write_capture(
         tmp_path / "one.h5", tokens=["a", "b"], layers=[{"weights": [[[1.0, 0.0], [0.5, 0.5]]]}]

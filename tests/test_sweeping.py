@@ -10,7 +10,7 @@ import pytest
 
 from hgviz.core import HgvizError, listening
 from hgviz.files import resource
-from hgviz.store.sweep import SweepFolder, read_study_file
+from hgviz.store.studies import SweepFolder, read_study_file
 from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
 from hgviz.tasks.cells import WORK
@@ -369,7 +369,7 @@ def test_a_disk_that_is_full_before_the_plan_is_no_obstacle_later(file, monkeypa
 
     out = file.parent / "out"
     with monkeypatch.context() as patch:
-        patch.setattr("hgviz.store.sweep.write_atomic", full)
+        patch.setattr("hgviz.store.studies.write_atomic", full)
         with pytest.raises(HgvizError, match="disk is full"):
             run_sweep(file, out)
     assert [one.name for one in out.iterdir()] == ["cells"]

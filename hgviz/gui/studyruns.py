@@ -19,7 +19,7 @@ from hgviz.gui import log
 from hgviz.gui.language import tr
 from hgviz.language import duration
 from hgviz.models.data import read_rows
-from hgviz.store.sweep import SweepFolder
+from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
 from hgviz.tasks.cells import study_of
 from hgviz.tasks.plotting import ORDERS, OWN

@@ -2,7 +2,7 @@
 
 from hgviz.store.captures import CorpusWriter, Writer, describe, is_capture, open_capture
 from hgviz.store.programs import write_capture
-from hgviz.store.study import is_study, open_study, require_place, write_study
+from hgviz.store.studies import is_study, open_study, require_place, write_study
 
 __all__ = [
     "CorpusWriter", "Writer", "describe", "is_capture", "is_study", "open_capture",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import struct
 import zlib
@@ -342,11 +341,6 @@ def store_heads(
 def store_text(group: h5py.Group, name: str, text: str) -> None:
     """Write a text as UTF-8 bytes."""
     store(group, name, np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8))
-
-
-def store_json(group: h5py.Group, name: str, value: Any) -> None:
-    """Write a JSON document as UTF-8 bytes."""
-    store_text(group, name, json.dumps(value))
 
 
 def store_attributes(

@@ -38,7 +38,7 @@ from hgviz.files import TEMPORARY, write_atomic
 from hgviz.maps import DenseMap, Factors, LazyMap
 from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
-from hgviz.store.arrays import store_json
+from hgviz.store.arrays import store_text
 from hgviz.store.hdf5 import (
     Refused,
     attribute,
@@ -90,14 +90,14 @@ def is_capture(path: str | Path) -> bool:
     if os.path.isdir(path):
         return path.rstrip("/").endswith(schema.PART) or _read_manifest(Path(path)) is not None
     try:
-        return says_format(path, schema.FORMAT)
+        return says_format(path, schema.CAPTURE)
     except HgvizError as error:
         return bool(error.details)  # HDF5 could not open it: opening says why
 
 
 def _open_file(path: str, item: int = 0) -> Capture:
     with _closed_on_error(open_file(path)) as file:
-        check_format(file, schema.FORMAT, schema.VERSION, "capture")
+        check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         require(attribute(file, "complete", 0) == 1, "it was never completed")
         return _read_capture(file, path, item)
 
@@ -106,12 +106,11 @@ def _read_capture(
     file: h5py.File, path: str, item: int = 0, layer_group: GroupOf | None = None
 ) -> Capture:
     """A text of an open file; layer_group: where its layers lie if they are not in it."""
-    items = schema.read_items(file)
+    root = schema.read_root(file)
+    spec, items = root["spec"], root["items"]
     _require_item(path, item, items)
-    spec = schema.read_spec(file)
     group = subgroup(file, f"items/{schema.ITEM.format(item)}") if items else file
-    prompt, target = schema.read_prompt(group), schema.read_target(group, spec)
-    spans = schema.read_levels(group, spec, prompt, target)
+    prompt, target, spans = schema.read_texts(group, spec)
     if layer_group is None:
         layers = subgroup(group, "layers")
         groups = [subgroup(layers, f"{layer.index:03}") for layer in spec.layers]
@@ -123,8 +122,8 @@ def _read_capture(
     )
     logits = schema.read_logits(group, path, spec)
     return Capture(
-        spec, prompt, spans, maps, schema.read_off(file), logits, schema.read_made(file), path,
-        target, item, items, schema.read_streaming(file, spec),
+        **root, prompt=prompt, spans=spans, maps=maps, logits=logits, path=path, target=target,
+        item=item,
     )  # fmt: skip
 
 
@@ -166,10 +165,10 @@ def _open_part(part: Path, item: int) -> Capture:
             raise Refused(f"there is no {schema.ROOT} in this folder")
         return nothing
     with _closed_on_error(open_file(str(root))) as file:
-        check_format(file, schema.FORMAT, schema.VERSION, "capture")
+        check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         if not has(file, "index"):
             return _read_capture(file, str(part), item, lambda index: _layer_group(part, index))
-        items = schema.read_items(file)
+        items = schema.read_root(file)["items"]
     file.close()
     files: dict[int, Path] = {}
     for entry in sorted(os.listdir(part), reverse=True):  # a file comes before its folder
@@ -218,7 +217,7 @@ def _read_manifest(part: Path) -> Identity | None:
         identity = json.loads(manifest.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    good = isinstance(identity, dict) and identity.get("format") == schema.FORMAT
+    good = isinstance(identity, dict) and identity.get("format") == schema.CAPTURE
     return identity if good and (part / schema.ROOT).is_file() else None
 
 
@@ -317,10 +316,10 @@ class _GrowingFile:
         self.made = made or Provenance()
         self.resumed = False
         refuse_existing(self.path, force)
-        model = json.dumps(schema.spec_row(spec), sort_keys=True)
+        model = json.dumps(schema.to_json(spec), sort_keys=True)
         identity = {  # what two captures must have in common to be one, in words for people
-            "format": schema.FORMAT,
-            "format version": list(schema.VERSION),
+            "format": schema.CAPTURE,
+            "format version": list(schema.CAPTURE_VERSION),
             "model": hashlib.sha256(model.encode()).hexdigest(),
             "set of heads switched off": sorted(map(str, off)),
             "set of heads that stream": streaming.to_dict(),
@@ -334,7 +333,7 @@ class _GrowingFile:
                 self.resumed = True
                 root = str(self.part / schema.ROOT)
                 with suppress(HgvizError), reading(root), open_file(root) as file:
-                    self.made = replace(self.made, created=schema.read_made(file).created)
+                    self.made = replace(self.made, created=schema.read_root(file)["made"].created)
             else:
                 self._begin(identity)
 
@@ -464,13 +463,14 @@ class Writer(_GrowingFile):
         layers are missing."""
         _require_all(self._layers, self.committed)
         with self._merged() as file:
-            schema.mark_format(file)
+            schema.mark_format(file, schema.CAPTURE, schema.CAPTURE_VERSION)
             # HDF5 copies chunks as they are, without unpacking them
             with h5py.File(self.part / schema.ROOT, "r") as root:
                 for name in root:
                     if name != "made":
                         root.copy(root[name], file, name=name)
-            store_json(file, "made", asdict(replace(self.made, seconds=seconds)))
+            made = replace(self.made, seconds=seconds)
+            store_text(file, "made", json.dumps(schema.to_json(made)))
             layers = file.require_group("layers")
             for index in sorted(self.committed):
                 with h5py.File(self.part / schema.LAYER_FILE.format(index), "r") as part:

@@ -30,8 +30,6 @@ CHUNK_LIMIT, ATTRIBUTE_LIMIT, DOCUMENT_LIMIT = 64 << 20, 64 << 10, 64 << 20  # b
 FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 CHOOSE_FILE = "Choose a file that hgviz wrote"
 
-# dimensions by name, types in the order of preference, and whether it has to be there
-Row = tuple[tuple[str, ...], tuple[str, ...], bool]
 Packing = Literal["never", "large", "always"]  # which datasets of a name are compressed
 
 
@@ -328,31 +326,6 @@ def subgroup(group: h5py.Group, path: str) -> h5py.Group:
     if not isinstance(child, h5py.Group):
         raise Refused(f"{_name(group, path)} is not a group")
     return child
-
-
-def dataset(
-    group: h5py.Group, path: str, row: Row, sizes: dict[str, int], packing: Packing = "never"
-) -> h5py.Dataset | None:
-    """A dataset that fits its row of a table, None for an optional one that is not there.
-
-    sizes gives the dimensions known so far and takes those of this dataset; a dimension that is a
-    number has that size. Raises Refused.
-    """
-    dimensions, dtypes, required = row
-    if not required and not has(group, path):
-        return None
-    found = plain_dataset(group, path, dtypes, packing)
-    shape = found.shape
-    if len(shape) != len(dimensions):
-        many = f"{len(shape)} dimensions instead of {len(dimensions)}"
-        raise Refused(f"{_name(group, path)} has {many}")
-    for dimension, size in zip(dimensions, shape, strict=True):
-        known = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, size)
-        if known != size:
-            expected = ", ".join(str(sizes.get(each, each)) for each in dimensions)
-            here = ", ".join(map(str, shape))
-            raise Refused(f"{_name(group, path)} has the shape ({here}) instead of ({expected})")
-    return found
 
 
 def plain_dataset(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import h5py
 import numpy as np
@@ -42,26 +42,38 @@ from hgviz.store.arrays import (
     store_heads,
     write_chunks,
 )
-from hgviz.store.hdf5 import Refused, attribute, dataset, has, numbers, reading, require, subgroup
-from hgviz.store.schema import ATTRIBUTES, FIELDS, Field, value_of, write_field
+from hgviz.store.hdf5 import Refused, attribute, has, numbers, reading, require
+from hgviz.store.schema import (
+    CAPTURE_FIELDS,
+    Attribute,
+    Field,
+    nest,
+    open_field,
+    read_field,
+    read_fields,
+    value_of,
+    write_fields,
+)
 
 SIDE = 256  # of chunks of weights and of their coarse levels
 HIGHEST_ZOOM = 30
 REDUCTIONS: tuple[Reduce, Reduce] = ("max", "mean")
-TERMS = (  # relative positions of a layer: all of one kind or none
-    ("relative/weight", "relative/bias", "relative/content", "relative/position"),
-    ("relative/curve",),
-    ("relative/diagonals",),
-)
+TERMS: dict[tuple[str, ...], type[Distance]] = {  # relative positions: all of one kind or none
+    ("weight", "bias", "content", "position"): Relative,
+    ("curve",): Quadratic,
+    ("values",): Diagonals,
+}
 
 Datasets = dict[str, h5py.Dataset | Packed]
 Pyramids = Callable[[int], Pyramid]
 
 
-def fields_of(kind: str) -> list[Field]:
-    """The rows of datasets in a layer of a kind, "lazy" or "dense", without coarse levels."""
-    rows = FIELDS["/layers/000"]
-    return [row for row in rows if row.kind in ("", kind) and not row.source.startswith("levels.")]
+def rows_of(kind: Literal["lazy", "dense"]) -> tuple[list[Field], list[Attribute]]:
+    """The rows of datasets and attributes in a layer of a kind, without coarse levels."""
+    rows = [row for row in CAPTURE_FIELDS["/layers/000"] if row.kind in ("", kind)]
+    fields = [row for row in rows
+              if isinstance(row, Field) and not row.source.startswith("levels.")]  # fmt: skip
+    return fields, [row for row in rows if isinstance(row, Attribute)]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -88,47 +100,48 @@ def write_layer(
     are surveyed. blocks: how their weights are computed.
     """
     summaries, stat, difference = write_overviews(group, maps, settle, blocks)
+    summary = _summary_arrays(maps, summaries)
+    arrays = [array for array in vars(summary).values() if array is not None]
+    checksums = tuple(checksum(array[at] for array in arrays) for at in range(len(maps.heads)))
     parts = SimpleNamespace(
-        layer=layer, map=maps, kind="dense", causal=maps.causal if isinstance(maps, DenseMap)
-        else layer.causal, summary=_summary_arrays(maps, summaries),
+        layer=layer, map=maps, summary=summary, summary32=checksums, difference=difference,
+        committed=1,
     )  # fmt: skip
+    fields, attributes = rows_of("lazy" if isinstance(maps, LazyMap) else "dense")
     if isinstance(maps, LazyMap):
-        factors = maps.factors if stat is None else replace(maps.factors, stat=stat)
-        rule = parts.rule = factors.rule
-        parts.factors, parts.causal, parts.kind = factors, rule.causal, "lazy"
-        parts.difference = difference
-        parts.unit = rule.relative.unit if isinstance(rule.relative, Relative) else 1
-        if any(rule.streaming):
-            parts.kind = "streaming"  # which programs before version 1.8 refuse
-            parts.near = sum((window or (0, 0) for window in rule.streaming), ())
+        _write_factors(group, fields, parts, stat)
+        fields = [field for field in fields if field.checksum != "heads"]
+    else:
+        parts.kind, parts.causal = "dense", maps.causal
+        _write_weights(group, maps)
+        fields = [field for field in fields if field.path != "weights"]
+    write_fields(group, [*fields, *attributes], parts)
+
+
+def _write_factors(
+    group: h5py.Group, fields: list[Field], parts: SimpleNamespace, stat: NDArray[Any] | None
+) -> None:
+    """Write what checksums of heads cover, and tell parts of the rule and the checksums."""
+    maps: LazyMap = parts.map
+    factors = maps.factors if stat is None else replace(maps.factors, stat=stat)
+    parts.factors, parts.rule = factors, factors.rule
+    parts.kind, parts.causal, distance = "lazy", factors.rule.causal, factors.rule.relative
+    parts.unit = distance.unit if isinstance(distance, Relative) else 1
+    if any(factors.rule.streaming):
+        parts.kind = "streaming"  # which programs before version 1.8 refuse
+        parts.near = sum((window or (0, 0) for window in factors.rule.streaming), ())
     crc, runs = [0] * len(maps.heads), list[list[int]]([] for _ in maps.heads)
-    for field in fields_of("dense" if isinstance(maps, DenseMap) else "lazy"):
-        if field.path == "weights" and isinstance(maps, DenseMap):
-            _write_weights(group, maps)
-        elif field.path == "runs":
-            if lowest_zoom(*maps.shape[1:]) is not None:
-                write_field(group, field, np.array(runs, "<u4"))
-        elif (value := value_of(parts, field.source)) is None:
+    for field in fields:
+        if field.checksum != "heads" or (value := value_of(parts, field.source)) is None:
             continue
-        elif field.checksum == "heads":
-            identifier = store_heads(group, field.path, value, field.axis, crc, runs)
-            if not field.path.startswith("relative/"):
-                dtype = parts.factors.dtype if field.path in ("q", "k") else value.dtype.name
-                store_attributes(identifier, {"dtype": dtype})
-            elif field.path == "relative/diagonals":
-                store_attributes(identifier, {"lowest": parts.rule.relative.lowest})
-        else:
-            write_field(group, field, value)
-    parts.crc32 = tuple(crc) if isinstance(maps, LazyMap) else None
-    arrays = [array for array in vars(parts.summary).values() if array is not None]
-    parts.summary32 = tuple(checksum(array[at] for array in arrays) for at in range(len(crc)))
-    parts.committed = 1
-    attributes = {row.name: (value_of(parts, row.source), row.form) for row in ATTRIBUTES}
-    store_attributes(group.id, {
-        name: " ".join(part or "-" for part in value) if form == "names"
-        else float(value) if form == "number" else value
-        for name, (value, form) in attributes.items() if value is not None
-    })  # fmt: skip
+        identifier = store_heads(group, field.path, value, field.axis, crc, runs)
+        if not field.path.startswith("relative/"):
+            dtype = factors.dtype if field.path in ("q", "k") else value.dtype.name
+            store_attributes(identifier, {"dtype": dtype})
+        elif isinstance(distance, Diagonals):
+            store_attributes(identifier, {"lowest": distance.lowest})
+    parts.crc32 = tuple(crc)
+    parts.runs = runs if lowest_zoom(*maps.shape[1:]) is not None else None
 
 
 def write_overviews(
@@ -239,14 +252,19 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     kind = attribute(group, "kind", "")
     known = ("lazy", "streaming", "dense")
     require(kind in known, f"{name} is of the kind {kind!r:.40}, which this hgviz does not know")
-    lazy = kind != "dense"
-    attributes = _read_attributes(group, layer, "lazy" if lazy else "dense")
+    fields, attributes = rows_of("dense" if kind == "dense" else "lazy")
+    values = read_fields(group, attributes, {})
+    require(values["committed"] == 1, f"{name} was never completed")
+    for part, value in values["layer"].items():
+        expected = getattr(layer, part)
+        if value != expected:
+            what = f"{value!r:.40}, its spec says {expected!r:.40}"
+            raise Refused(f"the {part} of {name} is {what}")
     sizes = {"heads": heads}
-    data: Datasets = {}
-    for field in fields_of("lazy" if lazy else "dense"):
-        stored = dataset(group, field.path, field.row, sizes, field.packing)
-        if stored is not None:
-            data[field.path] = bounded(stored, path)
+    data = {
+        field.path: bounded(open_field(group, field, sizes), path)
+        for field in fields if field.required or has(group, field.path)
+    }  # fmt: skip
     mixtures, groups = sizes.get("mixtures", 1), sizes.get("groups", heads)
     require(mixtures in (1, heads), f"{name} has {mixtures} mixtures for {heads} heads")
     fits = (groups == 0) == (heads == 0) and (not groups or heads % groups == 0)
@@ -255,75 +273,47 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> Ma
     require(rows >= positions, f"{name} has {rows} rows for {positions} positions")
     largest = max(sizes["thumb_rows"], sizes["thumb_columns"])
     require(largest <= THUMB, f"{name} has thumbnails of more than {THUMB} cells a side")
-    crc = attributes["summary32"]
-    fits = crc is None or len(crc) == heads
-    require(fits, f"{name} does not have one checksum of summaries for each of {heads} heads")
-    signed = attributes["map.signed"]
-    if lazy:
+    for checksums in ("crc32", "summary32"):
+        many = values.get(checksums)
+        fits = many is None or len(many) == heads
+        require(fits, f"{name} does not have a number of {checksums} for each of {heads} heads")
+    signed = values["map"]["signed"]
+    if kind != "dense":
         signed = any(ACTIVATIONS[activation].signed for activation in layer.activations)
     pyramids = _read_levels(group, path, sizes, signed)
-    summaries = _read_summaries(group, data, path, crc, pyramids)
-    values: dict[str, Any] = {
+    summaries = _read_summaries(group, data, path, values["summary32"], pyramids)
+    more: dict[str, Any] = {
         name: Stored(data[name], path) for name in ("value_norms", "mixture") if name in data
     }
-    if lazy:
-        factors = replace(_read_factors(group, data, path, layer, attributes), **values)
-        return LazyMap(factors, layer.heads, summaries, attributes["difference"], pyramids)
-    weights: Any = data["weights"]
-    return DenseMap(
-        weights, layer.heads, signed, attributes["causal"], summaries, pyramids,
-        values.get("value_norms"), values.get("mixture"),
-    )  # fmt: skip
-
-
-def _read_attributes(group: h5py.Group, layer: Layer, kind: str) -> dict[str, Any]:
-    """The attributes of a layer by their sources, None for those that are not there; what it says
-    of itself has to be what its spec says. Raises Refused."""
-    like: dict[str, Any] = {"text": "", "names": "", "flag": False, "number": 0.0, "integers": ()}
-    values: dict[str, Any] = {}
-    for row in ATTRIBUTES:
-        if row.kind not in ("", kind):
-            continue
-        if not row.required and row.name not in group.attrs:
-            values[row.source] = None
-            continue
-        value = attribute(group, row.name, like.get(row.form, 0))
-        if row.form == "positive":
-            good = 1 <= value < 1 << 31
-            require(good, f"the attribute {row.name} of {group.name} is {value}")
-        if row.form == "names":
-            value = tuple(None if part == "-" else part for part in value.split())
-        if row.source.startswith("layer."):
-            expected = value_of(layer, row.name)
-            if value != expected:
-                require(
-                    False, f"the {row.name} of {group.name} is {value!r:.40}, its spec says "
-                    f"{expected!r:.40}",
-                )  # fmt: skip
-        values[row.source] = value
-    require(values["committed"] == 1, f"{group.name} was never completed")
-    return values
+    if kind == "dense":
+        weights: Any = data["weights"]
+        return DenseMap(
+            weights, layer.heads, signed, values["causal"], summaries, pyramids, **more
+        )  # fmt: skip
+    factors = replace(_read_factors(group, data, path, layer, values), **more)
+    return LazyMap(factors, layer.heads, summaries, values["difference"], pyramids)
 
 
 def _read_factors(
-    group: h5py.Group, data: Datasets, path: str, layer: Layer, attributes: Mapping[str, Any]
+    group: h5py.Group, data: Datasets, path: str, layer: Layer, values: dict[str, Any]
 ) -> Factors:
-    crc, heads = attributes["crc32"], len(layer.heads)
-    require(len(crc) == heads, f"{group.name} has {len(crc)} checksums for {heads} heads")
-    parts = _read_checked(group, data, path, crc)
-    values: dict[str, Any] = {
-        row.source: parts[row.path] if row.path in parts
-        else numbers(data[row.path]) if data[row.path].chunks is None and row.path != "proof/values"
-        else Stored(data[row.path], path)
-        for row in fields_of("lazy")
-        if row.path in data and row.source.startswith(("factors.", "rule."))
-    }  # fmt: skip
+    arrays: dict[str, Any] = _read_checked(group, data, path, values["crc32"])
+    fields, _ = rows_of("lazy")
+    for field in fields:
+        if field.path in data and field.path not in arrays:
+            stored = data[field.path]
+            small = stored.chunks is None and field.path != "proof/values"
+            arrays[field.path] = numbers(stored) if small else Stored(stored, path)
+    nested = nest({field.source: arrays[field.path] for field in fields if field.path in arrays})
+    rule = values["rule"] | nested.pop("rule", {})
+    rule["relative"] = _read_distance(group, data, rule.get("relative", {}), values["unit"])
+    if (keep := rule.get("keep")) is not None:
+        rule["keep"] = keep.astype(bool)
     return Factors(
-        rule=_read_rule(group, layer, attributes, values, data),
+        rule=_read_rule(group, layer, values, rule, data),
         dtype=attribute(data["q"], "dtype", ""),
-        **{source.removeprefix("factors."): value for source, value in values.items()
-           if source.startswith("factors.")},
-    )  # fmt: skip
+        **nested["factors"],
+    )
 
 
 def _read_checked(
@@ -331,15 +321,15 @@ def _read_checked(
 ) -> dict[str, Any]:
     """What the checksums of heads cover, compared by runs of rows where the file has their
     checksums, else head by head."""
-    names = [row.path for row in fields_of("lazy") if row.checksum == "heads" and row.path in data]
+    names = [field.path for field in rows_of("lazy")[0]
+             if field.checksum == "heads" and field.path in data]  # fmt: skip
     heads, groups = len(crc), data["k"].shape[0]
     shared = heads // groups if groups else 1
     if "runs" in data:
         runs = numbers(data["runs"])
         ends = np.cumsum([-(-data[name].shape[1] // RUN) for name in names])
-        if runs.shape[1] != ends[-1]:
-            what = f"checksums of {runs.shape[1]} runs instead of {ends[-1]}"
-            raise Refused(f"{group.name} has {what}")
+        good = runs.shape[1] == ends[-1]
+        require(good, f"{group.name} has checksums of {runs.shape[1]} runs instead of {ends[-1]}")
         pairs = zip(names, np.split(runs, ends[:-1], axis=1), strict=True)
         parts: dict[str, Any] = {
             name: StoredRuns(data[name], path, part[::shared] if name == "k" else part)
@@ -359,15 +349,12 @@ def _read_checked(
 def _read_rule(
     group: h5py.Group,
     layer: Layer,
-    attributes: Mapping[str, Any],
     values: Mapping[str, Any],
+    rule: dict[str, Any],
     data: Datasets,
 ) -> Rule:
-    rule = {source.removeprefix("rule."): value for source, value in attributes.items()
-            if source.startswith("rule.")}  # fmt: skip
-    near, streams = attributes["near"] or (), attributes["kind"] == "streaming"
-    if streams and not near and layer.heads:
-        raise Refused(f"the attribute near of {group.name} is missing")
+    near, streams, heads = values["near"] or (), values["kind"] == "streaming", len(layer.heads)
+    require(near or not streams or not heads, f"the attribute near of {group.name} is missing")
     windows = tuple(zip(near[::2], near[1::2], strict=False)) if streams else ()
     band, softcap = rule["band"], rule["softcap"]
     two_numbers = any(  # a row needs its norm besides its statistic
@@ -378,46 +365,35 @@ def _read_rule(
         math.isfinite(rule["scale"])
         and (band is None or (len(band) == 2 and 0 <= min(band) <= max(band) < 1 << 31))
         and (softcap is None or 0 < softcap < math.inf)
-        and (not streams or (attributes["causal"] and not rule["windowed"]))
-        and (not streams or len(near) == 2 * len(layer.heads))
+        and (not streams or (values["causal"] and not rule["windowed"]))
+        and (not streams or len(near) == 2 * heads)
         and all(sink == recent == 0 or (0 <= sink < 1 << 31 and 1 <= recent < 1 << 31)
                 for sink, recent in windows)
         and rule["empty_rows"] in ("zeros", "uniform")
         and rule["activations"] == layer.activations
-        and len(rule["norms"]) == len(layer.heads)
-        and set(rule["norms"]) <= {None, *get_args(get_args(Norm)[0])}
+        and len(rule["norms"]) == heads
+        and {*rule["norms"]} <= {None, *get_args(get_args(Norm)[0])}
         and ("norm" in data or not two_numbers)
         and ({"threshold", "kept"} <= {*data} or "topk" not in layer.activations)
     )  # fmt: skip
     require(good, f"{group.name} has a rule that this hgviz does not know")
-    keep = values.get("rule.keep")
-    rule |= {
-        "causal": attributes["causal"],
-        "keep": None if keep is None else keep.astype(bool),
-        "sinks": values.get("rule.sinks"),
-        "relative": _read_distance(group, attributes, values, data),
-        "streaming": tuple(None if window == (0, 0) else window for window in windows),
-    }
-    return Rule(**rule)
+    streaming = tuple(None if window == (0, 0) else window for window in windows)
+    return Rule(**rule, causal=values["causal"], streaming=streaming)
 
 
 def _read_distance(
-    group: h5py.Group, attributes: Mapping[str, Any], values: Mapping[str, Any], data: Datasets
+    group: h5py.Group, data: Datasets, terms: dict[str, Any], unit: int | None
 ) -> Distance | None:
     """The relative positions of a layer: all terms of one kind, or none."""
-    if not has(group, "relative"):
+    if not terms:
         return None
-    names = tuple(name for name in data if name.startswith("relative/"))
-    require(names in TERMS, f"{group.name} lacks a term of its relative positions, or has too many")
-    terms = {
-        source.removeprefix("rule.relative."): value for source, value in values.items()
-        if source.startswith("rule.relative.")
-    }  # fmt: skip
-    if names == TERMS[1]:
+    kind = TERMS.get(tuple(terms))
+    require(kind, f"{group.name} lacks a term of its relative positions, or has too many")
+    if kind is Quadratic:
         return Quadratic(**terms)
-    if names == TERMS[2]:
+    if kind is Diagonals:
         return Diagonals(**terms, lowest=attribute(data["relative/diagonals"], "lowest", 0))
-    unit = 1 if attributes["unit"] is None else attributes["unit"]
+    unit = 1 if unit is None else unit
     require(unit == -1 or 1 <= unit < 1 << 31, f"the attribute unit of {group.name} is {unit}")
     return Relative(**terms, unit=unit)
 
@@ -430,11 +406,11 @@ def _read_summaries(
     pyramids: Pyramids | None,
 ) -> Callable[[int], Summary]:
     """What gives the summary of the head at a place, compared with its checksum."""
-    names = [row.path for row in FIELDS["/layers/000"] if row.checksum == "summary"]
+    names = [name for name in ("thumb", "rowmax", "entropy", "hist") if name in data]
 
     def summary(place: int) -> Summary:
         with reading(path):
-            parts = {name: data[name][place] for name in names if name in data}
+            parts = {name: data[name][place] for name in names}
             same = crc is None or checksum(parts.values()) == crc[place]
             require(same, f"the summaries of {group.name} are not what was written to it")
             hist = None
@@ -460,28 +436,23 @@ def _read_levels(
     group: h5py.Group, path: str, sizes: dict[str, int], signed: bool
 ) -> Pyramids | None:
     """What gives the coarse levels of the head at a place; None where the file has none."""
-    rows = {row.path.split("/")[0]: row for row in FIELDS["/layers/000"]
-            if row.source.startswith("levels.")}  # fmt: skip
-    stored = dataset(group, "ranges", rows["ranges"].row, sizes)
-    if stored is None:
+    rows = {row.source: row for row in CAPTURE_FIELDS["/layers/000"] if isinstance(row, Field)}
+    limits = read_field(group, rows["levels.ranges"], sizes)
+    if limits is None:
         return None
-    ranges = [
-        [Range(float(floor), float(maximum), signed) for floor, maximum in both]
-        for both in numbers(stored)
-    ]
-    good = all(each.is_valid for both in ranges for each in both)
+    ranges = [[Range(float(floor), float(top), signed) for floor, top in both] for both in limits]
+    good = all(limit.is_valid for both in ranges for limit in both)
     require(good, f"{group.name}/ranges holds numbers that no map has")
+    shape = sizes["queries"], sizes["keys"]
     levels: dict[Reduce, dict[int, Packed]] = {reduce: {} for reduce in REDUCTIONS}
     for reduce in REDUCTIONS:
-        inner = subgroup(group, reduce) if has(group, reduce) else None
-        for zoom in range(HIGHEST_ZOOM + 1) if inner is not None else ():
-            if has(inner, str(zoom)):
-                down, across = (-(-sizes[name] >> zoom) for name in ("queries", "keys"))
+        for zoom in range(HIGHEST_ZOOM + 1):
+            name = f"{reduce}/{zoom}"
+            if has(group, name):
+                down, across = (-(-size >> zoom) for size in shape)
                 known = {"heads": sizes["heads"], "rows": down, "columns": across}
-                codes = dataset(inner, str(zoom), rows[reduce].row, known, rows[reduce].packing)
-                assert codes is not None
+                codes = open_field(group, replace(rows[f"levels.{reduce}"], path=name), known)
                 levels[reduce][zoom] = Packed(codes, path)
-    shape = sizes["queries"], sizes["keys"]
 
     def pyramid(place: int) -> Pyramid:
         heads = {

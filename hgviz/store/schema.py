@@ -1,14 +1,17 @@
-"""The format "hgviz-capture": one row for each name in a file, which writes, reads and checks it.
+"""The formats "hgviz-capture" and "hgviz-study": one row for each name in a file.
 
-docs/file-format.md describes the layout of the file; its tables are made from the rows.
+A row writes, reads and checks what it names, and is listed in docs/reference/fields.md.
+docs/file-format.md describes how the files are laid out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Literal, TypeVar
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, TypeVar
 
 import h5py
 import msgspec
@@ -29,12 +32,12 @@ from hgviz.core import (
     Streaming,
     readonly,
 )
-from hgviz.store.arrays import Stored, store, store_json, store_text
+from hgviz.examples import Asked
+from hgviz.store.arrays import Stored, store, store_attributes, store_text
 from hgviz.store.hdf5 import (
     Packing,
     Refused,
-    Row,
-    dataset,
+    attribute,
     has,
     numbers,
     parsed,
@@ -43,8 +46,10 @@ from hgviz.store.hdf5 import (
     subgroup,
     text,
 )
+from hgviz.study import ARRAYS, UNKNOWN
 
-FORMAT, VERSION = "hgviz-capture", (1, 8)
+CAPTURE, CAPTURE_VERSION = "hgviz-capture", (1, 8)
+STUDY, STUDY_VERSION = "hgviz-study", (1, 4)
 MANIFEST, ROOT, LAYER_FILE = "manifest.json", "root.h5", "layer-{:03}.h5"  # of a folder OUT.part
 PART, ITEM, ITEM_FILE = ".part", "{:05}", "item-{:05}.h5"
 ITEM_GROUPS = ("prompt", "target", "levels", "layers", "output")  # what each text has of its own
@@ -53,19 +58,66 @@ NAME_LIMIT = 200  # characters of the name of a model, layer, class or version
 TEXT_LIMIT, LABEL_LIMIT, INDEX_LIMIT = 2000, 200, 6_000_000  # characters that an index keeps
 LOGITS_IN_MEMORY = 64 << 20  # bytes; larger ones stay in the file
 
-Built = TypeVar("Built")
+Document = TypeVar("Document")
 Kind = Literal["", "lazy", "dense"]
+
+
+# --- JSON documents -------------------------------------------------------------------------------
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Finite = Annotated[float, msgspec.Meta(gt=-(2.0**63), lt=2.0**63)]
+Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]
+Score = tuple[str, Finite, Finite | None, Finite | None, Count, Count]
+Index = Annotated[
+    list[tuple[int, str, Count, str]], msgspec.Meta(max_length=ITEM_LIMIT)
+]  # fmt: skip
+
+
+class StreamingHeads(msgspec.Struct):
+    """Heads that saw few keys, as in Streaming."""
+
+    heads: HeadSet
+    sink: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    recent: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+
+
+class About(msgspec.Struct):
+    """What a study says of its data, as in Study."""
+
+    asked: Asked
+    metric: str
+    data: str
+    data_digest: str
+    labels: tuple[str, ...]
+    seed: Count
+    texts: Count = 0
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+ALLOWED: dict[str, Callable[[NDArray[Any]], Any]] = {
+    "any": lambda values: True,
+    "finite": np.isfinite,
+    "not infinite": lambda values: ~np.isinf(values),
+    "not NaN": lambda values: ~np.isnan(values),
+    "0 or more": lambda values: np.isfinite(values) & (values >= 0),
+    "more than 0": lambda values: np.isfinite(values) & (values > 0),
+    "from 0 upwards": lambda values: (values[:1] >= 0).all() and (values[1:] > values[:-1]).all(),
+    f"-1, 0, 1 or {UNKNOWN}": lambda values: np.isin(values, (-1, 0, 1, UNKNOWN)),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """A dataset: where it lies, what it holds, and which attribute of which object that is.
 
-    form: "JSON", "text", or the dimensions by name; those of one name agree, a number is a size.
+    form: "JSON" (texts in it are cut to a short line), "JSON as it is", "text", "any" shape, or the
+    dimensions by name; those of one name agree, a number is a size.
     dtypes: as h5py names them, the first is written unless the values have another of them; "bool"
     is kept as u1. source: an attribute, seen from the object that its group describes. kind: only
     in layers of that kind. axis: the one that large datasets are cut along. checksum: "own", its
     crc32 (chunks have their own); "heads" and "summary", part of an attribute of the layer.
+    document: the type of JSON. allowed: what its numbers are, a name of ALLOWED.
     """
 
     path: str
@@ -78,21 +130,28 @@ class Field:
     axis: int = 0
     checksum: Literal["own", "heads", "summary", "none"] = "own"
     packing: Packing = "never"
+    document: Any = Any
+    allowed: str = "any"
 
     @property
-    def row(self) -> Row:
-        """Dimensions, types and whether it is required, as hdf5.dataset checks them."""
-        return _row(self.form, self.dtypes, self.required)
+    def dimensions(self) -> tuple[str, ...]:
+        """The dimensions by name or size."""
+        return _words(self.form)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types as files have them."""
+        return _words(self.dtypes)
 
 
 @cache
-def _row(form: str, dtypes: str, required: bool) -> Row:
-    return tuple(form.split()), tuple(dtypes.replace("bool", "u1").split()), required
+def _words(words: str) -> tuple[str, ...]:
+    return tuple(words.replace("bool", "u1").split())
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of the group of a layer, with the object that it comes from, as in Field.
+    """An attribute of a group, with the object that it comes from, as in Field.
 
     form: "text", "names" (one a head, separated by spaces, "-" for None), "flag", "number",
     "integer", "positive" (an integer of at least 1) or "integers".
@@ -106,25 +165,71 @@ class Attribute:
     kind: Kind = ""
 
 
+Row = Field | Attribute
+
 _OPERANDS = "f2 f4 f8 u2"
 _HEADS: dict[str, Any] = {"kind": "lazy", "axis": 1, "checksum": "heads", "packing": "large"}
 _TERMS: dict[str, Any] = {**_HEADS, "required": False}
 _SUMMARY: dict[str, Any] = {"axis": 1, "checksum": "summary", "packing": "large"}
 
-FIELDS: dict[str, tuple[Field, ...]] = {
+_OF_LAYERS = (
+    Attribute("kind", "text", "kind", '"lazy", "streaming" (lazy, of which some heads stream) or '
+              '"dense"'),
+    Attribute("name", "text", "layer.name", "as the spec says it, with the next four"),
+    Attribute("role", "text", "layer.role", '"self", "down", "up" or "cross"'),
+    Attribute("level", "integer", "layer.level", "the level of the queries"),
+    Attribute("key_level", "integer", "layer.key_level", "the level of the keys"),
+    Attribute("heads", "integers", "layer.heads", "the heads' numbers"),
+    Attribute("signed", "flag", "map.signed", "whether weights may be negative"),
+    Attribute("causal", "flag", "causal", "whether later keys are hidden"),
+    Attribute("stride_q", "positive", "rule.stride_q", "tokens a row stands for", kind="lazy"),
+    Attribute("stride_k", "positive", "rule.stride_k", "tokens a column stands for", kind="lazy"),
+    Attribute("scale", "number", "rule.scale", "what q . k is multiplied by", kind="lazy"),
+    Attribute("windowed", "flag", "rule.windowed", "whether a row sees only its own group of "
+              "max(stride_q, stride_k) tokens", kind="lazy"),
+    Attribute("empty_rows", "text", "rule.empty_rows", 'what a row without a key reads: "zeros" or '
+              '"uniform"', kind="lazy"),
+    Attribute("activations", "names", "rule.activations", "one a head", kind="lazy"),
+    Attribute("norms", "names", "rule.norms", 'one a head, "-" for none', kind="lazy"),
+    Attribute("top_k", "positive", "rule.top_k", "how many keys a row of the activation topk has",
+              False, "lazy"),
+    Attribute("band", "integers", "rule.band", "(behind, ahead): a row sees columns from i - "
+              "behind to i + ahead", False, "lazy"),
+    Attribute("chunk", "positive", "rule.chunk", "a row sees its own chunk of so many columns",
+              False, "lazy"),
+    Attribute("softcap", "number", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
+              False, "lazy"),
+    Attribute("near", "integers", "near", "two numbers for each head, see below; 0 0 for one that "
+              "sees all", False, "lazy"),
+    Attribute("unit", "integer", "unit", "of relative positions, -1 for distances backwards",
+              False, "lazy"),
+    Attribute("verify_max_abs", "number", "difference", "the largest difference between the proof "
+              "rows and the tiles of the program that wrote the file", kind="lazy"),
+    Attribute("crc32", "integers", "crc32", "one a head: over its q, k, stat, norm, threshold and "
+              "relative terms, in this order, those that are there", kind="lazy"),
+    Attribute("summary32", "integers", "summary32", "one a head: over its thumb, rowmax, entropy "
+              "and hist", False),
+    Attribute("committed", "integer", "committed", "1, written last"),
+)  # fmt: skip
+
+CAPTURE_FIELDS: dict[str, tuple[Row, ...]] = {
     "/": (
-        Field("spec", "JSON", "", "spec", "the model: family, name, levels, layers, width, ..."),
-        Field("off", "JSON", "", "off", "heads switched off while capturing, [[layer, head], ...]"),
+        Field("spec", "JSON", "", "spec", "the model: family, name, levels, layers, width, ...",
+              document=ModelSpec),
+        Field("off", "JSON", "", "off", "heads switched off while capturing, [[layer, head], ...]",
+              document=HeadSet),
         Field("streaming", "JSON", "", "streaming", "heads that saw only so many of the first keys "
-              "(sink) and of the latest (recent)", required=False),
+              "(sink) and of the latest (recent)", False, document=StreamingHeads),
         Field("made", "JSON", "", "made", "producer, created, device, dtype, seed, versions, "
-              "checkpoint, masking, generated (what the model itself wrote of the text, and how)"),
-        Field("index", "JSON", "", "items", "in files of many texts, [[number, text, tokens, "
-              "label], ...] from 0; long texts are cut", required=False),
+              "checkpoint, masking, generated (what the model itself wrote of the text, and how)",
+              document=Provenance),
+        Field("index", "JSON as it is", "", "items", "in files of many texts, [[number, text, "
+              "tokens, label], ...] from 0; long texts are cut", False, document=Index),
     ),
     "/prompt": (
         Field("text", "text", "", "text", "the text"),
-        Field("pieces", "JSON", "", "pieces", "the tokens as the tokenizer names them"),
+        Field("pieces", "JSON as it is", "", "pieces", "the tokens as the tokenizer names them",
+              document=tuple[str, ...]),
         Field("ids", "tokens", "i8", "ids", "the tokens' numbers in the vocabulary"),
         Field("spans", "tokens 2", "i8", "spans",
               "half-open character offsets into the text, -1 -1 for none"),
@@ -137,7 +242,8 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("boundaries", "tokens", "bool", "boundaries", "1 where a token closes a segment",
               False),
         Field("signal", "any", "f4", "signal.values", "what the model read in place of a text: a "
-              "picture (channels, height, width), a sound (mel bins, frames) or (samples,)", False),
+              "picture (channels, height, width), a sound (mel bins, frames) or (samples,)", False,
+              allowed="finite"),
         Field("picture", "height width 3", "u1", "signal.picture", "what is seen of a picture",
               False),
         Field("grid", "2", "i8", "signal.grid",
@@ -208,6 +314,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
               packing="always"),
         Field("ranges", "heads 2 2", "f4", "levels.ranges",
               "floor and maximum of the codes of max, of mean", False),
+        *_OF_LAYERS,
     ),
     "/output": (
         Field("logits", "as the goal says", "f4 f8", "logits", "what the model answered: (classes,)"
@@ -215,45 +322,80 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     ),
 }  # fmt: skip
 
-ATTRIBUTES: tuple[Attribute, ...] = (
-    Attribute("kind", "text", "kind", '"lazy", "streaming" (lazy, of which some heads stream) or '
-              '"dense"'),
-    Attribute("name", "text", "layer.name", "as the spec says it, with the next four"),
-    Attribute("role", "text", "layer.role", '"self", "down", "up" or "cross"'),
-    Attribute("level", "integer", "layer.level", "the level of the queries"),
-    Attribute("key_level", "integer", "layer.key_level", "the level of the keys"),
-    Attribute("heads", "integers", "layer.heads", "the heads' numbers"),
-    Attribute("signed", "flag", "map.signed", "whether weights may be negative"),
-    Attribute("causal", "flag", "causal", "whether later keys are hidden"),
-    Attribute("stride_q", "positive", "rule.stride_q", "tokens a row stands for", kind="lazy"),
-    Attribute("stride_k", "positive", "rule.stride_k", "tokens a column stands for", kind="lazy"),
-    Attribute("scale", "number", "rule.scale", "what q . k is multiplied by", kind="lazy"),
-    Attribute("windowed", "flag", "rule.windowed", "whether a row sees only its own group of "
-              "max(stride_q, stride_k) tokens", kind="lazy"),
-    Attribute("empty_rows", "text", "rule.empty_rows", 'what a row without a key reads: "zeros" or '
-              '"uniform"', kind="lazy"),
-    Attribute("activations", "names", "rule.activations", "one a head", kind="lazy"),
-    Attribute("norms", "names", "rule.norms", 'one a head, "-" for none', kind="lazy"),
-    Attribute("top_k", "positive", "rule.top_k", "how many keys a row of the activation topk has",
-              False, "lazy"),
-    Attribute("band", "integers", "rule.band", "(behind, ahead): a row sees columns from i - "
-              "behind to i + ahead", False, "lazy"),
-    Attribute("chunk", "positive", "rule.chunk", "a row sees its own chunk of so many columns",
-              False, "lazy"),
-    Attribute("softcap", "number", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
-              False, "lazy"),
-    Attribute("near", "integers", "near", "two numbers for each head, see below; 0 0 for one that "
-              "sees all", False, "lazy"),
-    Attribute("unit", "integer", "unit", "of relative positions, -1 for distances backwards",
-              False, "lazy"),
-    Attribute("verify_max_abs", "number", "difference", "the largest difference between the proof "
-              "rows and the tiles of the program that wrote the file", kind="lazy"),
-    Attribute("crc32", "integers", "crc32", "one a head: over its q, k, stat, norm, threshold and "
-              "relative terms, in this order, those that are there", kind="lazy"),
-    Attribute("summary32", "integers", "summary32", "one a head: over its thumb, rowmax, entropy "
-              "and hist", False),
-    Attribute("committed", "integer", "committed", "1, written last"),
-)  # fmt: skip
+STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
+    "/": (
+        Field("spec", "JSON", "", "spec", "the model, as in a capture; its digest is that of the "
+              "checkpoint", document=ModelSpec),
+        Field("about", "JSON", "", "about", "asked (classes, next, masked, ...), metric, data (the "
+              "name of its file), data_digest (of ids and answers), labels, seed (of whatever is "
+              "drawn), texts (since 1.3: how many texts the windows of a language model are of, 0 "
+              "of a classifier)", document=About),
+        Field("off", "JSON", "", "off", "[[layer, head], ...] off all along; their columns are "
+              "never measured", document=HeadSet),
+        Field("made", "JSON", "", "made", "producer, created, device, dtype, versions, "
+              "checkpoint, ...", document=Provenance),
+        Field("heads", "heads 2", "i8", "heads", "layer and head of each column, in order of "
+              "computation"),
+        Field("places", "starts", "i8", "places", "where the places of each example begin, and "
+              "their number; a place is where something is asked: the class of a text, a token"),
+        Field("lengths", "examples", "i8", "lengths", "tokens", allowed="0 or more"),
+        Field("sizes", "examples", "f8", "sizes", "bytes of what is wanted", False,
+              allowed="0 or more"),
+        Field("wanted", "places", "i8", "wanted", "the class or the token that is right",
+              allowed="0 or more"),
+        Field("given", "places", "i8", "given", "what the whole model gave, -1 where it was not "
+              "asked yet"),
+        Field("loss", "places", "f4", "loss", "its surprise in nats, NaN where it was not asked "
+              "yet", allowed="not infinite"),
+        *(Field(name, f"{row.rows} heads", row.dtype, f"arrays.{name}", row.meaning, False,
+                allowed=f"-1, 0, 1 or {UNKNOWN}" if row.dtype == "i1" else "not infinite")
+          for name, row in ARRAYS.items()),
+        Field("saved_parameters", "heads 3", "f8", "saved_parameters", "since 1.4: parameters that "
+              "`prune` removes with each head, with its key group once all heads of that are off, "
+              "and with its layer likewise, below 0 where it keeps the weights of one head", False,
+              allowed="finite"),
+        Field("saved_flops", "heads 3", "f8", "saved_flops", "since 1.4: FLOPs likewise", False,
+              allowed="finite"),
+        Field("masks", "JSON", "", "masks", "[[name, [[layer, head], ...], score], ...]; score "
+              "null or [metric, value, low, high, seen, total], null for an end that an interval "
+              "lacks", False, document=list[tuple[str, HeadSet, Score | None]]),
+        Field("mask_changes", "JSON", "", "mask_changes", "since 1.1: for each of the masks null, "
+              "or [difference of its score to the whole model on the same places, low, high]",
+              False, document=list[tuple[Share, Share, Share] | None]),
+    ),
+    "/arrays": (
+        Field("<name>", "examples heads", "f4", "arrays", "what a score measured that has an array "
+              "of its own; a name has letters, digits and underscores", False,
+              allowed="not infinite"),
+    ),
+    "/learned/000": (
+        Attribute("method", "text", "method", "how training gave each head its importance"),
+        Field("runs", "runs heads", "f4", "runs", "one row a seed", allowed="finite"),
+        Field("note", "text", "", "note", "how, for people"),
+    ),
+    "/curves/000": (
+        Attribute("method", "text", "method", "the score along whose order heads go, or random"),
+        Attribute("unit", "text", "unit", "what the metric is"),
+        Attribute("seed", "integer", "seed", "of a random order"),
+        Field("order", "off 2", "i8", "order", "heads, the first goes first"),
+        Field("removed", "points", "i8", "removed", "how many heads were off",
+              allowed="from 0 upwards"),
+        *(Field(name, "points", "f4 f8", name, meaning, allowed=allowed)
+          for name, meaning, allowed in (
+              ("values", "the metric", "finite"),
+              ("low", "lower end of its interval of 95 %, infinite where it has none", "not NaN"),
+              ("high", "upper end", "not NaN"),
+              ("loss", "mean loss in nats", "finite"),
+              ("change", "paired change of the metric to the whole model", "finite"),
+              ("change_low", "lower end of its interval", "not NaN"),
+              ("change_high", "upper end", "not NaN"))),
+        Field("rows", "rows", "i8", "rows", "examples that it was measured on",
+              allowed="from 0 upwards"),
+        Field("times", "points 2", "f4", "times", "since 1.2: milliseconds of one pass over 16 "
+              "texts on one core, of the whole model and of the one without the heads that are off",
+              False, allowed="more than 0"),
+    ),
+}  # fmt: skip
 
 
 # --- rows at work ---------------------------------------------------------------------------------
@@ -262,15 +404,29 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 def value_of(target: Any, source: str) -> Any:
     """The attribute that a dotted source names, None where there is none on the way."""
     for part in source.split("."):
-        target = getattr(target, part, None)
+        has_keys = isinstance(target, Mapping)
+        target = target.get(part) if has_keys else getattr(target, part, None)
     return target
 
 
-def write_fields(group: h5py.Group, fields: Iterable[Field], target: Any) -> None:
-    """Write the fields that an object has, in the order of their rows."""
-    for field in fields:
-        if (value := value_of(target, field.source)) is not None:
-            write_field(group, field, value)
+def mark_format(file: h5py.File, name: str, version: tuple[int, int]) -> None:
+    """Say which format a file has; first of all, since a desktop reads only its beginning."""
+    file.attrs["format"] = np.bytes_(name)
+    file.attrs["format_version"] = np.array(version, "<i4")
+
+
+def write_fields(group: h5py.Group, rows: Iterable[Row], target: Any) -> None:
+    """Write what an object has of some rows, in their order."""
+    for row in rows:
+        value = value_of(target, row.source)
+        if value is None:
+            continue
+        if isinstance(row, Field):
+            write_field(group, row, value)
+            continue
+        if row.form == "names":
+            value = " ".join(part or "-" for part in value)
+        store_attributes(group.id, {row.name: float(value) if row.form == "number" else value})
 
 
 def write_field(group: h5py.Group, field: Field, value: Any) -> None:
@@ -278,42 +434,106 @@ def write_field(group: h5py.Group, field: Field, value: Any) -> None:
     if field.form == "text":
         store_text(group, field.path, value)
         return
-    if field.form == "JSON":
-        store_json(group, field.path, value)
+    if field.form.startswith("JSON"):
+        store_text(group, field.path, json.dumps(to_json(value)))
         return
-    dimensions, dtypes, _ = field.row
     array = np.atleast_1d(np.asarray(value))
-    if array.dtype.str[1:] not in dtypes:
-        array = array.astype(f"<{dtypes[0]}")
+    if array.dtype.str[1:] not in field.types:
+        array = array.astype(f"<{field.types[0]}")
+    dimensions = field.dimensions
     if len(dimensions) == 2 and dimensions[1].isdecimal():
         array = array.reshape(-1, int(dimensions[1]))  # also of none
     packs = field.packing == "large"
     store(group, field.path, array, field.axis, field.checksum == "own", packs)
 
 
-def read_fields(
-    group: h5py.Group, fields: Iterable[Field], sizes: dict[str, int]
-) -> dict[str, Any]:
-    """The values of fields by their sources, None for those that are not there. Raises Refused."""
-    values: dict[str, Any] = {}
-    for field in fields:
-        if not field.required and not has(group, field.path):
-            values[field.source] = None
-        elif field.form == "text":
-            values[field.source] = text(group, field.path)
-        elif field.form == "JSON":
-            values[field.source] = parsed(group, field.path)
-        elif field.form == "any":
-            stored = plain_dataset(group, field.path, field.row[1])
-            values[field.source] = readonly(numbers(stored))
-        else:
-            stored = dataset(group, field.path, field.row, sizes)
-            dtype = bool if field.dtypes == "bool" else None
-            values[field.source] = readonly(numbers(stored), dtype)
-    return values
+def to_json(value: Any) -> Any:
+    """A value as JSON; of a spec without what few of its layers and levels have."""
+    document = msgspec.to_builtins(value, order="deterministic")
+    if isinstance(value, ModelSpec):
+        usual = {"shared": 1, "cuts": False, "parts": 1}.items()
+        for part in (*document["levels"], *document["layers"]):
+            for name, number in usual:
+                if part.get(name) == number:
+                    del part[name]
+    return document
 
 
-# --- the model, and how a capture was made --------------------------------------------------------
+def read_fields(group: h5py.Group, rows: Iterable[Row], sizes: dict[str, int]) -> dict[str, Any]:
+    """The values of rows by their sources, see nest; None for those that are not there. Raises
+    Refused."""
+    return nest(
+        {
+            row.source: read_field(group, row, sizes)
+            if isinstance(row, Field)
+            else _read_attribute(group, row)
+            for row in rows
+        }
+    )
+
+
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted names as dicts in dicts: {"a.b": 1} is {"a": {"b": 1}}."""
+    nested: dict[str, Any] = {}
+    for source, value in values.items():
+        *parents, name = source.split(".")
+        inner = nested
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[name] = value
+    return nested
+
+
+def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
+    """What a small dataset holds, None for an optional one that is not there. Raises Refused."""
+    if not field.required and not has(group, field.path):
+        return None
+    if field.form == "text":
+        return text(group, field.path)
+    name = f"{group.name.rstrip('/')}/{field.path}"
+    if field.form.startswith("JSON"):
+        document = parsed(group, field.path)
+        if field.form == "JSON":
+            document = plain(document)
+        return convert(document, field.document, name)
+    if field.form == "any":
+        values = numbers(plain_dataset(group, field.path, field.types))
+    else:
+        values = numbers(open_field(group, field, sizes))
+    good = np.all(ALLOWED[field.allowed](values))
+    require(good, f"{name} has numbers that are not {field.allowed}")
+    return readonly(values, bool if field.dtypes == "bool" else None)
+
+
+def open_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> h5py.Dataset:
+    """A dataset that fits its row and is read where it is sliced.
+
+    sizes gives the dimensions known so far and takes those of this dataset. Raises Refused.
+    """
+    stored = plain_dataset(group, field.path, field.types, field.packing)
+    dimensions, shape = field.dimensions, stored.shape
+    if len(shape) != len(dimensions):
+        many = f"{len(shape)} dimensions instead of {len(dimensions)}"
+        raise Refused(f"{stored.name} has {many}")
+    for dimension, size in zip(dimensions, shape, strict=True):
+        known = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, size)
+        if known != size:
+            expected = ", ".join(str(sizes.get(name, name)) for name in dimensions)
+            there = ", ".join(map(str, shape))
+            raise Refused(f"{stored.name} has the shape ({there}) instead of ({expected})")
+    return stored
+
+
+def _read_attribute(group: h5py.Group, row: Attribute) -> Any:
+    if not row.required and row.name not in group.attrs:
+        return None
+    like: dict[str, Any] = {"text": "", "names": "", "flag": False, "number": 0.0, "integers": ()}
+    value = attribute(group, row.name, like.get(row.form, 0))
+    good = row.form != "positive" or 1 <= value < 1 << 31
+    require(good, f"the attribute {row.name} of {group.name} is {value}")
+    if row.form == "names":
+        return tuple(None if part == "-" else part for part in value.split())
+    return value
 
 
 def plain(value: Any) -> Any:
@@ -325,72 +545,16 @@ def plain(value: Any) -> Any:
     return type(value)(map(plain, value)) if isinstance(value, list | tuple) else value
 
 
-def convert(value: Any, kind: type[Built], noun: str) -> Built:
+def convert(value: Any, kind: type[Document], name: str) -> Document:
     """JSON as a value of a type; keys that a later version may add are passed over. Raises Refused
     that names the first part that does not fit."""
     try:
         return msgspec.convert(value, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise Refused(f"{noun} does not fit: {str(error)[:NAME_LIMIT]}") from None
+        raise Refused(f"{name} does not fit: {str(error)[:NAME_LIMIT]}") from None
 
 
-def spec_row(spec: ModelSpec) -> dict[str, Any]:
-    """A spec as JSON, without those values of layers and levels that few models have."""
-    data = asdict(spec)
-    rare = {"shared": 1, "cuts": False, "parts": 1}
-    for part in (*data["levels"], *data["layers"]):
-        for name, usual in rare.items():
-            if part.get(name, None) == usual:
-                del part[name]
-    return data
-
-
-def read_spec(file: h5py.File) -> ModelSpec:
-    """The model, checked. Raises Refused."""
-    spec = convert(plain(parsed(file, "spec")), ModelSpec, "its spec")
-    for index, level in enumerate(spec.levels):
-        good = level.index == index and (level.stride is None or level.stride >= 1)
-        good = good and 0 <= level.shift < 1 << 31 and level.apart in (0, 1) and level.parts >= 1
-        require(good, f"level {index} of its spec does not fit: {level!r:.90}")
-    for index, layer in enumerate(spec.layers):
-        name = f"layer {index} of its spec"
-        require(layer.index == index, f"{name} says that it is number {layer.index}")
-        for at in (layer.level, layer.key_level):
-            require(0 <= at < len(spec.levels), f"{name} is on level {at} of {len(spec.levels)}")
-        require(layer.shared >= 1, f"{name} has {layer.shared} heads that share keys")
-        good = len({*layer.heads}) == len(layer.heads) and min(layer.heads, default=0) >= 0
-        require(good, f"{name} does not number its heads")
-        good = len(layer.activations) == len(layer.heads) and {*layer.activations} <= {*ACTIVATIONS}
-        require(good, f"{name} has other activations than this hgviz knows")
-    return spec
-
-
-def read_off(file: h5py.File) -> HeadSet:
-    """The heads switched off. Raises Refused."""
-    return convert(parsed(file, "off"), frozenset[HeadId], "its list of heads switched off")
-
-
-def read_streaming(file: h5py.File, spec: ModelSpec) -> Streaming:
-    """The heads that saw only the first keys and the latest. Raises Refused."""
-    if not has(file, "streaming"):
-        return NO_STREAMING
-    noun, document = "its list of streaming heads", parsed(file, "streaming")
-    streaming = convert(document, Streaming, noun)
-    require({"heads", "sink", "recent"} <= {*document}, f"{noun} does not fit: a key is missing")
-    sink, recent = streaming.window
-    good = 0 <= sink < 1 << 31 and 1 <= recent < 1 << 31
-    require(good, f"its heads that stream see {sink} first and {recent} latest keys")
-    causal = {
-        HeadId(layer.index, head)
-        for layer in spec.layers if layer.can_stream for head in layer.heads
-    }  # fmt: skip
-    require(streaming.heads <= causal, "its heads that stream are not those of a causal layer")
-    return streaming
-
-
-def read_made(file: h5py.File) -> Provenance:
-    """How the capture was made. Raises Refused."""
-    return convert(plain(parsed(file, "made")), Provenance, "its provenance")
+# --- what a file says of itself -------------------------------------------------------------------
 
 
 def write_root(
@@ -401,35 +565,53 @@ def write_root(
     streaming: Streaming = NO_STREAMING,
     items: Iterable[Item] = (),
 ) -> None:
-    """Write what a file says of itself, of the model and of all its texts."""
-    mark_format(file)
-    store_json(file, "spec", spec_row(spec))
-    store_json(file, "off", sorted(off))
-    if streaming.heads:
-        store_json(file, "streaming", asdict(streaming) | {"heads": sorted(streaming.heads)})
-    store_json(file, "made", asdict(made))
-    if rows := list(items):
-        limit = min(TEXT_LIMIT, 40 + INDEX_LIMIT // len(rows))  # so that it is read in a moment
-        index = [[row.number, row.text[:limit], row.tokens, row.label[:LABEL_LIMIT]]
-                 for row in rows]  # fmt: skip
-        store_json(file, "index", index)
+    """Write what a capture says of itself, of the model and of all its texts."""
+    mark_format(file, CAPTURE, CAPTURE_VERSION)
+    rows = list(items)
+    limit = min(TEXT_LIMIT, 40 + INDEX_LIMIT // max(1, len(rows)))  # so that it is read in a moment
+    index = [[row.number, row.text[:limit], row.tokens, row.label[:LABEL_LIMIT]] for row in rows]
+    streams = streaming if streaming.heads else None
+    root = SimpleNamespace(spec=spec, off=off, streaming=streams, made=made, items=index or None)
+    write_fields(file, CAPTURE_FIELDS["/"], root)
 
 
-def mark_format(file: h5py.File) -> None:
-    """Say that a file is a capture; first of all, since a desktop reads only its beginning."""
-    file.attrs["format"] = np.bytes_(FORMAT)
-    file.attrs["format_version"] = np.array(VERSION, "<i4")
+def read_root(file: h5py.File) -> dict[str, Any]:
+    """What a capture says of itself, by the names of Capture. Raises Refused."""
+    root = read_fields(file, CAPTURE_FIELDS["/"], {})
+    spec = check_spec(root["spec"])
+    if (streams := root["streaming"]) is not None:
+        causal = {
+            HeadId(layer.index, head)
+            for layer in spec.layers if layer.can_stream for head in layer.heads
+        }  # fmt: skip
+        require(streams.heads <= causal, "its heads that stream are not those of a causal layer")
+    root["streaming"] = Streaming(**msgspec.structs.asdict(streams)) if streams else NO_STREAMING
+    root["items"] = items = tuple(
+        Item(number, words, tokens, plain(label))
+        for number, words, tokens, label in root["items"] or ()
+    )
+    for at, item in enumerate(items):
+        require(item.number == at, f"text {at} of its index does not fit")
+    return root
 
 
-def read_items(file: h5py.File) -> tuple[Item, ...]:
-    """The texts that an index lists; none in a file of one text. Raises Refused."""
-    if not has(file, "index"):
-        return ()
-    rows = convert(parsed(file, "index"), list[tuple[int, str, int, str]], "its index")
-    require(len(rows) <= ITEM_LIMIT, f"its index lists more than {ITEM_LIMIT:,} texts")
-    for at, (number, _, tokens, _) in enumerate(rows):
-        require(number == at and tokens >= 0, f"text {at} of its index does not fit")
-    return tuple(Item(number, words, tokens, plain(label)) for number, words, tokens, label in rows)
+def check_spec(spec: ModelSpec) -> ModelSpec:
+    """The spec itself. Raises Refused where its parts contradict each other."""
+    for index, level in enumerate(spec.levels):
+        good = level.index == index and (level.stride is None or level.stride >= 1)
+        good = good and 0 <= level.shift < 1 << 31 and level.apart in (0, 1) and level.parts >= 1
+        require(good, f"level {index} of its spec does not fit: {level!r:.90}")
+    for index, layer in enumerate(spec.layers):
+        name, heads = f"layer {index} of its spec", layer.heads
+        require(layer.index == index, f"{name} says that it is number {layer.index}")
+        for at in (layer.level, layer.key_level):
+            require(0 <= at < len(spec.levels), f"{name} is on level {at} of {len(spec.levels)}")
+        require(layer.shared >= 1, f"{name} has {layer.shared} heads that share keys")
+        good = len({*heads}) == len(heads) and min(heads, default=0) >= 0
+        require(good, f"{name} does not number its heads")
+        good = len(layer.activations) == len(heads) and {*layer.activations} <= {*ACTIVATIONS}
+        require(good, f"{name} has other activations than this hgviz knows")
+    return spec
 
 
 # --- texts, levels and answers --------------------------------------------------------------------
@@ -439,60 +621,52 @@ def write_texts(
     group: h5py.Group, prompt: Prompt, spans: Iterable[Integers], target: Prompt | None = None
 ) -> None:
     """Write what the model read, and the positions it made of it."""
-    for name, words in (("prompt", prompt), ("target", target)):
-        if words is not None:
-            write_fields(group.create_group(name), FIELDS["/prompt"], words)
-    (field,) = FIELDS["/levels/0"]
+    write_fields(group.create_group("prompt"), CAPTURE_FIELDS["/prompt"], prompt)
+    if target is not None:
+        write_fields(group.create_group("target"), CAPTURE_FIELDS["/prompt"], target)
     for level, positions in enumerate(spans):
-        write_field(group.require_group(f"levels/{level}"), field, positions)
+        inner = group.require_group(f"levels/{level}")
+        write_fields(inner, CAPTURE_FIELDS["/levels/0"], SimpleNamespace(spans=positions))
 
 
-def read_prompt(group: h5py.Group, name: str = "prompt") -> Prompt:
-    """A text and its tokens. Raises Refused."""
+def read_texts(
+    group: h5py.Group, spec: ModelSpec
+) -> tuple[Prompt, Prompt | None, tuple[Integers, ...]]:
+    """The text, a decoder's where there are two, and the tokens behind every position of every
+    level, each of its own text. Raises Refused."""
+    prompt = _read_prompt(subgroup(group, "prompt"))
+    two = has(group, "target")
+    require(two == spec.two_texts, "its spec and its texts disagree about a second text")
+    target = _read_prompt(subgroup(group, "target")) if two else None
+    limits = {"source": len(prompt), "target": len(target or ())}
+    levels = []
+    for level in spec.levels:
+        inner = subgroup(group, f"levels/{level.index}")
+        spans = read_fields(inner, CAPTURE_FIELDS["/levels/0"], {})["spans"]
+        _check_spans(spans, limits.get(level.sequence, len(spans)))  # slots are no tokens
+        levels.append(spans)
+    return prompt, target, tuple(levels)
+
+
+def _read_prompt(group: h5py.Group) -> Prompt:
     sizes: dict[str, int] = {}
-    values = read_fields(subgroup(group, name), FIELDS["/prompt"], sizes)
-    pieces = convert(values["pieces"], tuple[str, ...], "its list of tokens")
-    require(len(pieces) == sizes["tokens"], "it does not name every token")
+    values = read_fields(group, CAPTURE_FIELDS["/prompt"], sizes)
+    tokens = sizes["tokens"]
+    require(len(values["pieces"]) == tokens, "it does not name every token")
     _check_spans(values["spans"], len(values["text"]))
-    parts = {
-        source.removeprefix("signal."): values.pop(source)
-        for source in [*values] if source.startswith("signal.")
-    }  # fmt: skip
+    parts = values.pop("signal")
     signal = None
     if (array := parts["values"]) is not None:
-        require(1 <= array.ndim <= 3 and parts["seconds"] is not None,
-                "its picture or sound has other axes than one can have")  # fmt: skip
-        require(np.isfinite(array).all(), "its picture or sound is no numbers")
+        good = 1 <= array.ndim <= 3 and parts["seconds"] is not None
+        require(good, "its picture or sound has other axes than one can have")
         seconds = float(parts["seconds"][0])
         require(0 <= seconds < 1e6, f"its sound is {seconds} s long")
         if (grid := parts["grid"]) is not None:
             rows, columns = grid = tuple(map(int, grid))
-            good = 0 < rows <= sizes["tokens"] and columns > 0 and rows * columns <= sizes["tokens"]
+            good = 0 < rows <= tokens and columns > 0 and rows * columns <= tokens
             require(good, "the patches of its picture are not its tokens")
         signal = Signal(**{**parts, "seconds": seconds, "grid": grid})
-    return Prompt(**{**values, "pieces": pieces, "signal": signal})
-
-
-def read_target(group: h5py.Group, spec: ModelSpec) -> Prompt | None:
-    """The decoder's text, None where there is one text only. Raises Refused."""
-    there = has(group, "target")
-    require(there == spec.two_texts, "its spec and its texts disagree about a second text")
-    return read_prompt(group, "target") if there else None
-
-
-def read_levels(
-    group: h5py.Group, spec: ModelSpec, prompt: Prompt, target: Prompt | None
-) -> tuple[Integers, ...]:
-    """The tokens behind every position of every level, each of its own text. Raises Refused."""
-    tokens = {"source": len(prompt), "target": 0 if target is None else len(target)}
-    found = []
-    for level in spec.levels:
-        inner = subgroup(group, f"levels/{level.index}")
-        spans = read_fields(inner, FIELDS["/levels/0"], {})["spans"]
-        # slots are no tokens: as many as there are
-        _check_spans(spans, tokens.get(level.sequence, len(spans)))
-        found.append(spans)
-    return tuple(found)
+    return Prompt(**values, signal=signal)
 
 
 def _check_spans(spans: Integers, limit: int) -> None:
@@ -501,15 +675,11 @@ def _check_spans(spans: Integers, limit: int) -> None:
     require(good.all(), "it points at text or tokens that are not there")
 
 
-def write_logits(group: h5py.Group, logits: NDArray[Any] | None) -> None:
-    """Write what the model answered."""
+def write_logits(group: h5py.Group, logits: Any) -> None:
+    """Write what the model answered, unless it is None."""
     if logits is not None:
-        values = np.asarray(logits)
-        (field,) = FIELDS["/output"]
-        write_field(
-            group.require_group("output"), field,
-            values if values.dtype == np.float64 else values.astype(np.float32),
-        )  # fmt: skip
+        output = SimpleNamespace(logits=np.asarray(logits))
+        write_fields(group.require_group("output"), CAPTURE_FIELDS["/output"], output)
 
 
 def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:
@@ -517,12 +687,12 @@ def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:
     Refused."""
     if not has(group, "output/logits"):
         return None
-    shape = {"classes": ("classes",), "tags": ("positions", "classes"), "ends": ("2", "positions")}
+    (field,) = CAPTURE_FIELDS["/output"]
+    assert isinstance(field, Field)
+    forms = {"classes": "classes", "tags": "positions classes", "ends": "2 positions"}
+    field = replace(field, form=forms.get(spec.goal, "positions vocabulary"))
     sizes = {"classes": len(spec.labels)} if spec.labels else {}
-    (field,) = FIELDS["/output"]
-    row = shape.get(spec.goal, ("positions", "vocabulary")), field.row[1], True
-    stored = dataset(subgroup(group, "output"), field.path, row, sizes)
-    assert stored is not None
+    stored = open_field(subgroup(group, "output"), field, sizes)
     if stored.chunks is not None and stored.nbytes > LOGITS_IN_MEMORY:
         return Stored(stored, path)
     return readonly(numbers(stored))

@@ -29,7 +29,7 @@ from hgviz.study import NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.studies import SweepFolder
 
 Facts = dict[str, Any]
 Measure = Callable[["SweepFolder", Cell], Facts]
@@ -45,7 +45,7 @@ def work_in(path: str, measure: Measure | None = None) -> Callable[[Cell], Outco
 
 def _computed(path: str, measure: Measure, cell: Cell) -> Outcome:
     """Compute a cell to its result file, or to the file that says why it failed."""
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.studies import SweepFolder
 
     folder = SweepFolder(path)
     if folder.is_done(cell.key):  # by a worker that died before it could say so

@@ -33,7 +33,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
     from hgviz.files import find_path, path_errors
     from hgviz.models.checkpoints import recognises
     from hgviz.store import is_capture, is_study
-    from hgviz.store.sweep import is_sweep
+    from hgviz.store.studies import is_sweep
 
     path = find_path(path)
     if not os.path.lexists(path):
@@ -61,7 +61,7 @@ def kind_of(path: Path_) -> Literal["checkpoint", "capture", "study", "sweep"]:
 def _require_no_sweep(path: Path_) -> None:
     """Errors: HgvizError for the file or folder of a study of many runs, where one thing is asked
     for."""
-    from hgviz.store.sweep import MODELS, is_sweep
+    from hgviz.store.studies import MODELS, is_sweep
 
     if is_sweep(path):
         raise HgvizError(
@@ -221,7 +221,7 @@ def _of_study(study: Study) -> dict[str, Any]:
 
 
 def _of_sweep(path: Path_) -> dict[str, Any]:
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.studies import SweepFolder
 
     sweep = SweepFolder(path).sweep()
     works = dict.fromkeys(one.cell.work for one in sweep.standings)

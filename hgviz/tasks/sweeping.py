@@ -13,7 +13,7 @@ from hgviz.study import Cell, Standing, Sweep
 from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.studies import SweepFolder
 
 
 def run_sweep(
@@ -32,7 +32,7 @@ def run_sweep(
     disk: what is done by then is kept.
     """
     require_scheduler(scheduler)
-    from hgviz.store.sweep import SweepFolder, is_sweep, read_study_file
+    from hgviz.store.studies import SweepFolder, is_sweep, read_study_file
     from hgviz.tasks.cells import forget_models, work_in
     from hgviz.tasks.planning import plan
 
@@ -75,14 +75,14 @@ def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
 
     Errors: HgvizError for what is no folder of a study.
     """
-    from hgviz.store.sweep import SweepFolder
+    from hgviz.store.studies import SweepFolder
 
     return SweepFolder(path).sweep(before)
 
 
 def is_sweep_file(path: Path_) -> bool:
     """Whether a path is a study file, by its ending, or the folder of a study."""
-    from hgviz.store.sweep import is_sweep
+    from hgviz.store.studies import is_sweep
 
     return is_sweep(path) or (Path(path).suffix.lower() == ".toml" and Path(path).is_file())
 
@@ -90,13 +90,13 @@ def is_sweep_file(path: Path_) -> bool:
 def open_sweep(path: Path_) -> Sweep:
     """The folder of a study as it stands; of a study file the one of its name beside it, or what
     would be computed there. Errors: HgvizError for what is neither."""
-    from hgviz.store.sweep import FILE, is_sweep
+    from hgviz.store.studies import FILE, is_sweep
     from hgviz.tasks.planning import plan
 
     progress(0, 1, "looking at the cells")
     if is_sweep(path):
         return sweep_at(path)
-    from hgviz.store.sweep import read_study_file
+    from hgviz.store.studies import read_study_file
 
     asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
     if is_sweep(out) and (out / FILE).read_bytes() == Path(path).read_bytes():
@@ -156,7 +156,7 @@ def _group(cell: Cell) -> tuple[str, ...]:
 
 
 def _require_ours(path: Path) -> None:
-    from hgviz.store.sweep import CELLS, FILE, is_sweep
+    from hgviz.store.studies import CELLS, FILE, is_sweep
 
     if path.exists() and not path.is_dir():
         raise HgvizError(f"{path} is a file: a study has a folder", "Choose another name")

@@ -18,7 +18,7 @@ from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
 from hgviz.gui.studies import COLUMNS
 from hgviz.store import open_capture
-from hgviz.store.sweep import SweepFolder
+from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing
 from tests.gui.screen import error_dialogs, errors
 from tests.sweeps import make_sweep, study_file, without, write

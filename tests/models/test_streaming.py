@@ -289,13 +289,13 @@ WRONG = [  # attribute of a layer, its value, None for none
     ("near", None, "the attribute near of /layers/001 is missing"),
 ]  # fmt: skip
 SAID = [  # the data set streaming, as JSON
-    ([], "Expected `object`, got `array`"), ({}, "a key is missing"),
-    ({"heads": [[0, 0]], "sink": -1, "recent": 4}, "first and"),
-    ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "first and"),
+    ([], "Expected `object`, got `array`"), ({}, "missing required field"),
+    ({"heads": [[0, 0]], "sink": -1, "recent": 4}, "`int` >= 0"),
+    ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "`int` >= 1"),
     ({"heads": [[0, 0]], "sink": True, "recent": 4}, "Expected `int`, got `bool`"),
-    ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "first and"),
-    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "list of streaming heads does not fit"),
-    ({"heads": "all", "sink": 1, "recent": 4}, "list of streaming heads does not fit"),
+    ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "`int` <"),
+    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "/streaming does not fit"),
+    ({"heads": "all", "sink": 1, "recent": 4}, "/streaming does not fit"),
     ({"heads": [[9, 0]], "sink": 1, "recent": 4}, "not those of a causal layer"),
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from hgviz.store.sweep import SweepFolder
+from hgviz.store.studies import SweepFolder
 from tests.soak.sweeps import MODEL
 
 pytestmark = [

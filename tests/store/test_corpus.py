@@ -210,7 +210,7 @@ def test_long_texts_are_cut_in_the_index(texts):
     item, made = Item(0, "x" * 10_000, 10_000, "y" * 1000), texts[0].made
     with h5py.File("cut", "w", driver="core", backing_store=False) as file:
         schema.write_root(file, texts[0].spec, texts[0].off, made, items=[item])
-        (read,) = schema.read_items(file)
+        (read,) = schema.read_root(file)["items"]
     assert (len(read.text), len(read.label)) == (2000, 200)
 
 

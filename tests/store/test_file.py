@@ -159,7 +159,7 @@ def test_the_file_opens_in_any_reader_of_hdf5(tmp_path, small):
     path = write_capture(tmp_path / "a.h5", small)
     with h5py.File(path) as file:
         assert file.attrs["format"] == b"hgviz-capture"
-        assert file.attrs["format_version"].tolist() == list(schema.VERSION)
+        assert file.attrs["format_version"].tolist() == list(schema.CAPTURE_VERSION)
         assert file.attrs["complete"] == 1
         assert json.loads(bytes(file["spec"][:]))["family"] == "hourglass"
         layer = file["layers/002"]

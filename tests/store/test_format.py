@@ -32,7 +32,7 @@ def test_a_file_opens_and_gives_the_weights_that_its_model_had(tmp_path, sample)
     path = tmp_path / sample.stem
     path.write_bytes(gzip.decompress(sample.read_bytes()))
     with h5py.File(path) as file:
-        assert tuple(file.attrs["format_version"]) == schema.VERSION
+        assert tuple(file.attrs["format_version"]) == schema.CAPTURE_VERSION
     opened = open_capture(path)
     assert opened.complete and opened.prompt.text == "Old files open."
     assert opened.off == {HeadId(0, 1)} and opened.spec.family == "hourglass"

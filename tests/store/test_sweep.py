@@ -7,8 +7,8 @@ import pytest
 
 from hgviz.core import HgvizError
 from hgviz.models import training
-from hgviz.store import sweep as place
-from hgviz.store.sweep import SweepFolder, is_sweep
+from hgviz.store import studies as place
+from hgviz.store.studies import SweepFolder, is_sweep
 from hgviz.study import Cell
 from tests.sweeps import cell, folder_of
 
@@ -85,7 +85,7 @@ HEAD = {"format": "hgviz-sweep", "format_version": [1, 0]}
         ({"format": "hgviz-sweep"}, "version 0"), ({**HEAD, "format_version": [2, 0]}, "version 2"),
         ({**HEAD, "format_version": "1"}, "damaged"), (HEAD, "damaged.*cells"),
         ({**HEAD, "cells": {}}, "damaged"), ({**HEAD, "cells": [3]}, "damaged"),
-        ({**HEAD, "cells": [{}]}, "damaged.*key"),
+        ({**HEAD, "cells": [{}]}, "damaged.*work"),
         ({**HEAD, "cells": [ROW | {"key": "../../../../etc/passwd"}]}, "damaged.*key"),
         ({**HEAD, "cells": [ROW | {"key": "a" * 24 + "\n"}]}, "damaged.*key"),
         ({**HEAD, "cells": [ROW | {"key": 3}]}, "damaged.*key"),
@@ -105,7 +105,7 @@ def test_a_plan_of_a_stranger_is_told_in_one_line(tmp_path, content, why):
 
 
 def test_a_plan_that_is_endless_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr(place, "MOST_PLAN", 100)
+    monkeypatch.setattr(place, "PLAN_LIMIT", 100)
     with pytest.raises(HgvizError, match="is larger than"):
         folder.sweep()
     with pytest.raises(HgvizError, match="the plan of 1 cells is larger"):
