@@ -74,7 +74,7 @@ def test_a_text_beyond_the_memory_is_refused_with_what_fits(model, short, monkey
 def test_the_command_says_what_takes_long_or_does_not_fit(
     model, tmp_path, short, monkeypatch, run, refusal
 ):
-    monkeypatch.setattr("hgviz.cli.making.LONG", 0.0)
+    monkeypatch.setattr("hgviz.cli.captures.LONG", 0.0)
     words = ("capture", tmp_path / "model", "-o", tmp_path / "x.h5", "--text")
     code, _, said = run(*words, text(300))
     assert code == 0 and "5 layers, 300 tokens: about 1 s, " in said

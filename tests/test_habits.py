@@ -72,8 +72,8 @@ def test_heads_that_are_switched_off_change_those_after_them_alone(folder, facts
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        ("model", 2, "exactly one of --corpus"),
-        ("model --text a --corpus b.txt", 2, "exactly one of --corpus"),
+        ("model", 2, "exactly one of --text"),
+        ("model --text a --corpus b.txt", 2, "exactly one of --text"),
         ("model --text a --item 0", 2, "--item is for"),
         ("model --corpus texts.txt --target b", 2, "go with --text"),
         ("model --corpus texts.txt -o x.txt", 2, "does not end in"),

@@ -157,7 +157,7 @@ def test_a_sentence_is_true_of_its_numbers():
         ("reach lstm", 2, "exactly one of"),
         ("reach lstm --text a --tokens 3", 2, "exactly one of"),
         ("reach lstm --tokens 0", 2, "--tokens"),
-        ("reach lstm --tokens 3 --target a", 2, "--target goes with a text"),
+        ("reach lstm --tokens 3 --target a", 2, "go with --text"),
         ("reach lstm --text a --lengths 4,x", 2, "no list of lengths"),
         ("reach lstm --text a -o r.doc", 2, "does not end in"),
         ("reach lstm gpt --text a -o r.npy", 2, "one model"),

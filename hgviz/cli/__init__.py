@@ -12,91 +12,63 @@ from typing import Annotated, Any
 import typer
 
 import hgviz
-from hgviz.cli import (
-    comparing,
-    composing,
-    drawing,
-    explaining,
-    habits,
-    looking,
-    making,
-    pruning,
-    reaching,
-    redundancy,
-    removing,
-    studying,
-    terminal,
-)
-from hgviz.cli.options import Window
+from hgviz.cli import captures, comparison, drawing, heads, models, pruning, studies, terminal
+from hgviz.cli.options import Window, expanded
 from hgviz.cli.terminal import Stopped
 from hgviz.errors import HgvizWarning, to_hgviz_error
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
-VERBS = (
-    looking.demo,
-    looking.info,
-    making.capture,
-    looking.map_,
-    looking.logits,
-    composing.rollout,
-    habits.heads,
-    redundancy.redundancy,
-    explaining.attribute,
-    reaching.reach,
-    making.evaluate,
-    pruning.importance,
-    pruning.curve,
-    removing.prune,
-    comparing.compare,
-    making.train,
-    making.convert,
-    drawing.figure,
-    looking.selftest,
-)
+VERBS: dict[str, tuple[Callable[..., object], ...]] = {  # by the headings of the help
+    "Look": (models.demo, captures.capture, heads.heads, heads.attribute, drawing.figure),
+    "Measure": (models.evaluate, heads.reach, heads.redundancy, captures.rollout),
+    "Prune": (pruning.importance, pruning.curve, pruning.prune),
+    "Compare": (comparison.compare,),
+    "Train": (models.train,),
+    "Files": (models.info, captures.map_, captures.logits, models.convert, models.selftest),
+}
 
 app = typer.Typer(
     name="hgviz",
     help="Look into transformer attention at every resolution.\n\n"
-    "hgviz [PATH]... opens the window, on the sample or on checkpoints, captures, "
-    "studies or a session. Write ./NAME for a file that has the name of a command.",
+    "hgviz [PATH]... opens the window on checkpoints, captures, studies or a session. "
+    "Write ./NAME for a file that has the name of a command.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-_study = typer.Typer(help="Run many measurements that a study file (.toml) lists.")
-app.add_typer(_study, name="study")
+_study = typer.Typer(help="Run the measurements that a study file (.toml) lists.")
 
 
-def _add(to: typer.Typer, verb: Callable[..., object]) -> None:
-    """Paragraphs of its help flow: the lines of the source are no lines of a terminal."""
+def _add(to: typer.Typer, verb: Callable[..., object], heading: str | None = None) -> None:
+    """Add a verb as a command; lines of its docstring are joined to paragraphs of the help."""
     paragraphs = inspect.cleandoc(verb.__doc__ or "").split("\n\n")
-    words = "\n\n".join(one.replace("\n", " ") for one in paragraphs)
-    to.command(verb.__name__.rstrip("_"), help=words)(verb)
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    name = verb.__name__.rstrip("_")
+    to.command(name, help=text, rich_help_panel=heading)(expanded(verb))
 
 
-_every: tuple[tuple[typer.Typer, Sequence[Any]], ...] = (
-    (app, VERBS),
-    (_study, studying.STUDY_VERBS),
-)
-for _to, _verbs in _every:
+for _heading, _verbs in VERBS.items():
     for _verb in _verbs:
-        _add(_to, _verb)
+        _add(app, _verb, _heading)
+for _verb in studies.STUDY_VERBS:
+    _add(_study, _verb)
+app.add_typer(_study, name="study", rich_help_panel="Compare")
 
 
 def main(arguments: Sequence[str], window: Window) -> int:
     """Run one command line and give its exit code: 0 done, 2 wrong use, 130 stopped, 1 anything
     else."""
     debug = "--debug" in arguments
-    given = [one for one in arguments if one != "--debug"]
+    words = [word for word in arguments if word != "--debug"]
     try:
         with _warnings_as_lines():
-            code = app(args=given, prog_name="hgviz", standalone_mode=False, obj=window) or 0
+            code = app(args=words, prog_name="hgviz", standalone_mode=False, obj=window) or 0
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
-        said = error.format_message().replace("Value error, ", "").rstrip(".")
-        said += "" if said.endswith("?") else "."
-        terminal.complain(f"{said} `{verb} --help` shows what it takes.")
+        message = error.format_message().replace("Value error, ", "").rstrip(".")
+        message += "" if message.endswith("?") else "."
+        terminal.complain(f"{message} `{verb} --help` shows what it takes.")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -131,10 +103,11 @@ def _warnings_as_lines() -> Iterator[None]:
 
 def verbs() -> frozenset[str]:
     """The names of all commands."""
-    return frozenset(one.__name__.rstrip("_") for one in VERBS) | {"study"}
+    names = (verb.__name__.rstrip("_") for group in VERBS.values() for verb in group)
+    return frozenset(names) | {"study"}
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         terminal.say(f"hgviz {hgviz.__version__}")
         raise typer.Exit
@@ -144,7 +117,9 @@ def _tell_version(wanted: bool) -> None:
 def always(
     version: Annotated[
         bool,
-        typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version."),
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
     ] = False,
     debug: Annotated[
         bool,

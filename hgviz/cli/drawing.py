@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hgviz.cli import terminal
-from hgviz.cli.options import require_drawable
+from hgviz.cli.options import require_numbers, require_unread
 from hgviz.files import find_sample
 
 HEAD = "Which head, which token"
@@ -255,10 +255,10 @@ def figure(
         ),
     ] = None,
 ) -> None:
-    """Draw a figure for a paper; options that its kind does not use are ignored.
+    """Draw a figure for a paper.
 
-    What a figure says of itself, in the Keywords of a PDF and the Description of an SVG or PNG,
-    ends with the command that draws it again.
+    Options that its kind does not use are ignored. The metadata of the file (Keywords of a PDF,
+    Description of an SVG or PNG) end with the command that draws it again.
     """
     from hgviz import tasks
     from hgviz.figures import FIGURES
@@ -272,7 +272,8 @@ def figure(
     kind = _kind(kind, len(sources))
     if out is None:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
-    require_drawable(out, *sources, numbers=numbers)
+    require_unread(out, *sources)
+    require_numbers(out, numbers, *sources)
     found = tasks.sources_of(kind, sources, _items(item or "0", len(sources)))
     spec = tasks.spec_from(kind, options, found)
     work = partial(tasks.figure, spec, found, out, numbers=numbers)

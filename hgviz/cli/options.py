@@ -1,87 +1,118 @@
-"""The options that several verbs share, and what a verb gets from the window."""
+"""The options of the command line, each declared once, in groups that verbs take as one argument.
+
+A verb says `inputs: Inputs` and gets all options of that group; `expanded` makes one option of each
+field when the verb becomes a command.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from hgviz.errors import HgvizError
+from hgviz.cli import terminal
+from hgviz.errors import require
 from hgviz.files import find_sample
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture, Modality, ModelSpec, RolloutOptions
+    from hgviz.core import (
+        Capture,
+        HeadSet,
+        Modality,
+        ModelSpec,
+        Prompt,
+        RolloutOptions,
+        Streaming,
+    )
+    from hgviz.figures.spec import Spec
+    from hgviz.models.model import Model
 
-
-OTHERS = {
+NOT_HDF5 = {
     ".csv", ".html", ".json", ".npy", ".npz", ".pdf", ".png", ".safetensors", ".svg", ".tex",
     ".toml", ".tsv", ".txt",
 }  # fmt: skip
+FIGURE_FILES = (".pdf", ".svg", ".png", ".pgf", ".csv")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the verbs of the window do; __main__ brings it, since no face knows the other."""
+    """What the window does for the verbs demo and selftest; __main__ passes it, since the command
+    line does not import the window."""
 
     demo: Callable[[Path | None], int]
     selftest: Callable[[], int]
 
 
+# --- parsers and checks of single options ---------------------------------------------------------
+
+
 def interval(text: str) -> range:
+    """A:B as range(A, B). Raises BadParameter."""
     first, _, last = text.partition(":")
     if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise typer.BadParameter(f"{text!r} is no interval; it is A:B, from A up to B, A below B.")
     return range(int(first), int(last))
 
 
+def label_names(text: str) -> dict[str, str]:
+    """A=B,C=D as a dictionary. Raises BadParameter."""
+    names: dict[str, str] = {}
+    for item in filter(None, text.split(",")):
+        label, sign, name = (part.strip() for part in item.partition("="))
+        if not (sign and label and name):
+            raise typer.BadParameter(f"{item!r} does not say DATA=MODEL, as positive=LABEL_1 does.")
+        if names.setdefault(label, name) != name:
+            raise typer.BadParameter(f"{label!r} is said to be two labels.")
+    return names
+
+
 def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
-    """A check of an option, before any work: the ending of its path, and that its folder exists."""
+    """A callback that requires one of some endings and that the folder exists, before any work."""
 
     def check(path: Path | None) -> Path | None:
         if path is not None and not path.name.lower().endswith(endings):
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
-        if path is not None and not path.parent.is_dir():
-            raise HgvizError(
-                f"{path} cannot be written: there is no folder {path.parent}",
-                "Make it first, or choose another",
-            )
+        require(
+            path is None or path.parent.is_dir(),
+            f"{path} cannot be written: there is no folder {path and path.parent}",
+            "Make it first, or choose another",
+        )
         return path
 
     return check
 
 
-def no_other(path: Path) -> Path:
-    """A check of the option that names a capture or a study: not the ending of another file."""
-    ending = path.suffix.lower()
-    if ending in OTHERS:
+def _hdf5(path: Path) -> Path:
+    """Refuse a name that ends like another kind of file. Raises BadParameter."""
+    if (ending := path.suffix.lower()) in NOT_HDF5:
         raise typer.BadParameter(f"{path.name} is written as HDF5: end it in .h5, not {ending}.")
     return path
 
 
-def require_unread(out: Path | None, *given: Path | None) -> None:
-    """Errors: BadParameter where what is written would replace a file that is read."""
+def require_unread(out: Path | None, *read: Path | None) -> None:
+    """Require that writing out replaces no file that is read. Raises BadParameter."""
     if out is None or not out.exists():
         return
-    for one in given:
-        if one is None or not one.exists():
+    for path in read:
+        if path is None or not path.exists():
             continue
-        if one.samefile(out) or (one.is_dir() and one.samefile(out.parent)):
+        if path.samefile(out) or (path.is_dir() and path.samefile(out.parent)):
             raise typer.BadParameter(f"{out.name} is a file that is read; it would be replaced.")
 
 
-def require_drawable(out: Path | None, *given: Path | None, numbers: bool = False) -> None:
-    """The same of a figure, and of the numbers that are written beside it."""
-    from hgviz.figures.spec import csv_beside
+def require_one(**inputs: object) -> None:
+    """Require that exactly one of some options is given. Raises BadParameter."""
+    flags = [f"--{name.replace('_', '-')}" for name in inputs]
+    if sum(value is not None for value in inputs.values()) != 1:
+        raise typer.BadParameter(f"Give exactly one of {', '.join(flags[:-1])} and {flags[-1]}.")
 
-    require_unread(out, *given)
-    if numbers and out is None:
-        raise typer.BadParameter("--numbers goes with a figure: -o FIG.pdf.")
-    if numbers and out is not None:
-        require_unread(csv_beside(out), *given)
 
+# --- single options -------------------------------------------------------------------------------
 
 Checkpoint = Annotated[
     Path,
@@ -92,24 +123,24 @@ Checkpoint = Annotated[
         "sample/hourglass, sample/softmax, sample/ymish, sample/mixed, which come with hgviz.",
     ),
 ]
-Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
-Streaming = Annotated[
-    str,
-    typer.Option(
-        "--streaming",
-        metavar="3.5,4.*",
-        help="Heads that see only the first keys and the latest ones.",
-    ),
+CaptureFile = Annotated[
+    Path, typer.Argument(metavar="CAPTURE", parser=find_sample, help="A capture (.h5).")
 ]
-Sink = Annotated[
-    int, typer.Option("--sink", metavar="S", min=0, help="How many first keys these see.")
+CaptureOrModel = Annotated[
+    Path,
+    typer.Argument(metavar="PATH", parser=find_sample, help="A capture (.h5), or a checkpoint."),
 ]
-Recent = Annotated[
+Item = Annotated[
     int,
-    typer.Option(
-        "--recent", metavar="W", min=1, help="How many latest keys, their own among them."
-    ),
+    typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
 ]
+Layer = Annotated[int, typer.Option("--layer", min=0, help="Its number, from 0.")]
+Head = Annotated[int, typer.Option("--head", min=0, help="Its number, from 0.")]
+Rows = Annotated[
+    range | None,
+    typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
+]
+Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
 Activation = Annotated[
     str | None,
     typer.Option(
@@ -119,154 +150,383 @@ Activation = Annotated[
         "(norm), or a list that goes over the heads, softmax,ymish.",
     ),
 ]
-TextColumn = Annotated[
-    str, typer.Option("--text-column", metavar="C", help="Its name, or its number from 0.")
-]
-LabelColumn = Annotated[
-    str, typer.Option("--label-column", metavar="C", help="Its name, or its number from 0.")
-]
-Data = Annotated[
-    Path,
-    typer.Option(
-        "--data",
-        metavar="D",
-        parser=find_sample,
-        help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts alone, or "
-        "a text; sample/reviews.tsv comes with hgviz.",
-    ),
-]
-
-
-def renamed(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for item in filter(None, text.split(",")):
-        one, sign, other = item.partition("=")
-        if not (sign and one.strip() and other.strip()):
-            raise typer.BadParameter(f"{item!r} does not say DATA=MODEL, as positive=LABEL_1 does.")
-        if found.setdefault(one.strip(), other.strip()) != other.strip():
-            raise typer.BadParameter(f"{one.strip()!r} is said to be two labels.")
-    return found
-
-
-Labels = Annotated[
-    dict[str, str] | None,
-    typer.Option(
-        "--labels",
-        metavar="A=B,...",
-        parser=renamed,
-        help="What the model calls the labels of the data: positive=LABEL_1,negative=LABEL_0.",
-    ),
-]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
     typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
 ]
-
-
-def _scheduled(scheduler: str) -> str:
-    """A check before any work. Errors: HgvizError."""
-    if scheduler:
-        from hgviz.cluster import require_scheduler
-
-        require_scheduler(scheduler)
-    return scheduler
-
-
-Scheduler = Annotated[
-    str,
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Only so many examples, drawn once."),
+]
+Corpus = Annotated[
+    Path | None,
     typer.Option(
-        "--scheduler",
-        metavar="S",
-        callback=_scheduled,
-        help="Where it is computed: local:N for N workers on this machine, tcp://host:8786, "
-        "slurm:profile.yaml; here when left out.",
+        "--corpus",
+        metavar="F.txt|.tsv|.csv|.jsonl",
+        parser=find_sample,
+        help="Many texts: one a line, or rows with a column of texts.",
     ),
 ]
-# of verbs that measure, and may draw what they found, or write its numbers
-DRAWN = (".pdf", ".svg", ".png", ".pgf", ".csv")
-FigureWidth = Annotated[
-    str,
-    typer.Option(
-        "--width", metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."
-    ),
+Generate = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Let the model go on for up to N tokens first."),
 ]
-FigureTitle = Annotated[
-    str | None,
-    typer.Option("--title", metavar="T", help="Of a figure: in place of its own; '' for none."),
+DrawSeed = Annotated[
+    int | None, typer.Option(metavar="S", min=0, help="Draw tokens; else the likeliest follow.")
 ]
-BesideNumbers = Annotated[
-    bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+OutHdf5 = Annotated[
+    Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=_hdf5, help="Output file.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[
-    Path, typer.Argument(metavar="CAPTURE", parser=find_sample, help="A capture (.h5).")
-]
-ItemNumber = Annotated[
-    int,
-    typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
-]
-TextPair = Annotated[
-    str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
-]
-Target = Annotated[
-    str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
-]
-Image = Annotated[
-    Path | None,
-    typer.Option(metavar="F.png|.npy", help="An image, for models that read these."),
-]
-Audio = Annotated[
-    Path | None,
-    typer.Option(metavar="F.wav|.npy", help="A sound, for models that read these."),
-]
-Rows = Annotated[
-    range | None,
-    typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
-]
-Layer = Annotated[int, typer.Option("--layer", min=0, help="Its number, from 0.")]
-Head = Annotated[int, typer.Option("--head", min=0, help="Its number, from 0.")]
-Npy = Annotated[
+OutNpy = Annotated[
     Path,
-    typer.Option("-o", "--out", metavar="OUT.npy", callback=ends_in(".npy"), help="Where to."),
+    typer.Option("-o", "--out", metavar="OUT.npy", callback=ends_in(".npy"), help="Output file."),
 ]
-Fuse = Annotated[
-    Literal["mean", "max", "min"],
-    typer.Option(help="What the heads of a layer become: their mean, the largest, the smallest."),
-]
-OfHeads = Annotated[
-    str,
-    typer.Option("--heads", metavar="3.5,4.*", help="Only these count in their layers."),
-]
-Residual = Annotated[
-    float,
-    typer.Option(metavar="A", help="How much of every sum is the residual path, 0 to 1."),
-]
-Signed = Annotated[
-    bool,
-    typer.Option("--signed", help="Weights below zero stay so: the product of A + I, undivided."),
-]
+OutFolder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def reads_of(image: Path | None, audio: Path | None) -> Modality:
-    """What a model is to read."""
-    return "image" if image is not None else "audio" if audio is not None else "text"
+# --- groups ---------------------------------------------------------------------------------------
 
 
-def require_read(spec: ModelSpec, image: Path | None, audio: Path | None) -> None:
-    """Errors: HgvizError for an image or a sound that is not what a model reads."""
-    for name, noun, given in (("image", "images", image), ("audio", "sound", audio)):
-        if given is not None and spec.modality != name:
-            raise HgvizError(
+class Group:
+    """A dataclass whose fields are options."""
+
+    def options(self) -> dict[str, Any]:
+        """The options by their names on the command line."""
+        return {f"--{name.replace('_', '-')}": value for name, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Texts(Group):
+    """A text that a model reads."""
+
+    text: Annotated[str | None, typer.Option(metavar="T", help="Input text.")] = None
+    text_file: Annotated[
+        Path | None, typer.Option(metavar="F", help="Input text file (UTF-8).")
+    ] = None
+    text_pair: Annotated[
+        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
+    ] = None
+    target: Annotated[
+        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
+    ] = None
+
+    def alternatives(self) -> dict[str, Any]:
+        """The options of which one is given, with their values."""
+        names = ("text", "text_file", "ids", "image", "audio")
+        found = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if found.get("image") or found.get("audio"):
+            found.pop("ids", None)  # what the decoder reads beside an image or a sound
+        return found
+
+    @property
+    def any(self) -> bool:
+        """Whether one of the alternatives is given."""
+        return any(value is not None for value in self.alternatives().values())
+
+    @property
+    def signal(self) -> Path | None:
+        """The file of an image or a sound."""
+        return getattr(self, "image", None) or getattr(self, "audio", None)
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that are read."""
+        return [value for value in vars(self).values() if isinstance(value, Path)]
+
+    @property
+    def modality(self) -> Modality:
+        """What the model has to read."""
+        if getattr(self, "image", None) is not None:
+            return "image"
+        return "audio" if getattr(self, "audio", None) is not None else "text"
+
+    def require_one(self, **others: object) -> None:
+        """Require exactly one input, and that a second text goes with one. others: options of the
+        verb that take the place of an input. Raises BadParameter."""
+        require_one(**self.alternatives(), **others)
+        self.require_first()
+
+    def require_first(self) -> None:
+        """Require that --text-pair and --target go with a text. Raises BadParameter."""
+        if (self.text_pair, self.target) != (None, None):
+            if getattr(self, "ids", None) is not None:
+                raise typer.BadParameter(
+                    "--text-pair and --target go with a text; --ids holds them all."
+                )
+            if not self.any or (self.text_pair is not None and self.signal):
+                raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
+
+    def require_read_by(self, spec: ModelSpec) -> None:
+        """Require that the model reads what is given. Raises HgvizError."""
+        for name, noun in (("image", "images"), ("audio", "sound")):
+            require(
+                getattr(self, name, None) is None or spec.modality == name,
                 f"this model reads no {noun}: its family is {spec.family}",
                 f"Give what it reads: --{spec.modality}",
             )
 
+    def read(
+        self, model: Model, boundaries: str = "", writes: bool = False
+    ) -> tuple[Prompt, Prompt | None]:
+        """The prompt of a model and, where it has a decoder with a second text, that text's.
 
-def recipe_of(
-    capture: Capture, fuse: str, heads: str, residual: float, signed: bool, nothing: bool = False
-) -> RolloutOptions:
-    """What the options ask for. Errors: HgvizError for what cannot be."""
-    from hgviz.core import RolloutOptions, parse_heads
+        boundaries: where segments end. writes: the model will go on with it. Raises HgvizError.
+        """
+        from hgviz import tasks
 
-    named = tuple(sorted(parse_heads(heads, capture.spec.layers)))
-    return RolloutOptions(fuse, named, residual, nothing, signed)  # type: ignore[arg-type]
+        self.require_read_by(model.spec)
+        ids = getattr(self, "ids", None)
+        return tasks.prompt_from(
+            model, self.text, self.text_file, ids, self.text_pair, self.target, boundaries,
+            self.signal, writes,
+        )  # fmt: skip
+
+    def full_text(self) -> str:
+        """The text itself, "" where none is given. Raises HgvizError for a file that is no text."""
+        from hgviz.models.prompts import read_text
+
+        return read_text(self.text_file) if self.text_file is not None else self.text or ""
+
+
+@dataclass(frozen=True)
+class TextsOrIds(Texts):
+    """A text, or its token ids."""
+
+    ids: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="F.json",
+            help='{"input_ids": [...]}, and where they apply "attention_mask", "token_type_ids", '
+            '"position_ids", "decoder_input_ids", "decoder_attention_mask", '
+            '"encoder_hidden_states", "encoder_attention_mask", "boundaries".',
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class TextsOrSignals(Texts):
+    """A text, an image or a sound."""
+
+    image: Annotated[
+        Path | None,
+        typer.Option(metavar="F.png|.npy", help="An image, for models that read these."),
+    ] = None
+    audio: Annotated[
+        Path | None, typer.Option(metavar="F.wav|.npy", help="A sound, of models that read these.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Inputs(TextsOrSignals, TextsOrIds):
+    """Everything that models read."""
+
+
+@dataclass(frozen=True)
+class Labelled(Group):
+    """Columns of the data, and names of their labels."""
+
+    text_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = ""
+    label_column: Annotated[
+        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+    ] = ""
+    labels: Annotated[
+        dict[str, str] | None,
+        typer.Option(
+            metavar="A=B,...",
+            parser=label_names,
+            help="What the model calls the labels of the data: positive=LABEL_1,negative=LABEL_0.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data(Labelled):
+    """Data that a model is scored on."""
+
+    data: Annotated[
+        Path,
+        typer.Option(
+            metavar="D",
+            parser=find_sample,
+            help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts "
+            "alone, or a text; sample/reviews.tsv comes with hgviz.",
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class StreamingHeads(Group):
+    """Heads that attend to the first keys and the latest ones only."""
+
+    streaming: Annotated[
+        str,
+        typer.Option(metavar="3.5,4.*", help="Heads that see only the first and latest keys."),
+    ] = ""
+    sink: Annotated[
+        int, typer.Option(metavar="S", min=0, help="How many first keys these see.")
+    ] = 4
+    recent: Annotated[
+        int,
+        typer.Option(metavar="W", min=1, help="How many latest keys, their own among them."),
+    ] = 256
+
+    def of(self, spec: ModelSpec) -> Streaming:
+        """The heads of a model with their windows. Raises HgvizError for no head of it."""
+        from hgviz import tasks
+        from hgviz.core import Streaming
+
+        return Streaming(tasks.heads_from(self.streaming, spec), self.sink, self.recent)
+
+
+@dataclass(frozen=True)
+class Page(Group):
+    """How a figure is drawn."""
+
+    width: Annotated[
+        str,
+        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
+    ] = "neurips"
+    title: Annotated[
+        str | None,
+        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
+    ] = None
+    numbers: Annotated[
+        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+    ] = False
+
+    def require(self, out: Path | None, *read: Path | None) -> bool:
+        """Whether out is a figure; require that it can be drawn, before any work.
+
+        Raises BadParameter for a file that is read, HgvizError for an unknown width.
+        """
+        from hgviz.figures import points
+
+        is_figure = out is not None and out.name.lower().endswith(FIGURE_FILES)
+        require_unread(out, *read)
+        require_numbers(out if is_figure else None, self.numbers, *read)
+        if is_figure:
+            points(self.width)
+        return is_figure
+
+    def spec(self, kind: str, **more: Any) -> Spec:
+        """The figure of a kind."""
+        from hgviz.figures.spec import Spec
+
+        return Spec(kind, width=self.width, title=self.title, **more)
+
+    def draw(self, panel: Any, out: Path) -> None:
+        """Write the figure, and its numbers where they are asked for."""
+        from hgviz import tasks
+
+        terminal.run(partial(tasks.draw, panel, out, numbers=self.numbers), "Drawing")
+
+
+@dataclass(frozen=True)
+class Recipe(Group):
+    """How maps are composed."""
+
+    fuse: Annotated[
+        Literal["mean", "max", "min"],
+        typer.Option(
+            help="What the heads of a layer become: their mean, the largest, the smallest."
+        ),
+    ] = "mean"
+    heads: Annotated[
+        str, typer.Option(metavar="3.5,4.*", help="Only these count in their layers.")
+    ] = ""
+    residual: Annotated[
+        float,
+        typer.Option(metavar="A", help="How much of every sum is the residual path, 0 to 1."),
+    ] = 0.5
+    nothing: Annotated[
+        bool, typer.Option("--nothing", help="A last column for what comes from no token.")
+    ] = False
+    signed: Annotated[
+        bool,
+        typer.Option(
+            "--signed", help="Weights below zero stay so: the product of A + I, undivided."
+        ),
+    ] = False
+
+    def of(self, capture: Capture) -> RolloutOptions:
+        """The recipe for a capture. Raises HgvizError for what does not fit."""
+        from hgviz.core import RolloutOptions, parse_heads
+
+        heads = tuple(sorted(parse_heads(self.heads, capture.spec.layers)))
+        return RolloutOptions(self.fuse, heads, self.residual, self.nothing, self.signed)
+
+
+def expanded(verb: Callable[..., object]) -> Callable[..., object]:
+    """A verb whose groups of options are replaced by the options themselves."""
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[type, list[str]]] = {}
+    hints = get_type_hints(verb, include_extras=True)
+    for name, parameter in inspect.signature(verb).parameters.items():
+        group = hints[name]
+        if not (isinstance(group, type) and is_dataclass(group)):
+            parameters.append(_option(name, hints[name], parameter.default))
+            continue
+        options = get_type_hints(group, include_extras=True)
+        groups[name] = group, [field.name for field in fields(group)]
+        for field in fields(group):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            parameters.append(_option(field.name, options[field.name], default))
+
+    def call(**values: Any) -> object:
+        for name, (group, names) in groups.items():
+            values[name] = group(**{field: values.pop(field) for field in names})
+        return verb(**values)
+
+    call.__name__, call.__doc__ = verb.__name__, verb.__doc__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+# --- shared steps of verbs ------------------------------------------------------------------------
+
+
+def require_numbers(out: Path | None, numbers: bool, *read: Path | None) -> None:
+    """Require that --numbers goes with a figure and replaces no file that is read."""
+    from hgviz.figures.spec import csv_beside
+
+    if numbers and out is None:
+        raise typer.BadParameter("--numbers goes with a figure: -o FIG.pdf.")
+    if numbers and out is not None:
+        require_unread(csv_beside(out), *read)
+
+
+def open_model(path: Path, device: str = "auto", **more: Any) -> Model:
+    """Open a checkpoint with a bar. more: as tasks.load takes it. Raises HgvizError."""
+    from hgviz import tasks
+
+    return terminal.run(partial(tasks.load, path, device, **more), f"Opening {path.name}")
+
+
+def heads_of(names: str, model: Model) -> HeadSet:
+    """The heads of a model that 3.5,4.* names. Raises HgvizError."""
+    from hgviz import tasks
+
+    return tasks.heads_from(names, model.spec)
+
+
+def command_words(options: dict[str, Any]) -> tuple[str, ...]:
+    """The options that are given, as words of a command; files without their folders."""
+
+    def words() -> Iterator[str]:
+        for flag, value in options.items():
+            if isinstance(value, dict):
+                value = ",".join(f"{label}={name}" for label, name in value.items())
+            if value not in (None, ""):
+                yield from (flag, value.name if isinstance(value, Path) else str(value))
+
+    return tuple(words())

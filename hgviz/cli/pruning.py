@@ -1,4 +1,4 @@
-"""The verbs about heads: what each is worth, and what is lost when many are switched off."""
+"""The verbs that prune: the importance of heads, pruning curves, and the removal of heads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,25 +17,31 @@ from hgviz.cli.options import (
     Checkpoint,
     Data,
     Device,
-    LabelColumn,
-    Labels,
+    Force,
+    Labelled,
+    Limit,
     Off,
-    TextColumn,
-    no_other,
+    OutFolder,
+    OutHdf5,
+    heads_of,
+    open_model,
 )
-from hgviz.language import counted, number
+from hgviz.errors import HgvizError
+from hgviz.files import find_sample
+from hgviz.language import counted, join_words, number
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
-    from hgviz.core import HeadSet as Heads
     from hgviz.models.model import Model
+    from hgviz.models.pruning import Proof
     from hgviz.models.trials import Trials
     from hgviz.study import PruningCurve, Study
 
+LISTED_FILES = 8
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
 
 
-def known_method(name: str | None) -> str | None:
+def _known_method(name: str | None) -> str | None:
     """The name of a score. Raises BadParameter for one that METHODS does not have."""
     from hgviz.analysis.importance import METHODS
 
@@ -47,14 +53,12 @@ def known_method(name: str | None) -> str | None:
 def importance(
     model: Checkpoint,
     data: Data,
-    out: Annotated[
-        Path, typer.Option("-o", "--out", metavar="STUDY.h5", callback=no_other, help="Where to.")
-    ],
+    out: OutHdf5,
     method: Annotated[
         str | None,
         typer.Option(
             metavar="M",
-            callback=known_method,
+            callback=_known_method,
             help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
             "michel-token, bertology, fisher: other means of slopes; "
             "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
@@ -65,53 +69,46 @@ def importance(
         list[Path] | None,
         typer.Option(metavar="DIR", help="What hgviz train wrote about gates; once for each run."),
     ] = None,
-    text_column: TextColumn = "",
-    label_column: LabelColumn = "",
-    labels: Labels = None,
     off: Off = "",
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only so many examples, drawn once.")
-    ] = None,
+    limit: Limit = None,
     permutations: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random orders of Shapley values.")
     ] = 20,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of whatever is drawn.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Begin STUDY.h5 anew.")] = False,
+    force: Force = False,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the importance of each head and save it in a study file.
+    """Measure the importance of each head.
 
-    Another --method on the same model and data adds to the study; what is there is not measured
-    again. A study that was interrupted is gone on with. Scores have intervals of 95 %.
+    Scores have intervals of 95 % and are saved in a study file. Another --method on the same model
+    and data adds to the study; what is there is not measured again. An interrupted study resumes.
     """
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
-    from hgviz.analysis.importance import importance as scored
+    from hgviz.analysis.importance import importance as scores_of
     from hgviz.study import measured_together
 
-    loaded = _load(model, device, activation)
-    name = method or _score(loaded)
+    loaded = open_model(model, device, activation=activation)
+    score = METHODS[method or _default_score(loaded)]
     learned = tasks.learned(gates or [], loaded.spec)
-    if METHODS[name].learned and not learned and (force or not out.exists()):
-        raise typer.BadParameter(f"{name} is what trainings learned: name them by --gates.")
-    columns = text_column, label_column, labels
-    trials = _trials(loaded, data, columns, _heads(off, loaded), limit)
-    score = METHODS[name]
-    wanted = () if score.learned else measured_together(score.needs)
-    work = partial(tasks.study, trials, wanted, out, data.name, seed, permutations, force)
-    kept = f"What was measured is kept in {out}; the same command goes on from there"
+    if score.learned and not learned and (force or not out.exists()):
+        raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
+    trials = _trials(loaded, data, heads_of(off, loaded), limit)
+    needs = () if score.learned else measured_together(score.needs)
+    measure = partial(tasks.study, trials, needs, out, data.data.name, seed, permutations, force)
+    work = measure
     if learned:
-        measure = work
         work = partial(tasks.keeping, out, lambda: tasks.with_learned(measure(), learned))
-    study = terminal.run(work, "Measuring heads", kept)
-    found = scored(study, name)
+    resume = f"What was measured is kept in {out}; the same command goes on from there"
+    study = terminal.run(work, "Measuring heads", resume)
+    scores = scores_of(study, score.name)
     if as_json:
-        print(json.dumps(found.to_rows()))
-    else:
-        terminal.show(_table(study, found))
-        terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
+        print(json.dumps(scores.to_rows()))
+        return
+    terminal.show(_importance_table(study, scores))
+    terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
 
 
 def curve(
@@ -134,40 +131,36 @@ def curve(
             help="Also time really smaller models along the order: a pass over 16 texts, one core.",
         ),
     ] = False,
-    text_column: TextColumn = "",
-    label_column: LabelColumn = "",
-    labels: Labels = None,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the pruning curve: the score as heads are switched off, and for random orders.
+    """Measure the score as heads are switched off.
 
-    The order is made from one half of the study's examples and measured on the other.
+    The same is measured for random orders. The order of the heads comes from one half of the
+    study's examples and is measured on the other.
     """
     from hgviz import tasks
-    from hgviz.core import HgvizError
     from hgviz.store import open_study
 
-    known = open_study(source)
-    loaded = _load(model, device, activation)
-    method = method or _score(loaded)
-    columns = text_column, label_column, labels
-    trials = _trials(loaded, data, columns, known.off, len(known))
-    measure = f"Measure this one first: hgviz importance {model} --data {data} -o OTHER.h5"
+    stored = open_study(source)
+    loaded = open_model(model, device, activation=activation)
+    method = method or _default_score(loaded)
+    trials = _trials(loaded, data, stored.off, len(stored))
+    measure = f"Measure this one first: hgviz importance {model} --data {data.data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone: another program removed it")
     work = partial(tasks.curve, trials, study, method, random, least, timed=timed)
-    kept = f"What was done is kept in {source}; the same command goes on from there"
-    found = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", kept)
-    layers = Counter(head.layer for head in found.heads if head not in found.off)
-    going = sum(max(0, count - least) for count in layers.values())
-    one = next(
-        curve for curve in reversed(found.curves)
-        if (curve.method, len(curve.order)) == (method, going)
+    resume = f"What was done is kept in {source}; the same command goes on from there"
+    study = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", resume)
+    layers = Counter(head.layer for head in study.heads if head not in study.off)
+    length = sum(max(0, count - least) for count in layers.values())
+    measured = next(
+        curve for curve in reversed(study.curves)
+        if (curve.method, len(curve.order)) == (method, length)
     )  # fmt: skip
-    facts = _curve_facts(found, one)
+    facts = _curve_facts(study, measured)
     if as_json:
         print(json.dumps(facts))
         return
@@ -176,50 +169,145 @@ def curve(
         for point in facts["points"]
     ]
     terminal.show({"points": points})
-    terminal.say(_verdict(facts, one, found.amount(len(one.rows))))
+    timing = "" if measured.times is None else (
+        " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
+        "and of the whole model in turns with it; medians."
+    )  # fmt: skip
+    terminal.say(
+        f"k*: {facts['k']} of {len(measured.order)} heads go for at most one point of "
+        f"{measured.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
+        f"within it, on {study.amount(len(measured.rows))}. Mean {facts['area']:.3f} along the "
+        f"curve; p {facts['p']:.3f} that a random order does as well, from {facts['randoms']} of "
+        f"them.{timing}"
+    )
 
 
-def _load(model: Path, device: Any, activation: str | None) -> Model:
+def prune(
+    model: Checkpoint,
+    out: OutFolder,
+    columns: Labelled,
+    off: Off = "",
+    study: Annotated[
+        Path | None, typer.Option(metavar="STUDY.h5", help="What chooses the heads, with --keep.")
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(metavar="N|P%", help="How many heads stay: the most needed ones.")
+    ] = "",
+    method: Annotated[
+        str, typer.Option(metavar="M", help="Which score of the study; else the best it has.")
+    ] = "",
+    compensate: Annotated[
+        Literal["none", "mean", "lsq"],
+        typer.Option(
+            help="mean: b_O takes over what the heads give on the mean; lsq: gates on the heads "
+            "that stay, by least squares."
+        ),
+    ] = "none",
+    form: Annotated[
+        Literal["smaller", "zeroed"],
+        typer.Option(
+            help="smaller: hgviz's own folder without their weights, of models of transformers "
+            "their own; zeroed: the original files and folders with zeros, for any program."
+        ),
+    ] = "smaller",
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="D",
+            parser=find_sample,
+            help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
+            "that come with hgviz.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove heads, and prove that the outputs stay.
+
+    The largest difference of logits from the masked model is at most 1e-5, or no folder is left;
+    parameters, bytes and the time of a pass stand beside those of the whole model.
+    """
     from hgviz import tasks
 
-    opening = partial(tasks.load, model, device, activation=activation)
-    return terminal.run(opening, f"Opening {model.name}")
+    if (study is None) == (not off):
+        raise typer.BadParameter("Give the heads by --off, or by --study and --keep.")
+    if (study is None) != (not keep) or (study is None and method):
+        raise typer.BadParameter("--keep and --method go with --study, and --study needs --keep.")
+    heads = (
+        terminal.run(partial(tasks.heads_of_study, study, model, keep, method), "Choosing")
+        if study
+        else off
+    )
+    work = partial(
+        tasks.prune, model, heads, out, form, compensate, data,
+        columns.text_column, columns.label_column, columns.labels,
+    )  # fmt: skip
+    proof = terminal.run(work, "Pruning", f"Nothing was left in {out}")
+    if as_json:
+        print(json.dumps(proof.to_dict()))
+        return
+    for line in _describe(proof):
+        terminal.say(line)
 
 
-def _score(model: Model) -> str:
-    """What heads are measured by where nobody says; hidden states have no slopes."""
+def _describe(proof: Proof) -> list[str]:
+    """What was removed, how exact the result is, and what it saves."""
+    heads, layers = len(proof.spec.heads), len(proof.spec.layers)
+    lines = [f"{proof.path}: {counted(len(proof.off), 'head')} of {heads} removed."]
+    if len(proof.empty) == layers:
+        lines.append("No head is left, so nothing attends any more.")
+    elif proof.empty:
+        numbers = ", ".join(map(str, proof.empty))
+        lines.append(f"Layers that have no head any more and only add their bias: {numbers}.")
+    if proof.compensation != "none":
+        lines.append(f"Made up for by {proof.compensation}, from {proof.source}.")
+    in_float32 = f" ({proof.rough:.1e} in float32)" if proof.rough is not None else ""
+    lines.append(
+        f"Logits differ from the masked model's by at most {proof.difference:.1e} in {proof.dtype}"
+        f"{in_float32}, the largest is {proof.largest:.1f}, on {proof.amount} from {proof.source}."
+    )
+    sizes = {"Parameters": proof.parameters, "Bytes of the tensors": proof.size}
+    lines += [
+        f"{name}: {before:,} before, {after:,} after ({after / before - 1:+.1%})."
+        for name, (before, after) in sizes.items()
+    ]
+    lines += [
+        f"Batch of {pair.batch}: {pair.before:.2f} ms before, {pair.after:.2f} ms after "
+        f"({pair.ratio:.2f} times as fast), both in PyTorch in float32 on one core."
+        for pair in proof.latency
+    ]
+    if proof.opens:
+        lines.append(f"{proof.opens[0].upper()}{proof.opens[1:]}.")
+    if proof.form == "zeroed":
+        lines.append("A pass takes as long as before: zeros are computed like other numbers.")
+    if proof.left_out:
+        files = join_words(proof.left_out, LISTED_FILES)
+        lines.append(f"Not copied (weights of the whole model, links): {files}.")
+    return lines
+
+
+def _default_score(model: Model) -> str:
+    """The score for a model: hidden states have no loss and so no slopes."""
     from hgviz.study import SCORE
 
     return "loo" if model.spec.goal == "states" else SCORE
 
 
-def _heads(names: str, model: Model) -> Heads:
+def _trials(model: Model, data: Data, off: Any, limit: int | None) -> Trials:
     from hgviz import tasks
 
-    return tasks.heads_from(names, model.spec)
-
-
-def _trials(
-    model: Model,
-    data: Path,
-    columns: tuple[str, str, dict[str, str] | None],
-    off: Heads,
-    limit: int | None,
-) -> Trials:
-    from hgviz import tasks
-
-    text, label, labels = columns
-    work = partial(tasks.trials_of, model, data, text, label, off, limit, labels)
+    columns = data.text_column, data.label_column
+    work = partial(tasks.trials_of, model, data.data, *columns, off, limit, data.labels)
     return terminal.run(work, "Reading")
 
 
-def _table(study: Study, found: Importance) -> dict[str, Any]:
+def _importance_table(study: Study, scores: Importance) -> dict[str, Any]:
     """A table of heads, the most needed first, with what is known of right and wrong."""
     from hgviz.analysis.importance import changes
 
     rows, change = [], changes(study)
-    for fact in found.to_rows():
-        at = [str(head) for head in study.heads].index(fact["head"])
+    names = [str(head) for head in study.heads]
+    for fact in scores.to_rows():
+        at = names.index(fact["head"])
         layer = study.spec.layers[study.heads[at].layer]
         row = {
             "rank": fact["rank"], "head": fact["head"], "layer": layer.name,
@@ -233,18 +321,18 @@ def _table(study: Study, found: Importance) -> dict[str, Any]:
             row["points"] = f"{100 * change.change[at]:+.2f}"
             row["p"] = "" if change.adjusted[at] is None else number(change.adjusted[at])
         rows.append(row)
-    one = found.method
-    unit = f" ({one.unit})" if one.unit else ""
-    stated = f", which depends on {one.stated}" if one.stated else ""
+    method = scores.method
+    unit = f" ({method.unit})" if method.unit else ""
+    stated = f", which depends on {method.stated}" if method.stated else ""
     return {
-        "score": f"{one.label.lower()}{unit}: {one.formula}{stated}",
-        "on": f"{study.amount(found.rows)} of {study.data}",
+        "score": f"{method.label.lower()}{unit}: {method.formula}{stated}",
+        "on": f"{study.amount(scores.rows)} of {study.data}",
         "points": POINTS if "change" in study.arrays else "",
         "heads": rows,
     }
 
 
-def _curve_facts(study: Study, one: PruningCurve) -> dict[str, Any]:
+def _curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
     """As `hgviz curve --json` prints it."""
     from hgviz.analysis.importance import (
         mean_along,
@@ -254,38 +342,28 @@ def _curve_facts(study: Study, one: PruningCurve) -> dict[str, Any]:
         removable_heads,
     )
 
-    randoms = random_curves_beside(study, one)
+    randoms = random_curves_beside(study, curve)
     band = random_band(randoms)
     places = {int(count): at for at, count in enumerate(band.removed)}
     points = []
-    for at, count in enumerate(one.removed.tolist()):
+    for at, count in enumerate(curve.removed.tolist()):
         point = {"off": count}
-        for name in ("value", "low", "high", "loss"):
-            point[name] = float(getattr(one, "values" if name == "value" else name)[at])
+        for name, field in (
+            ("value", "values"),
+            ("low", "low"),
+            ("high", "high"),
+            ("loss", "loss"),
+        ):
+            point[name] = float(getattr(curve, field)[at])
         for name in ("low", "middle", "high"):
-            there = places.get(count)
-            point[f"random_{name}"] = None if there is None else float(getattr(band, name)[there])
-        whole, smaller = (None, None) if one.times is None else map(float, one.times[at])
-        point |= {"ms": smaller, "whole_ms": whole}
-        points.append(point)
-    best, sure = removable_heads(one)
+            place = places.get(count)
+            point[f"random_{name}"] = None if place is None else float(getattr(band, name)[place])
+        whole, smaller = (None, None) if curve.times is None else map(float, curve.times[at])
+        points.append(point | {"ms": smaller, "whole_ms": whole})
+    k, k_low = removable_heads(curve)
     return {
-        "method": one.method, "metric": one.unit,
-        "examples": len(one.rows), "k": best, "k_low": sure,
-        "area": mean_along(one.removed, one.values), "p": random_chance(one, randoms),
-        "randoms": len(randoms),
-        "order": [str(head) for head in one.order], "points": points,
+        "method": curve.method, "metric": curve.unit, "examples": len(curve.rows),
+        "k": k, "k_low": k_low, "area": mean_along(curve.removed, curve.values),
+        "p": random_chance(curve, randoms), "randoms": len(randoms),
+        "order": [str(head) for head in curve.order], "points": points,
     }  # fmt: skip
-
-
-def _verdict(facts: dict[str, Any], one: PruningCurve, amount: str) -> str:
-    timed = "" if one.times is None else (
-        " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
-        "and of the whole model in turns with it; medians."
-    )  # fmt: skip
-    return (
-        f"k*: {facts['k']} of {len(one.order)} heads go for at most one point of "
-        f"{one.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
-        f"within it, on {amount}. Mean {facts['area']:.3f} along the curve; p {facts['p']:.3f} "
-        f"that a random order does as well, from {facts['randoms']} of them.{timed}"
-    )

@@ -69,7 +69,7 @@ class Document:
     about: Mapping[str, str] = field(default_factory=dict)
 
 
-def require(path: Path) -> None:
+def require_page(path: Path) -> None:
     """Require that a report of this name can be written, before it is made. Raises HgvizError."""
     if path.suffix.lower() != ".html":
         raise HgvizError(
@@ -85,7 +85,7 @@ def write(report: Document, path: Path, command: str) -> Path:
 
     command: what makes it again; names of folders are left out of it. Raises HgvizError.
     """
-    require(path)
+    require_page(path)
     record = {
         "program": f"hgviz {hgviz.__version__}",
         "kind": "report",

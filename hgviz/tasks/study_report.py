@@ -39,9 +39,9 @@ def study_report(path: Path_, out: Path_, command: str = "hgviz study report") -
     The same results give the same bytes, wherever the folder lies. Raises HgvizError for what is
     not the folder of a study, and where no cell is done.
     """
-    from hgviz.figures.report import require, write
+    from hgviz.figures.report import require_page, write
 
-    require(Path(out))
+    require_page(Path(out))
     progress(0, 2, "reading")
     sweep, results = study_results(path)
     progress(1, 2, f"writing {Path(out).name}")

@@ -1,0 +1,288 @@
+"""The verbs that write captures, and that read maps, logits and compositions out of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from hgviz.cli import terminal
+from hgviz.cli.options import (
+    Activation,
+    CaptureFile,
+    CaptureOrModel,
+    Checkpoint,
+    Corpus,
+    Device,
+    DrawSeed,
+    Force,
+    Generate,
+    Head,
+    Inputs,
+    Item,
+    Layer,
+    Off,
+    OutHdf5,
+    OutNpy,
+    Recipe,
+    Rows,
+    StreamingHeads,
+    Texts,
+    ends_in,
+    heads_of,
+    interval,
+    open_model,
+)
+from hgviz.errors import HgvizError, require
+from hgviz.language import counted
+
+if TYPE_CHECKING:
+    from hgviz.core import Capture, Map
+
+LONG = 30.0  # seconds: of captures that take longer an estimate is printed first
+
+
+def capture(
+    model: Checkpoint,
+    out: OutHdf5,
+    inputs: Inputs,
+    stream: StreamingHeads,
+    corpus: Corpus = None,
+    generate: Generate = None,
+    seed: DrawSeed = None,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Divides the logits, with --seed; else 1.")
+    ] = None,
+    boundaries: Annotated[
+        str,
+        typer.Option(
+            metavar="B",
+            help="Where segments end, in place of what the model finds: fixed:K, whitespace, or a "
+            "file of a 0 or 1 for each token.",
+        ),
+    ] = "",
+    force: Force = False,
+    off: Off = "",
+    dense: Annotated[
+        bool,
+        typer.Option(
+            "--dense", help="Keep the weights themselves: every one of them, for short texts."
+        ),
+    ] = False,
+    masking: Annotated[
+        Literal["compat", "strict"] | None,
+        typer.Option(help="Treat masks as the model's own package does, or strictly."),
+    ] = None,
+    activation: Activation = None,
+    device: Device = "auto",
+    dtype: Annotated[
+        Literal["float64", "float32", "bfloat16", "float16"],
+        typer.Option(help="What the model computes in."),
+    ] = "float32",
+) -> None:
+    """Save the attention of every head on a text, image or sound.
+
+    Give the text by --text, --text-file or --ids, an --image or --audio to models that read these,
+    or many texts by --corpus. An interrupted capture
+    leaves OUT.h5.part; the same command goes on from there. With --generate the model writes first,
+    and what is kept is of the whole text.
+    """
+    from hgviz import tasks
+
+    if corpus is not None and (inputs.text_pair, inputs.target, generate) != (None, None, None):
+        raise typer.BadParameter(
+            "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
+        )
+    if corpus is not None and boundaries:
+        raise typer.BadParameter("--boundaries go with one text.")
+    inputs.require_one(corpus=corpus)
+    if generate is not None and stream.streaming:
+        raise typer.BadParameter("--streaming goes with a text as it is, not with --generate.")
+    if generate is None and (seed, temperature) != (None, None):
+        raise typer.BadParameter("--seed and --temperature go with --generate.")
+    if temperature is not None and (seed is None or not 0 < temperature < inf):
+        raise typer.BadParameter("--temperature is a number above 0, and goes with --seed.")
+    files = [path for path in (*inputs.files, corpus) if path is not None and path.exists()]
+    if out.exists() and any(path.samefile(out) for path in files):
+        raise typer.BadParameter("-o names the file that is read; --force would replace it.")
+    loaded = open_model(
+        model, device, dtype=dtype, masking=masking, activation=activation, reads=inputs.modality
+    )
+    heads_off = heads_of(off, loaded)
+    streaming = stream.of(loaded.spec)
+    part = Path(f"{out}.part")
+    resume = f"What was done is kept in {part}; the same command goes on from there"
+    if corpus is not None:
+        work = partial(
+            tasks.capture_corpus, loaded, corpus, out, heads_off, force, dense, streaming
+        )
+        terminal.say(_describe(out, terminal.run(work, "Capturing", resume, part)))
+        return
+    inputs.require_read_by(loaded.spec)
+    if inputs.ids is None and inputs.signal is None and loaded.spec.modality == "text":
+        text = inputs.full_text()
+        estimate = terminal.run(partial(tasks.estimate, loaded, text, into_file=True), "Reading")
+        if estimate.seconds > LONG:
+            layers = counted(len(loaded.spec.layers), "layer")
+            terminal.complain(f"{layers}, {estimate.tokens:,} tokens: {estimate.words}.")
+    prompt, target = inputs.read(loaded, boundaries, writes=generate is not None)
+    if generate is None:
+        work = partial(
+            tasks.capture, loaded, prompt, out, heads_off, force, target,
+            dense=dense, streaming=streaming,
+        )  # fmt: skip
+        terminal.say(_describe(out, terminal.run(work, "Capturing", resume, part)))
+        return
+    work = partial(
+        tasks.generate, loaded, prompt, generate, out, heads_off, force, target, seed,
+        temperature or 1.0, dense,
+    )  # fmt: skip
+    written = terminal.run(work, "Writing", "The same command writes the same text and goes on")
+    start = len(prompt if target is None else target)
+    text = written.main.words(start, len(written.main))
+    terminal.quote(text or " ".join(written.main.pieces[start:]))
+    terminal.say(f"{_describe(out, written)[:-1]}; the model wrote {written.made.generated}.")
+
+
+def _describe(out: Path, capture: Capture) -> str:
+    """What a capture holds."""
+    heads = counted(len(capture.spec.heads), "head")
+    layers = counted(len(capture.maps), "layer")
+    if capture.items:
+        tokens = counted(sum(item.tokens for item in capture.items), "token")
+        texts = counted(len(capture.items), "text")
+        return f"{out}: {heads} in {layers} on {texts}, {tokens} together."
+    is_states = capture.prompt.states is not None
+    noun = "state" if is_states else "token" if capture.prompt.signal is None else "position"
+    read = counted(len(capture.prompt), noun)
+    if capture.target is not None:
+        source = "an encoder" if is_states else "source"
+        read += f" of {source} and {counted(len(capture.target), 'token')} of target"
+    return f"{out}: {heads} in {layers} on {read}."
+
+
+def map_(
+    source: CaptureFile,
+    layer: Layer,
+    head: Head,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT.npy|.csv",
+            callback=ends_in(".npy", ".csv"),
+            help="Output file.",
+        ),
+    ],
+    rows: Rows = None,
+    columns: Annotated[
+        range | None,
+        typer.Option(parser=interval, metavar="A:B", help="Only columns from A up to B."),
+    ] = None,
+    zoom: Annotated[
+        int, typer.Option(min=0, metavar="Z", help="A cell covers 2^Z x 2^Z weights.")
+    ] = 0,
+    reduce: Annotated[Literal["max", "mean"], typer.Option(help="What a cell shows.")] = "max",
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Of the tokens that slots are mixed of, signed.")
+    ] = False,
+    item: Item = 0,
+) -> None:
+    """Write the attention map of one head.
+
+    As float32; rows are queries, columns are keys.
+    """
+    from hgviz import tasks
+
+    opened = tasks.capture_at(source, item)
+    maps = _maps_of(tasks.of_tokens(opened) if tokens else opened, layer, head)
+    for name, part, size in zip(("row", "column"), (rows, columns), maps.shape[1:], strict=True):
+        if part is not None and part.stop > size:
+            raise HgvizError(
+                f"There is no {name} {part.stop - 1:,}: "
+                f"this map has {size:,} {name}s, 0 to {size - 1:,}",
+                f"End the interval at {size} or before",
+            )
+    terminal.write(out, maps.read(head, rows, columns, zoom, reduce))
+
+
+def _maps_of(capture: Capture, layer: int, head: int) -> Map:
+    """The maps of a layer. Raises HgvizError where the layer or the head is not in the capture."""
+    list_layers = f"Run `hgviz info {capture.path}` to see every layer"
+    last = len(capture.maps) - 1
+    require(layer <= last, f"There is no layer {layer}: the layers are 0 to {last}", list_layers)
+    maps = capture.maps[layer]
+    if maps is None:
+        raise HgvizError(
+            f"Layer {layer} is not in {capture.path}: "
+            "its capture was interrupted before it came so far",
+            "Run the same capture again to complete it",
+        )
+    heads = ", ".join(map(str, maps.heads)) or "none"
+    require(
+        head in maps.heads, f"Layer {layer} has no head {head}: its heads are {heads}", list_layers
+    )
+    return maps
+
+
+def logits(
+    source: CaptureOrModel,
+    out: OutNpy,
+    inputs: Texts,
+    generate: Generate = None,
+    seed: DrawSeed = None,
+    item: Item = 0,
+    device: Device = "auto",
+) -> None:
+    """Write logits, or the last hidden states.
+
+    Of a capture, or of any checkpoint on a text, also of one that does not attend.
+    """
+    from hgviz import tasks
+
+    if not inputs.any:
+        if generate is not None or seed is not None or inputs.target is not None:
+            raise typer.BadParameter("--generate, --seed and --target go with a text.")
+        if tasks.kind_of(source) == "checkpoint":
+            raise typer.BadParameter(f"{source.name} is a checkpoint: give it a text, --text T.")
+        opened = tasks.capture_at(source, item)
+        if opened.logits is None:
+            raise HgvizError(
+                f"{source} holds no logits: "
+                "its capture was interrupted before the end of the model",
+                "Run the same capture again to complete it",
+            )
+        terminal.write(out, opened.logits)
+        return
+    inputs.require_one()
+    if tasks.kind_of(source) == "capture":
+        raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
+    model = open_model(source, device)
+    prompt, target = inputs.read(model)
+    if generate is not None:
+        start = len(prompt if target is None else target)
+        work = partial(tasks.write, model, prompt, generate, target, seed)
+        written = terminal.run(work, "Writing")
+        text = written.words(start, len(written))
+        terminal.quote(text or " ".join(written.pieces[start:]))
+        prompt, target = (written, None) if target is None else (prompt, written)
+    terminal.write(out, terminal.run(partial(tasks.answers, model, prompt, target), "Answering"))
+
+
+def rollout(
+    source: CaptureFile, out: OutNpy, recipe: Recipe, rows: Rows = None, item: Item = 0
+) -> None:
+    """Write the attention rollout of a capture.
+
+    How much each input token contributes to each output token.
+    """
+    from hgviz import tasks
+
+    opened = tasks.capture_at(source, item)
+    limits = (rows.start, rows.stop) if rows else None
+    work = partial(tasks.rollout, opened, limits, recipe.of(opened))
+    terminal.write(out, terminal.run(work, "Composing the maps"))

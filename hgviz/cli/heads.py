@@ -1,0 +1,523 @@
+"""The verbs that measure heads: roles, attribution, reach and redundancy."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from hgviz.cli import terminal
+from hgviz.cli.options import (
+    FIGURE_FILES,
+    Activation,
+    AsJson,
+    CaptureOrModel,
+    Checkpoint,
+    Corpus,
+    Device,
+    Group,
+    Off,
+    Page,
+    Texts,
+    TextsOrIds,
+    command_words,
+    ends_in,
+    heads_of,
+    open_model,
+    require_unread,
+)
+from hgviz.errors import require
+from hgviz.files import find_sample
+from hgviz.language import counted
+
+if TYPE_CHECKING:
+    from hgviz.analysis.metrics import Redundancy
+    from hgviz.analysis.roles import CorpusRoles
+    from hgviz.core import Capture, HeadId
+    from hgviz.models.model import Model
+    from hgviz.tasks.explaining import Question
+
+# --- roles ----------------------------------------------------------------------------------------
+
+
+def heads(
+    source: CaptureOrModel,
+    inputs: Texts,
+    corpus: Corpus = None,
+    item: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Only this text of a capture of many."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT.json|.csv",
+            callback=ends_in(".json", ".csv"),
+            help="Everything; .csv: a row for each head.",
+        ),
+    ] = None,
+    off: Off = "",
+    activation: Activation = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Report the role of each head, its metrics and its best examples.
+
+    Over all texts of a capture or of a corpus, or on one text. Every row of texts up to 8,192
+    tokens is read, of longer ones rows spread evenly.
+    """
+    from hgviz import tasks
+
+    kind = tasks.kind_of(source)
+    require(
+        kind != "study",
+        f"{source} is a study: it holds what heads are worth, not where they look",
+        "Give a capture, or the checkpoint with --corpus",
+    )
+    if kind == "capture":
+        if inputs.any or corpus is not None or off or activation is not None:
+            raise typer.BadParameter("A capture has its own texts, heads and activations.")
+        inputs.require_first()
+    else:
+        inputs.require_one(corpus=corpus)
+        if item is not None:
+            raise typer.BadParameter("--item is for a capture of many texts.")
+    require_unread(out, source, corpus, *inputs.files)
+    if kind == "capture":
+        work = partial(tasks.habits, tasks.capture_at(source, item or 0), alone=item is not None)
+    else:
+        model = open_model(source, device, activation=activation)
+        heads_off = heads_of(off, model)
+        if corpus is not None:
+            work = partial(tasks.habits_of_model, model, corpus, heads_off)
+        else:
+            work = partial(tasks.habits_of_text, model, *inputs.read(model), heads_off)
+    _show_roles(terminal.run(work, "Measuring heads"), out, as_json)
+
+
+def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
+    from hgviz.tasks.evidence import roles_to_dict
+
+    facts = roles_to_dict(roles)
+    if out is not None:
+        terminal.write_facts(out, facts, [_role_row(head) for head in facts["heads"]])
+    if as_json:
+        print(json.dumps(facts, indent=1, allow_nan=False))
+        return
+    texts, tokens = counted(roles.texts, "text"), counted(roles.tokens, "token")
+    terminal.say(f"{counted(len(roles.heads), 'head')} on {texts}, {tokens} together.")
+    columns = ("head", "level", "role", "score", "focus", "positional", "offset", "convolution")
+    rows = [
+        {name: head[name] for name in columns}
+        | {"score": head["score"] or None, "nearest": head["nearest_head"]}
+        for head in facts["heads"]
+    ]
+    if rows:
+        terminal.show({"heads": rows})
+    for note in roles.notes:
+        terminal.say(f"{note[0].upper()}{note[1:]}.")
+    if out is not None:
+        terminal.say(f"Everything is in {out}.")
+
+
+def _role_row(head: dict[str, Any]) -> dict[str, Any]:
+    """A row of the CSV: lists become words."""
+    named = "; ".join(f"{role['words']}: {role['evidence']}" for role in head["named"])
+    examples = "; ".join(
+        f"text {place['text']}, query {place['query']}, key {place['key']}: {place['share']:.3f}"
+        for place in head["examples"]
+    )
+    return head | {"named": named, "examples": examples}
+
+
+# --- attribution ----------------------------------------------------------------------------------
+
+ROWS = {"tokens": "tokens", "layers": "layers", "heads": "heads", "attention": "keys"}
+
+
+@dataclass(frozen=True)
+class Asked(Group):
+    """Which output of a model is attributed, and how."""
+
+    target_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="C",
+            help="Of a classifier: its name or number; else the likeliest. Of a figure several.",
+        ),
+    ] = None
+    token: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Of a language model: what it says at this token; the last."
+        ),
+    ] = None
+    says: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="T|ID",
+            help="Which token it says there; else what follows, or the likeliest at the end. Of a "
+            "figure several.",
+        ),
+    ] = None
+    steps: Annotated[int, typer.Option(metavar="S", min=2, help="Points of the path.")] = 256
+    baseline: Annotated[
+        Literal["mean", "blank", "zero"],
+        typer.Option(help="Where the path begins: the average token, a mask or space, nothing."),
+    ] = "blank"
+
+    def questions(self, model: Model, seen: Capture) -> list[Question]:
+        """A question for each answer that is named, or the one about the likeliest answer.
+
+        Raises BadParameter for an answer that the model does not have, HgvizError for a model
+        that gives hidden states.
+        """
+        from hgviz import tasks
+
+        goal, is_classifier = model.spec.goal, model.spec.goal == "classes"
+        require(
+            goal != "states",
+            "this model gives hidden states, no answer: "
+            "an attribution says where one number comes from",
+            "Open the model with its classifier or its language model",
+        )
+        if is_classifier and (self.token is not None or self.says):
+            raise typer.BadParameter(
+                "--token and --says are for language models; use --target-class."
+            )
+        if not is_classifier and self.target_class:
+            raise typer.BadParameter("--target-class is for classifiers; use --token and --says.")
+        _require_token(self.token, len(seen.main))
+        question = tasks.question_of(goal, seen.logits, seen.main, self.token)
+        assert question is not None
+        question = replace(question, steps=self.steps, baseline=self.baseline)
+        if self.target_class:
+            numbers = [_class_number(model, name) for name in dict.fromkeys(self.target_class)]
+        else:
+            numbers = [_token_id(model, name) for name in dict.fromkeys(self.says or ())]
+        return [replace(question, number=number) for number in numbers] or [question]
+
+
+def attribute(
+    model: Checkpoint,
+    inputs: TextsOrIds,
+    asked: Asked,
+    page: Page,
+    method: Annotated[
+        Literal["tokens", "layers", "heads", "attention"],
+        typer.Option(
+            help="tokens, layers: integrated gradients; heads: conductance; attention: one head's "
+            "weights beside gradient x attention."
+        ),
+    ] = "tokens",
+    head: Annotated[
+        str, typer.Option(metavar="3.5", help="Which head --method attention is about.")
+    ] = "0.0",
+    query: Annotated[
+        int | None,
+        typer.Option(metavar="Q", min=0, help="The token it looks from; else --token, or all."),
+    ] = None,
+    off: Off = "",
+    activation: Activation = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FIG.pdf|.json",
+            callback=ends_in(".json", *FIGURE_FILES),
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or everything (.json).",
+        ),
+    ] = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Attribute an output to tokens, layers or heads.
+
+    By captum. Attributions add up to the change of the answer between a text that says nothing and
+    this one, up to the error that is printed; more steps make it smaller.
+    """
+    from hgviz import tasks
+    from hgviz.core import Display
+
+    inputs.require_one()
+    is_figure = page.require(out, model, *inputs.files)
+    answers = dict.fromkeys([*(asked.target_class or ()), *(asked.says or ())])
+    if len(answers) > 1 and not (is_figure and method == "tokens"):
+        raise typer.BadParameter("Several answers are for a figure of tokens: -o FIG.pdf.")
+    loaded = open_model(model, device, activation=activation)
+    heads_off = heads_of(off, loaded)
+    chosen = _one_head(head, loaded) if method == "attention" else None
+    prompt, target = inputs.read(loaded)
+    seen = terminal.run(
+        partial(tasks.capture, loaded, prompt, off=heads_off, target=target), "Reading"
+    )
+    questions = asked.questions(loaded, seen)
+    at = query if query is not None else questions[0].position
+    if chosen is not None:
+        _require_token(at, len(seen.query_prompt(chosen.layer)))
+    found = [
+        terminal.run(
+            partial(
+                tasks.explain, loaded, prompt, question, target, heads_off,
+                layers=method == "layers",
+            ),
+            "Attributing",
+        )
+        for question in questions
+    ]  # fmt: skip
+    first, question = found[0], questions[0]
+    if question.position is None:
+        answer: dict[str, Any] = {
+            "class": question.number,
+            "label": loaded.spec.labels[question.number],
+        }
+    else:
+        answer = {
+            "at": question.position, "after": seen.main.label(question.position),
+            "token": question.number, "says": tasks.said_by(loaded, question.number),
+        }  # fmt: skip
+    facts: dict[str, Any] = {
+        "model": model.name, "method": method, "answer": answer, "steps": question.steps,
+        "baseline": question.baseline, "value": first.value, "start": first.start,
+        "change": first.change, "sum": first.total,
+        "error": None if math.isinf(first.error) else first.error,
+    }  # fmt: skip
+    keys = None
+    if chosen is not None:
+        keys = terminal.run(partial(tasks.head_beside, first, seen, chosen, at), "Reading the head")
+        pairs = "attention_and_gradient", "attention_and_tokens", "gradient_and_tokens"
+        agreements = (None if math.isnan(one) else one for one in keys.agreements)
+        agreement = dict(zip(pairs, agreements, strict=True))
+        facts |= {"head": str(chosen), "query": at, "agreement": agreement}
+    facts[ROWS[method]] = rows = tasks.attribution_rows(first, seen, method, keys)
+    if is_figure and out is not None:
+        is_classifier = loaded.spec.goal == "classes"
+        panel = tasks.attribution_panel(
+            page.spec("attribution", display=Display(scale="linear")), first, seen, method,
+            says=answer.get("says", ""), beside=keys, query=at,
+            given=command_words(inputs.options() | {"--activation": activation}), model=str(model),
+            others=[
+                (each, "" if is_classifier else tasks.said_by(loaded, each.question.number))
+                for each in found[1:]
+            ],
+        )  # fmt: skip
+        page.draw(panel, out)
+    elif out is not None:
+        terminal.write_facts(out, facts, rows)
+    if as_json:
+        print(json.dumps(facts))
+    elif out is None:
+        terminal.show(facts)
+    else:
+        size = counted(len(found) * len(rows), "row")
+        is_table = out.name.lower().endswith((".json", ".csv"))
+        terminal.say(f"{out}: {size if is_table else 'where the answer comes from'}.")
+
+
+def _require_token(place: int | None, count: int) -> None:
+    if place is not None and place >= count:
+        raise typer.BadParameter(
+            f"The text has {count:,} tokens, from 0; there is no token {place}."
+        )
+
+
+def _one_head(name: str, model: Model) -> HeadId:
+    chosen = heads_of(name, model)
+    if len(chosen) != 1:
+        raise typer.BadParameter("--head names one head, such as 3.5.")
+    return next(iter(chosen))
+
+
+def _class_number(model: Model, name: str) -> int:
+    labels = model.spec.labels
+    if name in labels:
+        return labels.index(name)
+    if name.isdecimal() and int(name) < len(labels):
+        return int(name)
+    raise typer.BadParameter(f"There is no class {name!r}; there are {', '.join(labels)}.")
+
+
+def _token_id(model: Model, name: str) -> int:
+    """The id of a token; a number of two digits or more is the id itself."""
+    if name.isdecimal() and len(name) > 1 and int(name) < model.spec.vocabulary:
+        return int(name)
+    prompt = model.tokenizer.encode(name)
+    ids = [int(id_) for id_, (start, _) in zip(prompt.ids, prompt.spans, strict=True) if start >= 0]
+    if len(ids) != 1:
+        raise typer.BadParameter(f"{name!r} is {len(ids)} tokens; --says takes one, or its id.")
+    return ids[0]
+
+
+# --- reach and redundancy -------------------------------------------------------------------------
+
+REACH_COLUMNS = (
+    "model", "tokens", "causal", "farthest", "below_10_percent", "below_1_percent", "zero_from",
+    "lag",
+)  # fmt: skip
+
+
+def _lengths(text: str) -> list[int]:
+    """The numbers of 64,128,256. Raises BadParameter."""
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise typer.BadParameter(f"{text!r} is no list of lengths, such as 64,128,256.")
+    return sorted({int(part) for part in parts})
+
+
+def reach(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL...",
+            parser=find_sample,
+            help="Checkpoints of any family, one or several.",
+        ),
+    ],
+    inputs: TextsOrIds,
+    page: Page,
+    tokens: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="In place of a text: N tokens drawn at random."),
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option(metavar="64,128,…", help="Also time passes over so many tokens, by turns."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FIG.pdf|.json|.npy",
+            callback=ends_in(".json", ".npy", *FIGURE_FILES),
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), everything (.json), or "
+            "the matrix of one model (.npy).",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure which tokens each output depends on.
+
+    By gradients, also of models that do not attend: whether any output sees a later token
+    (exactly), how far back anything reaches, where it has faded, and what bringing tokens together
+    costs by the model's own configuration: steps between the ends of the text, operations in
+    sequence, multiply-adds. Each output is followed back by itself, in float64 on the CPU.
+    """
+    from hgviz import tasks
+    from hgviz.tasks import reaching
+
+    inputs.require_one(tokens=tokens)
+    times = None if lengths is None else _lengths(lengths)
+    is_figure = page.require(out, *models, *inputs.files)
+    is_matrix = out is not None and out.name.lower().endswith(".npy")
+    if is_matrix and len(models) > 1:
+        raise typer.BadParameter("A .npy holds the matrix of one model.")
+    opened, found = [], []
+    for path in models:
+        model = open_model(path, "cpu", dtype="float64")
+        if tokens is not None:
+            prompts = reaching.drawn_tokens(model, tokens)
+        else:
+            has_target = model.spec.form == "encoder-decoder"
+            own = inputs if has_target else replace(inputs, target=None)
+            prompts = own.read(model)
+        found.append(terminal.run(partial(tasks.reach, model, *prompts), f"Measuring {path.name}"))
+        opened.append(model)
+    seconds = None
+    if times is not None:  # in the precision that models are used in
+        usual = [open_model(path, "cpu") for path in models]
+        seconds = terminal.run(partial(tasks.pass_times, usual, times), "Timing")
+    facts = tasks.reach_facts(opened, found, seconds)
+    if is_figure and out is not None:
+        words = command_words(inputs.options() | {"--tokens": tokens, "--lengths": lengths})
+        page.draw(tasks.reach_panel(page.spec("reach"), found, seconds, words, models), out)
+    elif is_matrix and out is not None:
+        terminal.write(out, found[0].matrix)
+    elif out is not None:
+        terminal.write_facts(out, facts, [])
+    if as_json:
+        print(json.dumps(facts))
+    elif out is None:
+        rows = [{key: row[key] for key in REACH_COLUMNS} for row in facts["reach"]]
+        terminal.show({**facts, "reach": rows})
+        for name, one in zip(reaching.names_of(found), found, strict=True):
+            terminal.say(reaching.told(name, one))
+    elif not is_matrix:
+        verb = "reaches" if len(found) == 1 else "reach"
+        terminal.say(f"{out}: how far {counted(len(found), 'model')} {verb}.")
+
+
+def redundancy(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...",
+            parser=find_sample,
+            help="A checkpoint, whose weights are compared, or captures (.h5), their maps.",
+        ),
+    ],
+    page: Page,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="FIG.pdf|.json|.csv",
+            callback=ends_in(".json", *FIGURE_FILES),
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or everything (.json).",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how similar the heads of each layer are.
+
+    Of a checkpoint: how many dimensions hold 90, 95 and 99 % of what the heads compare tokens by,
+    W_QK = W_Q^T W_K, of all that they have; and the cosines of these between heads. Of captures:
+    the mean Jensen-Shannon distance between their maps, 0 alike, 1 nothing in common.
+    """
+    from hgviz import tasks
+
+    kinds = [tasks.kind_of(path) for path in sources]
+    if kinds != ["checkpoint"] and set(kinds) != {"capture"}:
+        raise typer.BadParameter("Give one checkpoint, or one capture or more.")
+    is_figure = page.require(out, *sources)
+    if kinds == ["checkpoint"]:
+        work = partial(tasks.redundancy, sources[0])
+    else:
+        work = partial(tasks.redundancy_of_captures, [tasks.capture_at(path) for path in sources])
+    found = terminal.run(work, "Comparing heads")
+    if is_figure and out is not None:
+        page.draw(tasks.redundancy_panel(page.spec("redundancy"), found, sources), out)
+    elif out is not None:
+        terminal.write_facts(out, found.facts(), [])
+    if as_json:
+        print(json.dumps(found.facts(), allow_nan=False))
+    elif out is None:
+        terminal.show({"layers": [_redundancy_row(layer) for layer in found.layers]})
+        for note in found.notes:
+            terminal.say(note)
+    else:
+        terminal.say(f"{out}: {counted(len(found.layers), 'layer')}.")
+
+
+def _redundancy_row(layer: Redundancy) -> dict[str, Any]:
+    """A layer: dimensions and cosines of a checkpoint, rows and distances of captures."""
+    row: dict[str, Any] = {"layer": layer.layer.index, "heads": len(layer.heads)}
+    if layer.stacked is not None and layer.over_heads is not None:
+        row["dimensions"] = layer.stacked.most
+        row |= {f"{100 * share:.0f} %": rank for share, rank in layer.stacked.ranks().items()}
+        ranks = layer.over_heads.ranks()
+        row["heads for 99 %"] = ranks[max(ranks)]
+    else:
+        row["rows"] = layer.rows
+    measure, mean = ("cosine", "mean |cosine|") if layer.cosines else ("distance", "mean distance")
+    a, b, value = layer.pairs[0] if layer.pairs else ("", "", None)
+    return row | {mean: layer.mean, "most alike": a and f"{a} and {b}", measure: value}

@@ -1,0 +1,185 @@
+"""The verbs that open a checkpoint, score it, train one, or convert it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from hgviz.cli import terminal
+from hgviz.cli.options import (
+    Activation,
+    AsJson,
+    Checkpoint,
+    Data,
+    Device,
+    Force,
+    Off,
+    OutFolder,
+    StreamingHeads,
+    Window,
+    heads_of,
+    open_model,
+)
+from hgviz.errors import no_attention_error
+from hgviz.files import find_sample
+from hgviz.language import counted
+
+
+def demo(
+    context: typer.Context,
+    headless: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Do the same work off screen and leave it in DIR."),
+    ] = None,
+) -> int:
+    """Open the sample in the window.
+
+    Where there is no display, the same is written to ./hgviz-demo.
+    """
+    window: Window = context.obj
+    return window.demo(headless)
+
+
+def selftest(context: typer.Context) -> int:
+    """Check this installation.
+
+    Model, capture, file, figure and window.
+    """
+    window: Window = context.obj
+    return window.selftest()
+
+
+def info(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH", parser=find_sample, help="A checkpoint, a capture or a study."
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Describe a checkpoint, a capture or a study.
+
+    Levels, layers and heads; of a study what it measured.
+    """
+    from hgviz import tasks
+
+    facts = tasks.info(path)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    terminal.show(facts)
+    if facts["kind"] == "checkpoint" and not facts["layers"]:
+        terminal.say(" ".join(no_attention_error(facts["family"]).lines))
+
+
+def evaluate(
+    model: Checkpoint,
+    data: Data,
+    stream: StreamingHeads,
+    off: Off = "",
+    activation: Activation = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Score a model on data, with an interval of 95 %.
+
+    A classifier: accuracy, F1 and Matthews correlation on labelled rows, of images or sounds on
+    rows with the names of their files. A language model: bits per byte; a masked one: how many of
+    the masked tokens it guesses; on a text, or on each text of a table (.tsv, .csv, .jsonl) by
+    itself. A model of tokens' classes: the share that is right, on lists of words and tags
+    (.jsonl); one that answers questions: of where answers begin and end, on rows as SQuAD's. A
+    model of hidden states: how far they move when heads go off, as 1 - cosine.
+    """
+    from hgviz import tasks
+    from hgviz.analysis.statistics import describe_score
+
+    loaded = open_model(model, device, activation=activation)
+    streaming = stream.of(loaded.spec)
+    work = partial(
+        tasks.evaluate, loaded, data.data, data.text_column, data.label_column,
+        heads_of(off, loaded), data.labels, streaming,
+    )  # fmt: skip
+    evaluation = terminal.run(work, "Scoring")
+    facts = evaluation.to_dict()
+    if as_json:
+        print(json.dumps(facts))
+        return
+    names = {"loss": "loss", "f1": "F1", "mcc": "Matthews", "perplexity": "perplexity"}
+    more = ", ".join(f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
+    cut = f" Too long and cut to what it reads: {evaluation.cut:,}." if evaluation.cut else ""
+    score = f"{describe_score(evaluation.score)}{evaluation.on}"
+    terminal.say(f"{model.name}: {score}; {more}.{cut}")
+    if streaming.heads:
+        terminal.say(
+            f"Heads that stream: {len(streaming.heads):,}. Of {evaluation.longest:,} tokens the "
+            f"cache keeps {evaluation.cached:.3f} of its keys and values."
+        )
+
+
+def train(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
+    out: OutFolder,
+) -> None:
+    """Train a small model, or resume its training."""
+    from hgviz import tasks
+
+    resume = f"The last checkpoint is kept in {out}; the same command goes on from there"
+    report = terminal.run(partial(tasks.train, config, out), "Training", resume, out)
+    metric = report.metric.replace("_", " ")
+    before = ", ".join(
+        f"{name} {score[report.metric]:.3f}" for name, score in report.before.items()
+    )
+    terminal.say(
+        f"{out}: {metric} {report.value:.3f} on the held-out data{before and f' ({before})'} "
+        f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
+    )
+    for role, heads in report.roles.items():
+        names = ",".join(map(str, sorted(heads)))
+        terminal.say(f"{counted(len(heads), 'head')} {role}{names and ': '}{names}")
+
+
+def convert(
+    model: Checkpoint,
+    out: OutFolder,
+    force: Force = False,
+    hierarchy: Annotated[
+        str | None,
+        typer.Option(metavar="H", help='Of trax\'s WEIGHTS.npz: "5@1 24@3 5@1", or "24@3".'),
+    ] = None,
+    attention_upsampling: Annotated[
+        Literal["repeat", "none"] | None,
+        typer.Option(help="Of trax's WEIGHTS.npz: what attention begins with on the way up."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
+    ] = None,
+) -> None:
+    """Convert a checkpoint, with the same logits bit for bit.
+
+    The folder is hgviz's own; of a model of transformers it is one that transformers opens too:
+    one model.safetensors of shards, .bin files or old names, a tokenizer.json of vocabulary files,
+    and the model's other files as they are.
+
+    MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
+    for by --hierarchy and --attention-upsampling. Texts of such a model begin with token 0.
+    """
+    from hgviz import tasks
+
+    is_trax = model.suffix == ".npz"
+    trax_options = (hierarchy, attention_upsampling, tokenizer)
+    if not is_trax and trax_options != (None, None, None):
+        raise typer.BadParameter(
+            "--hierarchy, --attention-upsampling and --tokenizer go with WEIGHTS.npz of trax."
+        )
+    spec = terminal.run(partial(tasks.convert, model, out, force, *trax_options), "Converting")
+    terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
+    if is_trax and (out / "tokenizer.json").exists():
+        terminal.say("Its texts begin with token 0, as trax puts one before them.")
+    elif is_trax:
+        terminal.say("It has no tokenizer: give --ids that begin with 0, as trax puts one there.")
