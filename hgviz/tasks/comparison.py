@@ -222,11 +222,12 @@ def compare_models(
         text = shown[0].text
     with _part("text"):
         captures = capture(a, shown[0]), capture(b, shown[1], off=off)
+    notes = [_without_slopes("A", metrics_a), _without_slopes("B", metrics_b)]
     try:
         maps = compare(*captures)
-    except HgvizError:  # the two texts share no token
+    except HgvizError as error:  # the two share no token
         maps = None
-    notes = [_without_slopes("A", metrics_a), _without_slopes("B", metrics_b)]
+        notes.append(_sentence(error.what))
     if across is None:
         notes.append(
             "Distances from the heads of A to those of B are not measured: "
@@ -468,7 +469,7 @@ def _part(name: str) -> AbstractContextManager[None]:
 
 
 def _sentence(note: str) -> str:
-    return f"{note[0].upper()}{note[1:]}."
+    return f"{note[0].upper()}{note[1:].removesuffix('.')}."
 
 
 __all__ = [

@@ -159,7 +159,7 @@ def test_an_image_is_compared_with_what_another_model_makes_of_it(program, tmp_p
         command[-1] = str(tmp_path / f"{name}.html")
         assert cli.main(command[1:], cli.Window(None, None)) == 0
         report = (tmp_path / f"{name}.html").read_text()
-        assert ("do not cut it alike" in report) == (name == "c")
+        assert ("of these two are not compared" in report) == (name == "c")
 
 
 def test_the_next_model_reads_the_text_at_hand_and_no_image(program, tmp_path, until):
