@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from os.path import commonprefix
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +31,24 @@ _MAX_WORDS = 20_000  # that differ, between a common beginning and end: more tak
 
 def paired_layers(a: Capture, b: Capture) -> list[tuple[Layer, Layer]]:
     """The layers that both captures hold: by name, or by number where no name is in both."""
-    by_name = _layers_by_name(a), _layers_by_name(b)
-    if not {*by_name[0]} & {*by_name[1]}:
-        by_name = _layers_by_number(a), _layers_by_number(b)
-    return [(layer, by_name[1][key]) for key, layer in by_name[0].items() if key in by_name[1]]
+    for by_name in (True, False):
+        layers_a, layers_b = (_captured_layers(capture, by_name) for capture in (a, b))
+        pairs = [(layer, layers_b[key]) for key, layer in layers_a.items() if key in layers_b]
+        if pairs:
+            return pairs
+    return []
 
 
-def _layers_by_name(capture: Capture) -> dict[tuple[str, Role, int], Layer]:
-    """By name, role and how often both came before: ALBERT runs one module in all its layers."""
+def _captured_layers(capture: Capture, by_name: bool) -> dict[tuple[str, Role, int], Layer]:
+    """By name, role and how often both came before, as ALBERT runs one module in all its layers; or
+    by role and number."""
     layers, repeats = {}, Counter[tuple[str, Role]]()
     for layer in capture.spec.layers:
-        name = layer.name, layer.role
+        name = layer.name if by_name else "", layer.role
         if capture.maps[layer.index] is not None:
-            layers[*name, repeats[name]] = layer
+            layers[*name, repeats[name] if by_name else layer.index] = layer
         repeats[name] += 1
     return layers
-
-
-def _layers_by_number(capture: Capture) -> dict[tuple[str, Role, int], Layer]:
-    layers = (layer for layer in capture.spec.layers if capture.maps[layer.index] is not None)
-    return {("", layer.role, layer.index): layer for layer in layers}
 
 
 def paired_heads(a: Capture, b: Capture, layer_a: Layer, layer_b: Layer) -> list[int]:
@@ -65,7 +65,7 @@ def counterpart(
     It is the chosen one, or the head of the same number in the layer paired with A's.
     """
     if chosen is None:
-        layers = {one.index: other.index for one, other in paired_layers(a, b)}
+        layers = {layer_a.index: layer_b.index for layer_a, layer_b in paired_layers(a, b)}
         if head.layer not in layers:
             return None
         chosen = HeadId(layers[head.layer], head.head)
@@ -126,30 +126,32 @@ class Alignment:
     def tokens(self) -> SharedPieces:
         """The pieces of the tokens of the main texts."""
         prompts = self.a.main, self.b.main
-        spans = [_unit_spans(len(prompt)) for prompt in prompts]
-        return _shared_pieces(self._token_places("main", "main", *prompts), *spans)
+        spans = (unit_spans(len(prompt)) for prompt in prompts)
+        return _shared_pieces(self._token_places(("main", "main"), *prompts), *spans)
 
     def rows(self, layer_a: Layer, layer_b: Layer) -> SharedPieces:
         """The pieces of the queries of a layer of A and of one of B."""
         spans = self.a.query_spans(layer_a.index), self.b.query_spans(layer_b.index)
-        return _shared_pieces(self._level_places(layer_a.level, layer_b.level), *spans)
+        return self._pieces(layer_a.level, layer_b.level, *spans)
 
     def columns(self, layer_a: Layer, layer_b: Layer) -> SharedPieces:
         """The pieces of the keys of a layer of A and of one of B."""
         spans = self.a.key_spans(layer_a.index), self.b.key_spans(layer_b.index)
-        return _shared_pieces(self._level_places(layer_a.key_level, layer_b.key_level), *spans)
+        return self._pieces(layer_a.key_level, layer_b.key_level, *spans)
 
-    def _level_places(self, level_a: int, level_b: int) -> tuple[_TokenPlaces, _TokenPlaces]:
+    def _pieces(
+        self, level_a: int, level_b: int, spans_a: Integers, spans_b: Integers
+    ) -> SharedPieces:
         sequences = self.a.spec.levels[level_a].sequence, self.b.spec.levels[level_b].sequence
-        return self._token_places(*sequences, self.a.prompt_of(level_a), self.b.prompt_of(level_b))
+        prompts = self.a.prompt_of(level_a), self.b.prompt_of(level_b)
+        return _shared_pieces(self._token_places(sequences, *prompts), spans_a, spans_b)
 
     def _token_places(
-        self, sequence_a: str, sequence_b: str, a: Prompt, b: Prompt
+        self, sequences: tuple[str, str], a: Prompt, b: Prompt
     ) -> tuple[_TokenPlaces, _TokenPlaces]:
-        key = sequence_a, sequence_b
-        if key not in self._places:
-            self._places[key] = _token_places(a, b)
-        return self._places[key]
+        if sequences not in self._places:
+            self._places[sequences] = _token_places(a, b)
+        return self._places[sequences]
 
 
 def same_tokens(a: Prompt, b: Prompt) -> bool:
@@ -161,29 +163,26 @@ def same_tokens(a: Prompt, b: Prompt) -> bool:
 
 def _token_places(a: Prompt, b: Prompt) -> tuple[_TokenPlaces, _TokenPlaces]:
     """Where the tokens of two prompts lie on their common text."""
-    none_special = [np.full(len(prompt), -1, np.int64) for prompt in (a, b)]
+    special = [np.full(len(prompt), -1, np.int64) for prompt in (a, b)]
     if same_tokens(a, b):
-        spans = _unit_spans(len(a))
-        places = _TokenPlaces(spans, spans, none_special[0])
+        spans = unit_spans(len(a))
+        places = _TokenPlaces(spans, spans, special[0])
         return places, places
     if a.signal is not None or b.signal is not None:
         # patches and frames have no characters: they are paired by their names, as if special
-        special = _shared_special(a, b) if _same_positions(a, b) else none_special
-        outside = [np.full((len(prompt), 2), -1, np.int64) for prompt in (a, b)]
-        places_a, places_b = (
-            _TokenPlaces(spans, spans, numbers)
-            for spans, numbers in zip(outside, special, strict=True)
+        special = _shared_special(a, b) if _same_positions(a, b) else special
+        outside_a, outside_b = (np.full((len(prompt), 2), -1, np.int64) for prompt in (a, b))
+        return (
+            _TokenPlaces(outside_a, outside_a, special[0]),
+            _TokenPlaces(outside_b, outside_b, special[1]),
         )
-        return places_a, places_b
     if a.text and b.text:
         own_a, own_b = (_character_spans(prompt) for prompt in (a, b))
-        words = _WORDS.findall(a.text), _WORDS.findall(b.text)
-        in_a = _shared_characters(*words, [len(x) for x in words[0]], [len(x) for x in words[1]])
+        in_a = _shared_characters(_WORDS.findall(a.text), _WORDS.findall(b.text), len)
         special = _shared_special(a, b)
     else:  # tokens without a text: each piece counts as one character
-        own_a, own_b = _unit_spans(len(a)), _unit_spans(len(b))
-        in_a = _shared_characters([*a.pieces], [*b.pieces], [1] * len(a), [1] * len(b))
-        special = none_special
+        own_a, own_b = unit_spans(len(a)), unit_spans(len(b))
+        in_a = _shared_characters([*a.pieces], [*b.pieces], lambda piece: 1)
     common_a, common_b = own_a.copy(), own_b.copy()
     is_shared = np.zeros(int(own_a.max(initial=0)), bool)
     is_shared[in_a[(in_a >= 0) & (in_a < len(is_shared))]] = True
@@ -197,7 +196,7 @@ def _token_places(a: Prompt, b: Prompt) -> tuple[_TokenPlaces, _TokenPlaces]:
     return _TokenPlaces(common_a, own_a, special[0]), _TokenPlaces(common_b, own_b, special[1])
 
 
-def _unit_spans(count: int) -> Integers:
+def unit_spans(count: int) -> Integers:
     """[[0, 1], [1, 2], ...]"""
     numbers = np.arange(count, dtype=np.int64)
     return np.stack([numbers, numbers + 1], 1)
@@ -222,32 +221,25 @@ def _same_positions(a: Prompt, b: Prompt) -> bool:
     return a.pieces[:shorter] == b.pieces[:shorter] and (sounds or len(a) == len(b))
 
 
-def _shared_characters(
-    words_a: list[str], words_b: list[str], sizes_a: list[int], sizes_b: list[int]
-) -> Integers:
-    """For each character of B the number of the same one in A, -1 for none; sizes: of words."""
-    starts_a, starts_b = (np.concatenate([[0], np.cumsum(x)]) for x in (sizes_a, sizes_b))
-    characters = np.full(int(starts_b[-1]), -1, np.int64)
-    for first_a, first_b, count in _equal_runs(words_a, words_b):
-        begin, end = int(starts_b[first_b]), int(starts_b[first_b + count])
-        characters[begin:end] = int(starts_a[first_a]) + np.arange(end - begin)
-    return characters
+def _shared_characters(a: list[str], b: list[str], size_of: Callable[[str], int]) -> Integers:
+    """For each character of the words of B the number of the same one in A, -1 for none.
 
-
-def _equal_runs(a: list[str], b: list[str]) -> list[tuple[int, int, int]]:
-    """Runs of equal words in the order of both: (first in A, first in B, count)."""
-    shorter, head = min(len(a), len(b)), 0
-    while head < shorter and a[head] == b[head]:
-        head += 1
-    tail = 0
-    while tail < shorter - head and a[-1 - tail] == b[-1 - tail]:
-        tail += 1
+    Words are the same where both have them in the same order; between a common beginning and end
+    that holds for at most _MAX_WORDS.
+    """
+    head = len(commonprefix([a, b]))
+    tail = len(commonprefix([a[head:][::-1], b[head:][::-1]]))
     runs = [(0, 0, head), (len(a) - tail, len(b) - tail, tail)]
     middle = a[head : len(a) - tail], b[head : len(b) - tail]
     if max(map(len, middle)) <= _MAX_WORDS:
         matcher = SequenceMatcher(None, *middle, autojunk=False)
         runs += [(head + i, head + j, count) for i, j, count in matcher.get_matching_blocks()]
-    return runs
+    starts_a, starts_b = (np.cumsum([0, *map(size_of, words)]) for words in (a, b))
+    characters = np.full(int(starts_b[-1]), -1, np.int64)
+    for first_a, first_b, count in runs:
+        begin, end = int(starts_b[first_b]), int(starts_b[first_b + count])
+        characters[begin:end] = int(starts_a[first_a]) + np.arange(end - begin)
+    return characters
 
 
 def _shared_special(a: Prompt, b: Prompt) -> list[Integers]:
@@ -477,7 +469,7 @@ def _grid_axis(
         axis = Axis(np.arange(shared.count), np.arange(shared.count + 1))
         return GridAxis(axis, axis, (spans[0], spans[1]), is_identity=True)
     if same_tokens(*prompts):
-        tokens = _unit_spans(len(prompts[0]))
+        tokens = unit_spans(len(prompts[0]))
         a, b = (Axis.of(*pairs, len(tokens)) for pairs in positions)
         return GridAxis(a, b, (tokens, tokens), by_token=True)
     # the pieces of both, after each the positions that only A has, then those that only B has

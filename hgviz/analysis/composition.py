@@ -8,6 +8,9 @@ operators applied to earlier positions. `Rollout` walks this list forwards, with
 what the rows of each sum add up to, and backwards, with the rows that are asked for. The matrix of
 the whole model is never formed, unless all of its rows are asked for.
 
+Operators are matrices: A @ values forwards, rows @ A backwards. Those that pool, spread or shift
+positions are sparse, the residual path is None, and maps of layers are read in blocks.
+
 Shapes: n positions of a level, m positions of the level below it, r rows asked for.
 """
 
@@ -16,19 +19,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy  # loads scipy.sparse when it is first asked for
 from numpy.typing import NDArray
 
+from hgviz.analysis.alignment import unit_spans
 from hgviz.core import (
     Capture,
     Floats,
     Integers,
-    Interval,
     Layer,
     Level,
     Prompt,
+    Role,
     RolloutOptions,
     Step,
     progress,
@@ -47,52 +52,17 @@ CACHED_ROWS = 64  # single rows that are kept in memory
 BLOCK = 256  # rows that are read or composed at a time
 ENDS = 64  # values at each end of a vector that may differ from all between; see Attention
 NOTE = "composing all maps"
-NAME = "all maps"
 SHORTENED_FORMS = ("official", "windowed", "dynamic", "patches")
 
 
 # --- operators ------------------------------------------------------------------------------------
 
 
-class Identity:
-    """The residual path."""
-
-    def apply(self, values: Array) -> Array:
-        """(n,) -> (n,)"""
-        return values
-
-    def apply_to_rows(self, rows: Array) -> Array:
-        """(r, n) -> (r, n)"""
-        return rows
-
-
-class Sparse:
-    """A matrix of few cells, all alike in a row: pooling, spreading or shifting of positions.
-
-    shape (outputs, inputs); an output is the sum of its inputs, divided by its size. outputs and
-    inputs list the cells, size is a number or (outputs,).
-    """
-
-    def __init__(
-        self, shape: tuple[int, int], outputs: Integers, inputs: Integers, size: Array | int = 1
-    ) -> None:
-        order = np.argsort(inputs, kind="stable")
-        self.shape, self.size = shape, size
-        self.outputs, self.inputs = outputs[order], inputs[order]
-        self._columns, self._starts = np.unique(self.inputs, return_index=True)
-
-    def apply(self, values: Array) -> Array:
-        """(inputs,) -> (outputs,)"""
-        return np.bincount(self.outputs, values[self.inputs], self.shape[0]) / self.size
-
-    def apply_to_rows(self, rows: Array) -> Array:
-        """(r, outputs) -> (r, inputs)"""
-        out = np.zeros((len(rows), self.shape[1]))
-        cells = np.take(rows / self.size, self.outputs, axis=1)
-        if len(self._columns) < len(self.inputs):
-            cells = np.add.reduceat(cells, self._starts, axis=1)
-        out[:, self._columns] = cells
-        return out
+def _sparse(
+    shape: tuple[int, int], outputs: Integers, inputs: Integers, sizes: Array | int = 1
+) -> Any:
+    """A matrix of shape (outputs, inputs) of these cells, each 1 / size: a number or (cells,)."""
+    return scipy.sparse.csr_array((np.ones(len(outputs)) / sizes, (outputs, inputs)), shape)
 
 
 class Attention:
@@ -103,6 +73,8 @@ class Attention:
     out rows that stand for padding.
     """
 
+    __array_ufunc__ = None  # so that rows @ A calls __rmatmul__
+
     def __init__(self, capture: Capture, layer: Layer, options: RolloutOptions) -> None:
         layer_map = capture.maps[layer.index]
         assert layer_map is not None
@@ -112,8 +84,19 @@ class Attention:
         self.heads = named or active
         self.queries = len(capture.spans[layer.level])
         self.is_causal = layer.causal and layer.role == "self"
-        self.sums_to_one = options.fuse == "mean" and self._has_full_rows(capture, layer)
         self._blocks: list[Array] | None = None
+        # every row is a distribution to rounding, and so is their mean: softmax, nothing masked
+        activations = dict(zip(layer.heads, layer.activations, strict=False))
+        prompts = capture.query_prompt(layer.index), capture.key_prompt(layer.index)
+        masks = [prompt.attention_mask for prompt in prompts]
+        self.sums_to_one = (
+            options.fuse == "mean"
+            and not options.signed
+            and isinstance(layer_map, Tiled)
+            and not isinstance(layer_map, SlotMap)
+            and all(activations.get(head) == "softmax" for head in self.heads)
+            and all(mask is None or bool(np.all(mask)) for mask in masks)
+        )
 
     @property
     def block_count(self) -> int:
@@ -128,11 +111,19 @@ class Attention:
             progress(0, 1, NOTE)
         self._blocks = blocks
 
-    def apply(self, values: Array) -> Array:
-        """(keys,) -> (queries,)"""
-        ends = self._different_ends(values)
-        if ends is not None:
-            return self._correct_ends(values, *ends)
+    def __matmul__(self, values: Array) -> Array:
+        """(keys,) -> (queries,)
+
+        Where rows add up to 1 and the values are the same but for some at their ends, A is read
+        only at these ends. This is what makes rows of very long texts cheap.
+        """
+        keys, constant = len(values), values[len(values) // 2]
+        if self.sums_to_one and self._blocks is None and keys >= 2 * ENDS + 2:
+            different = np.flatnonzero(values != constant)
+            first = int(different[different < ENDS].max(initial=-1)) + 1
+            last = int(different[different >= keys - ENDS].min(initial=keys))
+            if not ((different >= first) & (different < last)).any():
+                return self._apply_ends(values, float(constant), ((0, first), (last, keys)))
         out = np.zeros(self.queries)
         for number in range(self.block_count):
             block = self._block(number)
@@ -140,7 +131,20 @@ class Attention:
             progress(0, 1, NOTE)
         return out
 
-    def apply_to_rows(self, rows: Array) -> Array:
+    def _apply_ends(
+        self, values: Array, constant: float, ends: tuple[tuple[int, int], ...]
+    ) -> Array:
+        """A v = c - A (c - v), which needs only the columns where v differs from c."""
+        out = np.full(self.queries, constant)
+        for start, stop in ends:
+            for head in self.heads if start < stop else ():
+                less = (constant - values[start:stop]) / len(self.heads)
+                columns = self.map.read(head, (0, self.queries), (start, stop))
+                out -= columns.astype(np.float64) @ less
+                progress(0, 1, NOTE)
+        return out
+
+    def __rmatmul__(self, rows: Array) -> Array:
         """(r, queries) -> (r, keys); blocks in which all rows are 0 are not read."""
         out = np.zeros((len(rows), self.map.shape[2]))
         is_needed = np.any(rows, axis=0)
@@ -171,44 +175,6 @@ class Attention:
             total = fuse(total, block)
         return total / len(self.heads) if fuse is np.add else _shares(total)
 
-    def _has_full_rows(self, capture: Capture, layer: Layer) -> bool:
-        """Whether every row is a distribution to rounding, so that the mean of heads is one, too:
-        softmax over a text of which nothing is masked."""
-        activations = dict(zip(layer.heads, layer.activations, strict=False))
-        prompts = capture.query_prompt(layer.index), capture.key_prompt(layer.index)
-        masks = [prompt.attention_mask for prompt in prompts]
-        return (
-            all(activations.get(head) == "softmax" for head in self.heads)
-            and all(mask is None or bool(np.all(mask)) for mask in masks)
-            and isinstance(self.map, Tiled)
-            and not isinstance(self.map, SlotMap)
-            and not self.options.signed
-        )
-
-    def _different_ends(self, values: Array) -> tuple[int, int] | None:
-        """How many values at both ends differ from all between, where these are the same and the
-        map is not in memory; else None."""
-        if not self.sums_to_one or self._blocks is not None or len(values) < 2 * ENDS + 2:
-            return None
-        different = np.flatnonzero(values != values[len(values) // 2])
-        first = int(different[different < ENDS].max(initial=-1)) + 1
-        after = int(different[different >= len(values) - ENDS].min(initial=len(values)))
-        has_others = ((different >= first) & (different < after)).any()
-        return None if has_others else (first, len(values) - after)
-
-    def _correct_ends(self, values: Array, first: int, last: int) -> Array:
-        """A v of a vector that is constant between its ends: as rows add up to 1, A is read only
-        where v differs from that constant. This is what makes rows of very long texts cheap."""
-        constant, keys = values[len(values) // 2], len(values)
-        out = np.full(self.queries, float(constant))
-        for start, stop in ((0, first), (keys - last, keys)):
-            for head in self.heads if start < stop else ():
-                less = (constant - values[start:stop]) / len(self.heads)
-                columns = self.map.read(head, (0, self.queries), (start, stop))
-                out -= columns.astype(np.float64) @ less
-                progress(0, 1, NOTE)
-        return out
-
 
 def inverse(sums: Array) -> Array:
     """1 / sum, and 0 where a sum is not above 0, so that rows of zeros stay zero."""
@@ -220,20 +186,15 @@ def _shares(weights: Array) -> Array:
     return size * inverse(size.sum(axis=1))[:, None]
 
 
-Operator = Identity | Sparse | Attention
-IDENTITY = Identity()
-
-
 # --- the structure of a model ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Term:
-    """share * operator(source), a summand of a sum."""
+class Term(NamedTuple):
+    """share * operator @ source, a summand of a sum; None is the residual path."""
 
     share: float
     source: Sum
-    operator: Operator
+    operator: Any
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,8 +238,7 @@ class _Builder:
 
     def __init__(self, capture: Capture, options: RolloutOptions) -> None:
         self.capture, self.spec, self.spans = capture, capture.spec, capture.spans
-        self.keep, self.look = options.keep, options.look
-        self.is_divided, self.is_measured = options.divides, not options.signed
+        self.options = options
         self.sums: list[Sum] = []
         self.attention = {
             layer.index: Attention(capture, layer, options)
@@ -291,22 +251,22 @@ class _Builder:
         self,
         level: int,
         length: int,
-        *terms: tuple[Sum, Operator],
+        *terms: tuple[Sum, Any],
         start: Sum | None = None,
         divided: bool = True,
     ) -> Sum:
         """Append a sum. Of two terms the first is the residual path; without a start it is neither
         measured nor divided."""
-        shares = ((), (1.0,), (self.keep, self.look))[len(terms)]
+        shares = ((), (1.0,), (self.options.keep, self.options.look))[len(terms)]
         summands = tuple(Term(share, *term) for share, term in zip(shares, terms, strict=True))
-        start = start if self.is_measured else None
-        divided = divided and self.is_divided and start is not None
+        start = None if self.options.signed else start
+        divided = divided and self.options.divides and start is not None
         self.sums.append(Sum(level, length, summands, start, divided))
         return self.sums[-1]
 
     def add_layer(self, layer: Layer, node: Sum, source: Sum, start: Sum | None = None) -> Sum:
         """A residual layer whose queries are `node` and whose keys are `source`."""
-        terms = (node, IDENTITY), (source, self.attention[layer.index])
+        terms = (node, None), (source, self.attention[layer.index])
         return self.add(node.level, node.length, *terms, start=start, divided=False)
 
     def add_layers(self, layers: Iterable[Layer], node: Sum) -> Sum:
@@ -331,9 +291,9 @@ class _Builder:
 
         The official form measures row sums from where it shortens, the others from `entry`.
         """
-        waist = min((one.index for one in self.spec.layers if one.level > level), default=0)
+        waist = min((layer.index for layer in self.spec.layers if layer.level > level), default=0)
         layers = self.layers("self", level)
-        skip = self.add_layers((one for one in layers if one.index < waist), entry)
+        skip = self.add_layers((layer for layer in layers if layer.index < waist), entry)
         node = skip
         if level + 1 < len(self.spec.levels):
             is_official = self.spec.form == "official"
@@ -341,53 +301,50 @@ class _Builder:
             short, spread = self.add_shortening(level, skip, start)
             inner = self.add_level(level + 1, short)
             node = self.add_upsampling(skip, inner, spread, start, is_official)
-        return self.add_layers((one for one in layers if one.index >= waist), node)
+        return self.add_layers((layer for layer in layers if layer.index >= waist), node)
 
-    def add_shortening(self, level: int, skip: Sum, start: Sum) -> tuple[Sum, Sparse]:
+    def add_shortening(self, level: int, skip: Sum, start: Sum) -> tuple[Sum, Any]:
         """The first sum of the level below `level`: P S x, or r P S x + (1 - r) A S x, where S
         shifts, P pools and A attends. Returns it and the operator that spreads it back."""
         count, shift = len(self.spans[level + 1]), self.spec.levels[level + 1].shift
-        strides = self.spec.levels[level].stride, self.spec.levels[level + 1].stride
-        if None in strides:
+        outer, inner = (self.spec.levels[at].stride for at in (level, level + 1))
+        if outer is None or inner is None:
             pool, spread = self.segments(level + 1, skip.length)
         else:
-            factor = strides[1] // strides[0]  # type: ignore[operator]
-            tokens = np.arange(skip.length)
-            spread = Sparse((skip.length, count), tokens, tokens // factor)
+            factor, tokens = inner // outer, np.arange(skip.length)
+            spread = _sparse((skip.length, count), tokens, tokens // factor)
             tokens = tokens[: count * factor - shift]
-            pool = Sparse((count, skip.length), (tokens + shift) // factor, tokens, factor)
-        down = self.layers("down", level + 1)
-        if not down:
-            return self.add(level + 1, count, (skip, pool), start=start), spread
-        attention = self.attention[down[0].index]
-        keys = attention.map.shape[2]
-        tokens = np.arange(min(skip.length, keys - shift))
-        shifting = Sparse((keys, skip.length), tokens + shift, tokens)
-        shifted = self.add(level, keys, (skip, shifting))
-        short = self.add(level + 1, count, (skip, pool), (shifted, attention), start=start)
-        return short, spread
+            pool = _sparse((count, skip.length), (tokens + shift) // factor, tokens, factor)
+        attending = []
+        for layer in self.layers("down", level + 1)[:1]:
+            attention = self.attention[layer.index]
+            keys = attention.map.shape[2]
+            tokens = np.arange(min(skip.length, keys - shift))
+            shifting = _sparse((keys, skip.length), tokens + shift, tokens)
+            attending = [(self.add(level, keys, (skip, shifting)), attention)]
+        return self.add(level + 1, count, (skip, pool), *attending, start=start), spread
 
     def add_upsampling(
-        self, skip: Sum, inner: Sum, spread: Sparse, start: Sum, is_official: bool
+        self, skip: Sum, inner: Sum, spread: Any, start: Sum, is_official: bool
     ) -> Sum:
         """The sums that bring `inner` back to the length of `skip`: spread, added to the residual
         path and attended to; the official form adds the residual path once more at the end."""
 
-        def add(*terms: tuple[Sum, Operator], divided: bool = True) -> Sum:
+        def add(*terms: tuple[Sum, Any], divided: bool = True) -> Sum:
             return self.add(skip.level, skip.length, *terms, start=start, divided=divided)
 
         up = self.layers("up", skip.level)
         node = add((inner, spread))
         if up or not is_official:
-            node = add((skip, IDENTITY), (node, IDENTITY), divided=not is_official)
+            node = add((skip, None), (node, None), divided=not is_official)
         if up and is_official and self.spec.upsampling == "none":
             node = skip
         if up:
             attended = add((inner, self.attention[up[0].index]))
-            node = add((node, IDENTITY), (attended, IDENTITY), divided=not is_official)
-        return add((skip, IDENTITY), (node, IDENTITY)) if is_official else node
+            node = add((node, None), (attended, None), divided=not is_official)
+        return add((skip, None), (node, None)) if is_official else node
 
-    def segments(self, level: int, tokens: int) -> tuple[Sparse, Sparse]:
+    def segments(self, level: int, tokens: int) -> tuple[Any, Any]:
         """Pooling into segments of unequal length behind a null group, and spreading (Nawrot et al.
         2023): the mean of a segment, of tokens that are not masked, is read from its last token
         on. The null group has no tokens, so that its row is zero."""
@@ -397,9 +354,9 @@ class _Builder:
         if (mask := self.capture.prompt.attention_mask) is not None:
             segment, inside = segment[mask[: len(segment)]], inside[mask[: len(segment)]]
         sizes = np.bincount(segment + 1, minlength=len(stops) + 1)
-        pool = Sparse((len(sizes), tokens), segment + 1, inside, np.maximum(sizes, 1))
+        pool = _sparse((len(sizes), tokens), segment + 1, inside, sizes[segment + 1])
         last_closed = np.searchsorted(stops, token + 1, side="right")
-        return pool, Sparse((tokens, len(sizes)), token, last_closed)
+        return pool, _sparse((tokens, len(sizes)), token, last_closed)
 
     # --- patches, and two texts -------------------------------------------------------------------
 
@@ -411,25 +368,25 @@ class _Builder:
         other; its mean goes on. Of layers that look down, the last one counts.
         """
         spec, inner = self.spec, len(self.spec.levels) - 1
-        waist = max((one.index for one in spec.layers if one.role == "down"), default=-1)
+        waist = max((layer.index for layer in spec.layers if layer.role == "down"), default=-1)
         tokens = self.add(0, len(self.capture.main))
         layers = self.layers("self", 0)
-        node = self.add_layers((one for one in layers if one.index < waist), tokens)
+        node = self.add_layers((layer for layer in layers if layer.index < waist), tokens)
         starts, stops = self.spans[inner].T
         parts, sizes = spec.levels[1].parts, stops - starts
         count = len(sizes) * parts
         part, patch = np.arange(count), np.repeat(np.arange(len(sizes)), sizes)
         outputs = (patch[:, None] * parts + np.arange(parts)).ravel()
         inputs = np.repeat(np.arange(len(patch)), parts)
-        pool = Sparse((count, tokens.length), outputs, inputs, np.repeat(sizes, parts))
-        mean = Sparse((len(sizes), count), part // parts, part, parts)
-        repeat = Sparse((count, len(sizes)), part, part // parts)
+        pool = _sparse((count, tokens.length), outputs, inputs, np.repeat(sizes, sizes * parts))
+        mean = _sparse((len(sizes), count), part // parts, part, parts)
+        repeat = _sparse((count, len(sizes)), part, part // parts)
         down = [(node, self.attention[waist])] if waist in self.attention else []
         short = self.add(1, count, (node, pool), *down, start=tokens)
         deep = self.add(inner, len(sizes), (short, mean))
         deep = self.add_layers(self.layers("self", inner), deep)
         deep = self.add(1, count, (deep, repeat), start=tokens, divided=False)
-        for layer in sorted(layers + self.layers("up", 0), key=lambda one: one.index):
+        for layer in sorted(layers + self.layers("up", 0), key=lambda layer: layer.index):
             if layer.index > waist:
                 source = deep if layer.role == "up" else node
                 node = self.add_layer(layer, node, source, tokens)
@@ -452,7 +409,7 @@ def _require_composable(capture: Capture, options: RolloutOptions) -> Capture:
         reason = "it is switched off" if head in spec.heads else "this model has no such head"
         is_on = head in spec.heads and head not in capture.off
         require(is_on, f"head {head} cannot be counted: {reason}", "Name heads that are on")
-    absent = ", ".join(str(at) for at, one in enumerate(capture.maps) if one is None)
+    absent = ", ".join(str(at) for at, layer_map in enumerate(capture.maps) if layer_map is None)
     require(
         not absent,
         f"all levels together need every layer: layers {absent} are not captured yet",
@@ -501,7 +458,9 @@ class RolloutRows:
 
 
 def rollout(
-    capture: Capture, rows: Interval = None, options: RolloutOptions | None = None
+    capture: Capture,
+    rows: tuple[int, int] | None = None,
+    options: RolloutOptions | None = None,
 ) -> Floats:
     """How much each input token contributes to each output token, float32 (rows, tokens).
 
@@ -535,7 +494,7 @@ class Rollout:
         self._blocks: list[RolloutRows] = []
         self._whole: RolloutRows | None = None
 
-    def rows(self, rows: Interval = None) -> RolloutRows:
+    def rows(self, rows: tuple[int, int] | None = None) -> RolloutRows:
         """Rows of the composed map, None for all. Raises HgvizError for rows outside the text and
         for more than 8,192."""
         start, stop = _row_bounds(rows, len(self.capture.main))
@@ -571,7 +530,13 @@ class Rollout:
                 progress(start, stop, NOTE)
                 with progress_within(start, end, stop):
                     self._blocks.append(self.rows((start, end)))
-            self._whole, self._blocks = _joined(self._blocks), []
+
+            def join(name: str, axis: int = -1) -> Any:
+                arrays = [getattr(block, name) for block in self._blocks]
+                return None if arrays[0] is None else readonly(np.concatenate(arrays, axis))
+
+            joined = join("weights", 0), join("level_shares"), join("nothing"), join("source")
+            self._whole, self._blocks = RolloutRows(*joined), []
         return self._whole
 
     def _result(self, rows: Array, shares: Array) -> RolloutRows:
@@ -588,7 +553,8 @@ class Rollout:
     def _measure(self) -> None:
         """Keep the maps in memory if they are small, and find the row sums: forwards from each
         start, the innermost one first, with a vector of ones."""
-        if sum(one.map.shape[1] * one.map.shape[2] for one in self._attention) <= CACHED_CELLS:
+        shapes = [attention.map.shape for attention in self._attention]
+        if sum(queries * keys for _, queries, keys in shapes) <= CACHED_CELLS:
             for attention in self._attention:
                 attention.keep_in_memory()
         places = {node: at for at, node in enumerate(self.sums)}
@@ -597,10 +563,11 @@ class Rollout:
             masses = {start: np.ones(start.length)}
             for node in self.sums[places[start] + 1 : last[start] + 1]:
                 mass = np.zeros(node.length)
-                for term in node.terms:
-                    mass += term.share * term.operator.apply(masses[term.source])
-                    if term.source.level > node.level:
-                        self._masses.setdefault(term.source, masses[term.source])
+                for share, source, operator in node.terms:
+                    values = masses[source]
+                    mass += share * (values if operator is None else operator @ values)
+                    if source.level > node.level:
+                        self._masses.setdefault(source, masses[source])
                 if node.divided:
                     mass = mass * self._scales.setdefault(node, inverse(mass))
                 masses[node] = mass
@@ -628,32 +595,29 @@ class Rollout:
             out = reached.pop(node)
             if node in self._scales:
                 out = out * self._scales[node]
-            for term in node.terms:
-                part = term.share * term.operator.apply_to_rows(out)
-                level = term.source.level
+            for share, source, operator in node.terms:
+                part, level = share * (out if operator is None else out @ operator), source.level
                 if level > node.level and not self.options.signed:
-                    is_attention = isinstance(term.operator, Attention)
-                    shares[level - 1, int(is_attention)] += part @ self._masses[term.source]
+                    is_attention = isinstance(operator, Attention)
+                    shares[level - 1, int(is_attention)] += part @ self._masses[source]
                 if by_level and level:
                     part[level] = part[: level + 1].sum(axis=0)
                     part[:level] = 0
-                if term.source in reached:
-                    reached[term.source] += part
+                if source in reached:
+                    reached[source] += part
                 else:
-                    reached[term.source] = part
+                    reached[source] = part
         tokens = [node for node in self.sums if not node.terms]
         nothing = [np.zeros((len(rows), node.length)) for node in tokens]
         return np.concatenate(list(map(reached.get, tokens, nothing)), axis=1), shares
 
 
-def _row_bounds(rows: Interval, tokens: int) -> tuple[int, int]:
+def _row_bounds(rows: tuple[int, int] | None, tokens: int) -> tuple[int, int]:
     """The first row and the one after the last."""
-    rows = range(tokens) if rows is None else slice(*rows) if isinstance(rows, tuple) else rows
-    rows = slice(rows.start, rows.stop, rows.step)
-    start, stop, step = rows.indices(tokens)
+    start, stop = rows or (0, tokens)
     require(
-        step == 1 and start < stop and (rows.stop or 0) <= tokens,
-        f"rows {rows.start}:{rows.stop} are not rows of this text: "
+        0 <= start < stop <= tokens,
+        f"rows {start}:{stop} are not rows of this text: "
         f"it has {tokens:,} tokens, and A:B counts from 0 and leaves B out",
         "Choose rows within it",
     )
@@ -666,14 +630,6 @@ def _row_bounds(rows: Interval, tokens: int) -> tuple[int, int]:
     return start, stop
 
 
-def _joined(blocks: Sequence[RolloutRows]) -> RolloutRows:
-    def join(name: str, axis: int = -1) -> Any:
-        arrays = [getattr(block, name) for block in blocks]
-        return None if arrays[0] is None else readonly(np.concatenate(arrays, axis))
-
-    return RolloutRows(join("weights", 0), join("level_shares"), join("nothing"), join("source"))
-
-
 # --- a rollout in words, and as a capture ---------------------------------------------------------
 
 
@@ -683,8 +639,8 @@ def describe_shares(capture: Capture, rows: RolloutRows, row: int | None = None)
     row: the token whose row alone they are, None for all. "" where there is one level and nothing
     is lost.
     """
-    parts = []
-    for level, share in zip(capture.spec.levels[1:], rows.level_shares, strict=False):
+    parts, levels = [], capture.spec.levels
+    for level, share in zip(levels[1:], rows.level_shares, strict=False):
         both = zip(share, ("copied back", "looked up"), strict=True)
         ways = [f"{_percent(part)} {name}" for part, name in both if part.any()]
         more = f" ({', '.join(ways)})" if len(ways) > 1 else ""
@@ -698,14 +654,13 @@ def describe_shares(capture: Capture, rows: RolloutRows, row: int | None = None)
     sentence = f"{of}, {'; '.join(parts)}." if parts else ""
     if row is None or not rows.parts:
         return sentence
-    distances = [
+    distances = zip(levels, mean_distances(capture, rows.parts, row), strict=True)
+    ways = [
         f"what {'went to' if level.index else 'stayed at'} {level.label} from {distance:,.0f}"
-        for level, distance in zip(
-            capture.spec.levels, mean_distances(capture, rows.parts, row), strict=True
-        )
+        for level, distance in distances
         if not np.isnan(distance)
     ]
-    return f"{sentence} On average, in {unit}s back, {', '.join(distances)}."
+    return f"{sentence} On average, in {unit}s back, {', '.join(ways)}."
 
 
 def mean_distances(capture: Capture, parts: Sequence[Floats], row: int) -> tuple[float, ...]:
@@ -738,38 +693,30 @@ def rollout_capture(
     main, is_pair = capture.main, capture.target is not None
     layers = [layer for layer in capture.spec.layers if capture.prompt_of(layer.level) is main]
     is_causal = not is_pair and all(layer.causal for layer in layers if layer.window is None)
-    name = "; ".join(filter(None, (f"{NAME}: {options.label}", sentence)))
-    layer = Layer(
-        0, name, "cross" if is_pair else "self", int(is_pair), 0, (0,), ("softmax",), is_causal
-    )
+    name = "; ".join(filter(None, (f"all maps: {options.label}", sentence)))
+    role: Role = "cross" if is_pair else "self"
     levels = (Level(0), Level(1, sequence="target"))[: 1 + is_pair]
-    prompt = _joined_prompts(capture.prompt, main) if is_pair else main
+    read = main
+    if is_pair:  # both texts as one, the second after a line end
+        first = capture.prompt
+        moved = np.where(main.spans >= 0, main.spans + len(first.text) + 1, -1)
+        read = Prompt(
+            f"{first.text}\n{main.text}",
+            readonly(np.concatenate([first.ids, main.ids])),
+            (*first.pieces, *main.pieces),
+            readonly(np.concatenate([first.spans, moved])),
+        )
+    layer = Layer(0, name, role, int(is_pair), 0, (0,), ("softmax",), is_causal)
     return Capture(
         replace(capture.spec, levels=levels, layers=(layer,), form="", upsampling=""),
-        prompt,
-        tuple(_token_spans(len(text)) for text in (prompt, main)[: 1 + is_pair]),
+        read,
+        tuple(readonly(unit_spans(len(text))) for text in (read, main)[: 1 + is_pair]),
         (DenseMap(weights[None], (0,), signed=options.signed, causal=is_causal),),
         made=capture.made,
         target=main if is_pair else None,
         logits=capture.logits,
         path=capture.path,
     )
-
-
-def _joined_prompts(first: Prompt, second: Prompt) -> Prompt:
-    """Two texts as one, the second after a line end."""
-    moved = np.where(second.spans >= 0, second.spans + len(first.text) + 1, -1)
-    return Prompt(
-        f"{first.text}\n{second.text}",
-        readonly(np.concatenate([first.ids, second.ids])),
-        (*first.pieces, *second.pieces),
-        readonly(np.concatenate([first.spans, moved])),
-    )
-
-
-def _token_spans(count: int) -> Integers:
-    at = np.arange(count, dtype=np.int64)
-    return readonly(np.stack([at, at + 1], axis=1))
 
 
 # --- slots read as tokens -------------------------------------------------------------------------
@@ -782,7 +729,7 @@ def has_slots(capture: Capture) -> bool:
 
 def is_of_tokens(capture: Capture) -> bool:
     """Whether tokens stand in the place of slots; see of_tokens."""
-    return any(isinstance(one, SlotMap) for one in capture.maps)
+    return any(isinstance(layer_map, SlotMap) for layer_map in capture.maps)
 
 
 def of_tokens(capture: Capture) -> Capture:
@@ -799,15 +746,15 @@ def of_tokens(capture: Capture) -> Capture:
         "only a projected sequence has slots that are mixed of them",
         "Look at its maps as they are",
     )
-    mixtures: list[Any] = [getattr(one, "mixture", None) for one in capture.maps]
+    mixtures: list[Any] = [getattr(layer_map, "mixture", None) for layer_map in capture.maps]
     pairs = list(zip(capture.maps, mixtures, strict=True))
     require(
-        all(mixture is not None for one, mixture in pairs if one is not None),
+        all(mixture is not None for layer_map, mixture in pairs if layer_map is not None),
         "this capture does not say which tokens its slots are mixed of: "
         "it was made before captures kept that",
         "Capture the text again",
     )
-    maps = tuple(None if one is None else SlotMap(one, mixture) for one, mixture in pairs)
+    maps = tuple(x if x is None else SlotMap(x, mixture) for x, mixture in pairs)
     layers = tuple(replace(layer, key_level=layer.level) for layer in capture.spec.layers)
     spec = replace(capture.spec, levels=(Level(0),), layers=layers)
     return replace(capture, spec=spec, spans=capture.spans[:1], maps=maps)
@@ -815,9 +762,8 @@ def of_tokens(capture: Capture) -> Capture:
 
 def of_slots(capture: Capture) -> Capture:
     """The capture that of_tokens was given."""
-    maps = tuple(one.whole if isinstance(one, SlotMap) else one for one in capture.maps)
-    slots = max(one.shape[2] for one in maps if one is not None)
+    maps = tuple(x.whole if isinstance(x, SlotMap) else x for x in capture.maps)
+    slots = unit_spans(max(x.shape[2] for x in maps if x is not None))
     layers = tuple(replace(layer, key_level=1) for layer in capture.spec.layers)
-    levels = (Level(0), Level(1, sequence="slots"))
-    spec = replace(capture.spec, levels=levels, layers=layers)
-    return replace(capture, spec=spec, spans=(*capture.spans, _token_spans(slots)), maps=maps)
+    spec = replace(capture.spec, levels=(Level(0), Level(1, sequence="slots")), layers=layers)
+    return replace(capture, spec=spec, spans=(*capture.spans, readonly(slots)), maps=maps)

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.sparse import issparse
 
 from hgviz import tasks
 from hgviz.analysis import composition
 from hgviz.analysis.composition import (
     Rollout,
-    Sparse,
     describe_shares,
     mean_distances,
     of_tokens,
@@ -274,15 +274,15 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
         wanted = dense(by_tokens, options)
         close = {"atol": 1e-6 * max(1, np.abs(wanted).max())}
         composing = Rollout(capture, options)
-        found = composing.rows()
+        found, single = composing.rows(), composing.row(row)
         assert found.weights.dtype == np.float32 and not found.weights.flags.writeable
         np.testing.assert_allclose(found.weights, wanted, **close)
-        np.testing.assert_allclose(composing.rows((row, row + 1)).weights, wanted[row:], **close)
-        np.testing.assert_allclose(composing.row(row).weights, wanted[row:], **close)
+        for rows in (composing.rows((row, row + 1)), single):
+            np.testing.assert_allclose(rows.weights, wanted[row:], **close)
         if all(one.causal or one.window for one in by_tokens.spec.layers):
             assert not np.triu(found.weights, 1).any()
         if options.signed:
-            assert not found.level_shares.size and not composing.row(row).parts
+            assert not found.level_shares.size and not single.parts
             continue
         np.testing.assert_allclose(found.nothing, np.maximum(0, 1 - wanted.sum(1)), atol=1e-6)
         if options.nothing:
@@ -291,34 +291,23 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
         if capture.target is not None:
             source = wanted[:, : len(capture.prompt)].sum(1)
             np.testing.assert_allclose(found.source, source, atol=1e-6)
-
-
-@pytest.mark.parametrize("options", [OPTIONS[1], OPTIONS[7]], ids=str)
-@pytest.mark.parametrize("name", FAMILIES)
-def test_a_row_is_the_sum_of_what_went_no_further_in_than_each_level(name, options):
-    capture = FAMILIES[name]()
-    row = len(capture.main) - 1
-    composing = Rollout(capture, options)
-    found, every = composing.row(row), composing.rows()
-    np.testing.assert_allclose(found.level_shares[..., 0], every.level_shares[..., row], atol=1e-9)
-    if not found.parts:
-        return
-    np.testing.assert_allclose(sum(found.parts), found.weights[0], atol=1e-7)
-    sums = [part.sum(dtype=float) for part in found.parts]
-    if not options.nothing:  # what is lost further out counts as gone through
-        shares = -np.diff([1 - found.nothing[0], *found.level_shares.sum(1)[:, 0], 0])
-        np.testing.assert_allclose(sums, shares, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_every_operator_has_its_transpose(name):
-    random = np.random.default_rng(0)
-    for node in sums_of(FAMILIES[name]()):
-        for term in node.terms:
-            values, rows = random.random(term.source.length), random.random((2, node.length))
-            right, left = term.operator.apply(values), term.operator.apply_to_rows(rows)
-            assert right.shape == (node.length,) and left.shape == (2, len(values))
-            np.testing.assert_allclose(left @ values, rows @ right, atol=1e-9)
+        # a row is the sum of what went no further in than each level
+        shares = single.level_shares[..., 0]
+        np.testing.assert_allclose(shares, found.level_shares[..., row], atol=1e-9)
+        if single.parts:
+            np.testing.assert_allclose(sum(single.parts), single.weights[0], atol=1e-7)
+        if single.parts and not options.nothing:  # what is lost further out counts as gone through
+            sums = [part.sum(dtype=float) for part in single.parts]
+            through = -np.diff([1 - single.nothing[0], *shares.sum(1), 0])
+            np.testing.assert_allclose(sums, through, atol=1e-6)
+    for node in sums_of(capture):
+        rows = np.random.default_rng(0).random((2, node.length))
+        for _, source, operator in node.terms:
+            if operator is not None:  # both ways it is one matrix
+                values = np.random.default_rng(1).random(source.length)
+                right, left = operator @ values, rows @ operator
+                assert right.shape == (node.length,) and left.shape == (2, source.length)
+                np.testing.assert_allclose(left @ values, rows @ right, atol=1e-9)
 
 
 # --- closed forms ---------------------------------------------------------------------------------
@@ -336,12 +325,6 @@ def test_with_identity_maps_only_pooling_and_the_residual_are_left():
             inside = [at for at in range(first, first + 3) if 0 <= at < 11]
             mean[token, inside] = 1 / len(inside)
         np.testing.assert_allclose(rollout(capture), (np.eye(11) + mean) / 2, atol=1e-7)
-
-
-def test_a_row_without_keys_keeps_only_its_residual():
-    maps = np.tile(np.eye(5), (2, 1, 1))
-    maps[:, 3] = 0
-    np.testing.assert_array_equal(rollout(plant(text(5), [maps]))[3], [0, 0, 0, 0.5, 0])
 
 
 @pytest.mark.parametrize(
@@ -378,9 +361,9 @@ def test_a_token_reads_the_segment_that_a_capture_says_it_does():
         capture = segmented(name)
         tokens, count = len(SENTENCE), len(capture.spans[1])
         (spread,) = [term.operator for node in sums_of(capture) for term in node.terms
-                     if isinstance(term.operator, Sparse) and not node.level]  # fmt: skip
+                     if issparse(term.operator) and not node.level]  # fmt: skip
         read = [capture.position(1, token) for token in range(tokens)]
-        np.testing.assert_array_equal(spread.apply(np.arange(count)), read)
+        np.testing.assert_array_equal(spread @ np.arange(count), read)
         assert capture.row_token(2, 0) is None
         for row in range(1, count):
             assert capture.row(2, capture.row_token(2, row)) == row
@@ -491,13 +474,21 @@ def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
     assert rollout(SMALL, (11, 12)).shape == (1, 12)
 
 
-def test_options_that_cannot_be_are_said_and_the_others_say_what_they_are():
-    for wrong in ({"residual": 1.5}, {"residual": float("nan")}, {"fuse": "median"}):
-        with pytest.raises(HgvizError):
-            RolloutOptions(**wrong)
-    for wrong in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True}):
-        with pytest.raises(HgvizError, match="does not go with"):
-            RolloutOptions(signed=True, **wrong)
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"residual": 1.5}, "cannot be 1.5"), ({"residual": float("nan")}, "cannot be nan"),
+        ({"fuse": "median"}, "median"),
+        *(({"signed": True} | more, "does not go with")
+          for more in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True})),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_are_said(wrong, message):
+    with pytest.raises(HgvizError, match=message):
+        RolloutOptions(**wrong)
+
+
+def test_options_say_what_they_are():
     assert RolloutOptions().label == "mean of the heads, half residual"
     options = RolloutOptions(fuse="max", residual=0.3, nothing=True, heads=(HeadId(1, 2),))
     assert "largest" in options.label and "30 %" in options.label and "1.2" in options.label
