@@ -13,7 +13,9 @@ from hgviz.activations import ACTIVATIONS, Activation
 from hgviz.analysis.importance import METHODS, Method
 from hgviz.analysis.metrics import METRICS, Metric
 from hgviz.analysis.roles import ROLES, Role, roles
-from hgviz.core import HgvizError, Prompt
+from hgviz.core import HgvizError, Prompt, Selection
+from hgviz.figures.cells import CaptureFigure, draw_bars, map_of
+from hgviz.figures.spec import FIGURES, HEAD, Kind, Spec
 from hgviz.models import open_model
 from hgviz.models.layers import attention_modules
 from hgviz.store import open_capture, open_study, schema, studies, write_capture, write_study
@@ -117,6 +119,44 @@ def test_a_role_is_one_row(monkeypatch):
     assert (head.name, head.role) == ("fourth", "every fourth")
     assert head.share > 0.9 and head.chance == 0.25 and head.coverage == 1
     assert role_sentence(head) == "Looks at every fourth letter"
+
+
+class _Distances(CaptureFigure):
+    """The mean weight of a head at each distance."""
+
+    def rows(self, spec):
+        head = spec.selection.head_id
+        weights = map_of(self.capture, head).read(head.head)
+        yield "distance", "weight"
+        for distance in range(len(weights)):
+            yield distance, float(np.diagonal(weights, -distance).mean())
+
+    def draw(self, page, spec):
+        top = self.draw_heading(page, spec, f"Head {spec.selection.head_id}")
+        values = np.array([weight for _, weight in [*self.rows(spec)][1:]])
+        draw_bars(page, values, 0, top, 10, page.width, page.width, None, 2)
+        page.close(top + 10 * len(values) + 10)
+
+
+def test_a_kind_of_figure_is_one_class(tmp_path, monkeypatch, output):
+    """From a terminal: a picture with its numbers, which its own command draws again."""
+    kind = Kind("distances", "Mean weight at each distance", "capture", HEAD, _Distances)
+    monkeypatch.setitem(FIGURES, kind.name, kind)
+    capture = make_capture("A text.", strides=(1,), heads=2)
+    monkeypatch.chdir(tmp_path)
+    path = write_capture(tmp_path / "a.h5", capture)
+    words = "a.h5 --kind distances --layer 0 --head 1 -o f.svg"
+    said = output("figure", *words.split(), "--numbers")
+    assert "mean weight at each distance" in said
+    drawn = (tmp_path / "f.svg").read_text()
+    assert f"hgviz figure {words.replace(' --layer 0', '')}" in drawn
+    weights = open_capture(path).maps[0].read(1)
+    rows = (tmp_path / "f.csv").read_text().split()
+    assert rows[0] == "distance,weight" and len(rows) == 1 + len(weights)
+    assert float(rows[2].split(",")[1]) == pytest.approx(np.diagonal(weights, -1).mean(), rel=1e-6)
+    spec = Spec("distances", Selection(9, 0))
+    with pytest.raises(HgvizError, match="no layer 9"):
+        tasks.figure(spec, capture, tmp_path / "g.pdf")
 
 
 @dataclass(frozen=True)

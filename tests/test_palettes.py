@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import language, palettes
-from hgviz.figures.paper.axes import line_style
+from hgviz.figures.page import line_style
 from hgviz.palettes import PALETTES, SCALES, colours, contrasting_colour, palette_coordinates, ticks
 
 BOTH = pytest.mark.parametrize("dark", [False, True])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hgviz.figures import composed
-from hgviz.figures.paper import style
+from hgviz.figures import labels
+from hgviz.figures.output import compose
 from hgviz.figures.spec import Spec
 from hgviz.models import open_model
 from hgviz.tasks import reach, reach_panel
@@ -135,8 +135,8 @@ def test_no_figure_has_a_flaw(folders, names, width):
     timed = Times((64, 256, 1024), rows)
     for seconds in (None, timed):
         panel = reach_panel(Spec("reach", width=width), found, seconds, (), names)
-        with style.dressed():
-            page = composed(panel.spec, panel.content)
+        with labels.figure_settings():
+            page = compose(panel.spec, panel.content)
             assert flaws(page) == []
 
 

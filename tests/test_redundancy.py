@@ -11,10 +11,8 @@ import hgviz
 from hgviz import tasks
 from hgviz.analysis.metrics import REDUNDANCY_ROWS, MapRedundancy, Spectrum, redundancy_of_weights
 from hgviz.core import HeadId, HgvizError, Layer
-from hgviz.figures import Spec, points
-from hgviz.figures.paper import style
-from hgviz.figures.paper.page import Page
-from hgviz.figures.pictures import DRAWINGS
+from hgviz.figures import Spec, labels, points
+from hgviz.figures.page import Page
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
 from tests.analysis.planting import letters, plant
@@ -87,9 +85,9 @@ def repeating(path, heads=3, **keys):
 def test_the_figure_fits_whatever_the_model(tmp_path, heads, layers, width):
     found = repeating(tmp_path / "own", heads, n_layers=layers)
     panel = tasks.redundancy_panel(Spec("redundancy", width=width), found, [tmp_path / "own"])
-    with style.dressed():
+    with labels.figure_settings():
         page = Page(points(width))
-        DRAWINGS["redundancy"].compose(page, panel.spec, panel.content)
+        panel.content.draw(page, panel.spec)
         assert flaws(page) == []
     assert len(panel.content.grids.grids) == layers
 

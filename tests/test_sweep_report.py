@@ -13,8 +13,8 @@ from scipy import stats
 from hgviz import tasks
 from hgviz.analysis.statistics import sign_test_of_counts
 from hgviz.core import HgvizError
-from hgviz.figures import Spec, composed
-from hgviz.figures.paper import style
+from hgviz.figures import Spec, labels
+from hgviz.figures.output import compose
 from hgviz.tasks import findings
 from hgviz.tasks.cells import packed, unpacked
 from hgviz.tasks.concluding import conclude
@@ -245,8 +245,8 @@ GRIDS = {
 def test_no_figure_of_a_sweep_has_a_flaw(name, kind):
     chart = tasks.sweep_chart(kind, make_sweep(**GRIDS[name]))
     for width in ("1.6in", "acl", "nature2"):
-        with style.dressed():
-            page = composed(Spec(kind, width=width), chart)
+        with labels.figure_settings():
+            page = compose(Spec(kind, width=width), chart)
             assert flaws(page) == [], width
             assert texts(page)
 
@@ -275,7 +275,7 @@ def test_an_interval_wider_than_the_axis_is_said():
     chart = tasks.sweep_chart("seeds", sweep)
     wide = stats.t.ppf(0.975, 1) * 5  # points, of two seeds ten points apart
     assert chart.marks()[0].high - chart.marks()[0].mean == pytest.approx(wide)
-    with style.dressed():
-        page = composed(Spec("seeds", width="acl"), chart)
+    with labels.figure_settings():
+        page = compose(Spec("seeds", width="acl"), chart)
         assert any("beyond the axis" in one.get_text() for one in page.axes.texts)
         assert flaws(page) == []

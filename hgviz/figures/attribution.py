@@ -1,4 +1,5 @@
-"""Where an answer comes from: tokens with signed bars, heads as a wall, layers and keys as bars.
+"""What a weight or an answer is made of: elements of a query and its keys, or tokens, heads, layers
+and keys of an answer.
 
 Widths and heights are in points.
 """
@@ -11,23 +12,282 @@ from math import ceil
 
 import numpy as np
 
-from hgviz.core import HeadId, Integers, Prompt
-from hgviz.figures.charts import Chart, Place, Row
-from hgviz.figures.levels import unit_spans
-from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.axes import GAP, Axes, Many, round_ticks
-from hgviz.figures.paper.frame import footnotes, off_card
-from hgviz.figures.paper.page import Page
-from hgviz.figures.paper.shades import Shades, level_bar
-from hgviz.figures.spec import Spec
+from hgviz.core import Display, HeadId, Integers, Prompt
+from hgviz.figures.cells import BAR, Shades, draw_bars, sign_colour, symmetric_shades
+from hgviz.figures.charts import Chart, Place
+from hgviz.figures.labels import (
+    NOTHING,
+    SMALL,
+    TEXT,
+    elide,
+    may_be_bold,
+    text_width,
+    token_marks,
+    token_words,
+    unit_spans,
+    visible,
+    word_marks,
+    wrap,
+)
+from hgviz.figures.page import GAP, GREY, Axes, Many, Page, dots_per_inch, round_ticks
+from hgviz.figures.spec import POINTS, Row, Spec
 from hgviz.language import decimals, short_number
-from hgviz.palettes import LIGHT_PAGE, colours, contrasting_colour, matching_palette
+from hgviz.palettes import LIGHT_PAGE, colours, contrasting_colour
 
-TOKENS, LANE, BETWEEN = 9.5, 17.0, 4.0  # of a line of text: its tokens, the bars above; the gap
+BETWEEN = 7.0  # from part to part
+
+
+def _key_name(prompt: Prompt, span: Integers) -> str:
+    """The characters of a key as they can be drawn."""
+    start, end = (int(token) for token in span)
+    return token_words(prompt, start, end) if end > 0 else NOTHING
+
+
+# --- a query and its keys, element by element -----------------------------------------------------
+
+KEY_ROW, QUERY_GAP = 8.4, 3.0  # heights of a key, and of the gap below the query
+LEAST_RASTER = 30.0  # where there is less room, the keys themselves are left out
+NUMBERS, BARE = 46.0, 28.5  # of a column of numbers: written out, and as bars alone
+COLOUR_BAR = 60.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Products:
+    """left (d,) times right (keys, d), element by element = values (keys, d), and the names of all
+    three."""
+
+    names: tuple[str, str, str]
+    left: Many
+    right: Many
+    values: Many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreStep:
+    """A number of every key on the way to its weight (keys,); NaN for none."""
+
+    kind: str
+    title: str
+    values: Many
+
+
+@dataclass(frozen=True, slots=True)
+class _Raster:
+    """Elements to draw: a name, the query (its name and (d,)) or None, and the keys (keys, d)."""
+
+    name: str
+    query: tuple[str, Many] | None
+    keys: Many
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neurons(Chart):
+    """One row of a head, taken apart for the keys that are drawn, as BertViz's neuron view (Vig
+    2019).
+
+    query: its text and the token it is of; keys: the text of the keys, spans (keys, 2) the tokens
+    of each, columns (keys,) their numbers in the map. marked: the selected key, a place among
+    these. products: as they are added up, stages: what comes of it, the weight last.
+    """
+
+    query: tuple[Prompt, Integers]
+    keys: Prompt
+    spans: Integers
+    columns: Integers
+    products: tuple[Products, ...]
+    stages: tuple[ScoreStep, ...]
+    marked: int | None = None
+
+    def rows(self) -> list[Row]:
+        """A row for each key: its stages, then every element of query, key and products."""
+        names = ["column", "key", *(stage.title for stage in self.stages)]
+        for products in self.products:
+            count = range(len(products.left))
+            names += [f"{name} {element}" for name in products.names for element in count]
+        table: list[Row] = [tuple(names)]
+        for place, (column, (start, end)) in enumerate(zip(self.columns, self.spans, strict=True)):
+            words = ""
+            if end > 0:
+                words = self.keys.words(int(start), int(end)) or self.keys.label(int(start))
+            row: list[object] = [str(column), words]
+            row += [stage.values[place] for stage in self.stages]
+            for products in self.products:
+                row += [*products.left, *products.right[place], *products.values[place]]
+            table.append(tuple(row))
+        return table
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the query, its keys, their products and what comes of them."""
+        top = self.draw_heading(page, spec)
+        names = [_key_name(self.keys, span) for span in self.spans]
+        query = _key_name(*self.query)
+        widest = max(text_width(name, SMALL, bold=True) for name in (*names, f"{query} asks"))
+        left = min(max(widest, 22.0), 0.24 * page.width) + 5
+        stages = self._stages(page.width)
+        has_room = len(stages) * NUMBERS + 2 * LEAST_RASTER * len(self.products) + left < page.width
+        column = NUMBERS if has_room and page.width > 260 else BARE
+        room = page.width - left - len(stages) * (column + BETWEEN) - 1
+        rasters = self._rasters(room)
+        width = (room - BETWEEN * (len(rasters) - 1)) / len(rasters)
+        xs = [left + number * (width + BETWEEN) for number in range(len(rasters))]
+        base = top + SMALL
+        begin = base + 3 + KEY_ROW + QUERY_GAP
+        bottom = begin + KEY_ROW * len(names)
+
+        def draw_name(name: str, y: float, is_marked: bool) -> None:
+            bold = is_marked and may_be_bold(name, left - 5, SMALL)
+            page.text(
+                left - 5, y, elide(name, left - 5, SMALL, bold), size=SMALL, across="right",
+                middle=True, bold=bold,
+                colour=LIGHT_PAGE.mark_text if is_marked else LIGHT_PAGE.text,
+            )  # fmt: skip
+
+        draw_name(query, base + 3 + KEY_ROW / 2, is_marked=True)
+        for raster, x in zip(rasters, xs, strict=True):
+            _draw_query(page, raster, x, base, width)
+        for raster, x in zip(rasters, xs, strict=True):
+            _draw_keys(page, spec, raster, x, begin, width)
+        end = left + room + BETWEEN
+        for number, stage in enumerate(stages):
+            _draw_stage(page, stage, end + number * (column + BETWEEN), base, begin, column)
+        for place, name in enumerate(names):
+            draw_name(name, begin + (place + 0.5) * KEY_ROW, place == self.marked)
+        if self.marked is not None:
+            y = begin + self.marked * KEY_ROW
+            page.box(left, y, end - BETWEEN - left, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.8)
+        for raster, x in zip(rasters, xs, strict=True):
+            _draw_element_numbers(page, raster.keys.shape[1], x, bottom, width)
+        foot = _draw_element_colours(page, spec, rasters, bottom + 20)
+        page.close(page.footnotes([*self.notes, *page.notes], 0.0, foot + 1) + 4)
+
+    def _stages(self, width: float) -> tuple[ScoreStep, ...]:
+        """All stages where there is room, else the score and the weight."""
+        most = max(1, int((0.55 * width) // (BARE + BETWEEN)))
+        if len(self.stages) <= most:
+            return self.stages
+        return tuple(stage for stage in self.stages if stage.kind in ("score", "weight"))[-most:]
+
+    def _rasters(self, room: float) -> list[_Raster]:
+        """Keys and products of every sum; where these are too narrow, the products alone."""
+        rasters: list[_Raster] = []
+        for products in self.products:
+            left, right, both = products.names
+            rasters.append(_Raster(right, (left, products.left), products.right))
+            rasters.append(_Raster(both, None, products.values))
+        if (room - BETWEEN * (len(rasters) - 1)) / len(rasters) >= LEAST_RASTER:
+            return rasters
+        return [_Raster(products.names[2], (products.names[0], products.left), products.values)
+                for products in self.products]  # fmt: skip
+
+
+def _draw_query(page: Page, raster: _Raster, x: float, base: float, width: float) -> None:
+    """Draw the name of a part, and the query above the keys that it meets."""
+    name = raster.name
+    if raster.query and text_width(f"{raster.query[0]}, then {name}", SMALL) <= width:
+        name = f"{raster.query[0]}, then {name}"
+    page.caption(x, base, elide(name, width, SMALL))
+    if raster.query:
+        _draw_elements(page, Display(), raster.query[1][None], x, base + 3, width)
+        page.box(x, base + 3, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
+
+
+def _draw_keys(page: Page, spec: Spec, raster: _Raster, x: float, y: float, width: float) -> None:
+    """Draw the elements of all keys, a line of paper between two of them."""
+    count = len(raster.keys)
+    _draw_elements(page, spec.display, raster.keys, x, y, width)
+    if count == 1:
+        page.box(x, y, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
+    elif count > 1:
+        levels = [y + KEY_ROW * key for key in range(1, count)]
+        page.lines([[(x, level), (x + width, level)] for level in levels], LIGHT_PAGE.paper, 0.8)
+    page.box(x, y, width, KEY_ROW * count, edge=LIGHT_PAGE.line, line=0.3)
+
+
+def _draw_elements(
+    page: Page, display: Display, values: Many, x: float, y: float, width: float
+) -> None:
+    """Draw values (rows, d), of those that share a dot the largest by magnitude."""
+    shades = symmetric_shades(display, values)
+    dots = max(1, int(width / POINTS * dots_per_inch(page.width)))
+    count = values.shape[1]
+    if count > dots:
+        size = -(-count // dots)
+        page.note(f"each cell is the largest of {size:,} elements")
+        padded = np.pad(values, ((0, 0), (0, -count % size))).reshape(len(values), -1, size)
+        largest = np.abs(padded).argmax(2)[..., None]
+        values = np.take_along_axis(padded, largest, 2)[..., 0]
+    page.image(shades.paint(values.astype(np.float32)), x, y, width, KEY_ROW * len(values))
+
+
+def _draw_element_numbers(page: Page, count: int, x: float, bottom: float, width: float) -> None:
+    """Draw the numbers of the first and the last element below a raster, if there is room."""
+    last, y = f"{count - 1:,}", bottom + 8
+    ends = text_width("0", SMALL) + text_width(last, SMALL)
+    if ends + 3 > width:
+        return
+    page.caption(x, y, "0")
+    page.caption(x + width, y, last, across="right")
+    if text_width("Element", SMALL) + 8 <= width - ends:
+        page.caption(x + width / 2, y, "Element", across="center")
+
+
+def _draw_stage(
+    page: Page, stage: ScoreStep, x: float, base: float, top: float, width: float
+) -> None:
+    """Draw a number of every key as a bar, written out if there is room."""
+    bars, numbers = width, None
+    if width >= NUMBERS:
+        numbers = [short_number(float(value)) for value in stage.values]
+        longest = max((text_width(words, SMALL) for words in numbers), default=0.0)
+        bars = min(max(12.0, width - longest - 4), 21.0)
+    page.caption(x, base, elide(stage.title, width, SMALL))
+    draw_bars(page, stage.values, x, top, KEY_ROW, width, bars, numbers, 1.5)
+
+
+def _draw_element_colours(page: Page, spec: Spec, rasters: list[_Raster], y: float) -> float:
+    """Draw the colour bar, and say where the colours of each part end; returns where it ends."""
+    shades = symmetric_shades(spec.display, np.ones(1))
+    page.image(colours(shades.palette)[None], 0, y, COLOUR_BAR, BAR)
+    page.box(0, y, COLOUR_BAR, BAR, edge=LIGHT_PAGE.line)
+    for share, words, across in ((0.0, "−", "left"), (0.5, "0", "center"), (1.0, "+", "right")):
+        page.caption(share * COLOUR_BAR, y + BAR + 7, words, across=across)
+    parts: list[tuple[str, Many]] = []
+    for raster in rasters:
+        parts += [raster.query] if raster.query else []
+        parts.append((raster.name, raster.keys))
+    ends = [f"{name} ±{short_number(float(np.abs(values).max(initial=0.0)))}"
+            for name, values in parts]  # fmt: skip
+    scale = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
+    sentence = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), scale))) + "."
+    base = y + 6
+    for line in wrap(sentence, page.width - COLOUR_BAR - 10, SMALL):
+        page.caption(COLOUR_BAR + 8, base, line)
+        base += 9
+    return max(base - 9, y + BAR + 7)
+
+
+# --- where an answer comes from -------------------------------------------------------------------
+
+TOKENS, LANE, LINE_GAP = 9.5, 17.0, 4.0  # of a line of text: its tokens, the bars above; the gap
 PAD = 1.5  # beside the characters of a token
 NAME_ROOM = 10.0  # for the name of a text
 ROW, HEAD_HEIGHT = 10.0, 12.0  # of a layer or key; of a head
 NUMBER = 30.0  # beside a bar
+HEAD_NUMBER = 5.6  # the size of a number in the cell of a head
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCell:
+    """Tokens that are drawn as one: their characters, their width, and the sum of what they add."""
+
+    words: str
+    width: float
+    value: float
+
+    @classmethod
+    def of(cls, words: str, values: Many) -> TokenCell:
+        """The cell of some characters, never too narrow to be seen."""
+        return cls(words, max(text_width(words, TEXT), 3.2) + 2 * PAD, float(values.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,18 +299,18 @@ class Share:
     prompt: Prompt
     values: Many
 
-    def cells_by_token(self) -> list[Cell]:
+    def cells_by_token(self) -> list[TokenCell]:
         """A cell for each token; tokens that share a character share one."""
-        marks = labels.singles(self.prompt, unit_spans(len(self.values)))
-        return [Cell.of(mark.words, self.values[mark.start : mark.end]) for mark in marks]
+        marks = token_marks(self.prompt, unit_spans(len(self.values)))
+        return [TokenCell.of(mark.words, self.values[mark.start : mark.end]) for mark in marks]
 
-    def cells_by_word(self) -> list[Cell]:
+    def cells_by_word(self) -> list[TokenCell]:
         """A cell for each word, with the space after it."""
-        marks = labels.words_of(self.prompt, unit_spans(len(self.values)))
+        marks = word_marks(self.prompt, unit_spans(len(self.values)))
         starts = [0, *(mark.start for mark in marks[1:])]
         ends = [*starts[1:], len(self.values)]
         return [
-            Cell.of(mark.words, self.values[start:end])
+            TokenCell.of(mark.words, self.values[start:end])
             for mark, start, end in zip(marks, starts, ends, strict=True)
         ]
 
@@ -58,9 +318,8 @@ class Share:
         """Draw the name, if there is one; returns where it ends."""
         if not self.name:
             return y
-        name = labels.visible(self.name[:1].upper() + self.name[1:], space=" ")
-        words = labels.elide(name, page.width, style.SMALL, bold=True)
-        page.text(0, y + style.SMALL, words, size=style.SMALL, bold=True)
+        name = visible(self.name[:1].upper() + self.name[1:], space=" ")
+        page.text(0, y + SMALL, elide(name, page.width, SMALL, bold=True), size=SMALL, bold=True)
         return y + NAME_ROOM
 
     def draw_sums(self, page: Page, top: float) -> float:
@@ -69,11 +328,10 @@ class Share:
         count = len(self.values)
         size = -(-count // max(1, int((page.width - 40) / 2.4)))
         sums = np.add.reduceat(self.values, np.arange(0, count, size))
-        note = f"each bar is the sum of {size:,} tokens"
-        page.notes += [note] if note not in page.notes else []
+        page.note(f"each bar is the sum of {size:,} tokens")
         limit, height = float(np.abs(sums).max(initial=0.0)) or 1.0, 64.0
         ys = round_ticks(-limit, limit, height, 12.0)
-        left = max(style.extent(words, style.SMALL) for _, words in ys) + GAP + 1
+        left = max(text_width(words, SMALL) for _, words in ys) + GAP + 1
         width = page.width - left - 14
         axes = Axes(page, left, top + 4, width, height, 0, len(sums) * size, -limit, limit)
         xs = [(value, f"{value:,.0f}") for value, _ in round_ticks(0, count, axes.width, 34.0)]
@@ -82,30 +340,16 @@ class Share:
         for number, value in enumerate(sums.tolist()):
             length = height / 2 * abs(value) / limit
             y = zero - length if value > 0 else zero
-            page.box(left + number * step, y, max(0.5, step * 0.85), length, fill=_ink(value))
-        page.lines([[(left, zero), (left + axes.width, zero)]], LIGHT_PAGE.secondary, 0.5)
+            page.box(left + number * step, y, max(0.5, step * 0.85), length,
+                     fill=sign_colour(value))  # fmt: skip
+        page.lines([[(left, zero), (left + axes.width, zero)]], GREY, 0.5)
         words = f"{self.prompt.unit.capitalize()}; a bar adds up {size:,}"
-        page.text(left + axes.width / 2, axes.bottom + 18, words, size=style.SMALL,
-                  across="center", colour=LIGHT_PAGE.secondary)  # fmt: skip
+        page.caption(left + axes.width / 2, axes.bottom + 18, words, across="center")
         return axes.bottom + 26
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """Tokens that are drawn as one: their characters, their width, and the sum of what they add."""
-
-    words: str
-    width: float
-    value: float
-
-    @classmethod
-    def of(cls, words: str, values: Many) -> Cell:
-        """The cell of some characters, never too narrow to be seen."""
-        return cls(words, max(style.extent(words, style.TEXT), 3.2) + 2 * PAD, float(values.sum()))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
+class KeyBars:
     """The keys of a head, spans (keys, 2) of the tokens of each, and columns of numbers (keys,)."""
 
     prompt: Prompt
@@ -115,27 +359,22 @@ class Beside:
     def draw(self, page: Page, top: float) -> float:
         """Draw the keys below each other, and a column of bars for each number; returns the last
         baseline."""
-        names = [
-            labels.token_words(self.prompt, int(start), int(end)) if end > 0 else labels.NOTHING
-            for start, end in self.spans
-        ]
-        widest = max((style.extent(name, style.SMALL) for name in names), default=10.0)
+        names = [_key_name(self.prompt, span) for span in self.spans]
+        widest = max((text_width(name, SMALL) for name in names), default=10.0)
         left = min(max(widest, 12.0), 0.25 * page.width) + 5
         width = (page.width - left) / len(self.columns)
         is_bare = width < 72
-        titles = [labels.wrapped(name, width - 6, style.SMALL) for name, _ in self.columns]
+        titles = [wrap(name, width - 6, SMALL) for name, _ in self.columns]
         lines = max(map(len, titles))
         begin = top + lines * 8.5 + 2
         last = len(self.columns) - 1
         for number, (title, (_, values)) in enumerate(zip(titles, self.columns, strict=True)):
             x = left + number * width
             for line, words in enumerate(title):
-                base = top + style.SMALL + (line + lines - len(title)) * 8.5
-                page.text(x, base, words, size=style.SMALL, colour=LIGHT_PAGE.secondary)
-            _draw_bars(page, values, x, begin, width - (6 if number < last else 0), is_bare)
+                page.caption(x, top + SMALL + (line + lines - len(title)) * 8.5, words)
+            _draw_row_bars(page, values, x, begin, width - (6 if number < last else 0), is_bare)
         for row, name in enumerate(names):
-            words = labels.elide(name, left - 5, style.SMALL)
-            page.text(left - 5, begin + (row + 0.5) * ROW, words, size=style.SMALL,
+            page.text(left - 5, begin + (row + 0.5) * ROW, elide(name, left - 5, SMALL), size=SMALL,
                       across="right", middle=True)  # fmt: skip
         return begin + ROW * len(names) + (10 if is_bare else 1)
 
@@ -152,15 +391,11 @@ class Answer(Chart):
     texts: tuple[Share, ...] = ()
     heads: Mapping[HeadId, float] = field(default_factory=dict)
     layers: Mapping[int, float] = field(default_factory=dict)
-    keys: Beside | None = None
+    keys: KeyBars | None = None
     places: tuple[Place, ...] = ()
     off: frozenset[HeadId] = frozenset()
     asked: tuple[str, ...] = ()
     table: tuple[Row, ...] = ()
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """The numbers, the names of columns first."""
@@ -177,11 +412,11 @@ class Answer(Chart):
         elif self.layers:
             values = np.array(list(self.layers.values()))
             left = self._draw_layer_names(page, list(self.layers), top, ROW) + 3
-            _draw_bars(page, values, left, top, page.width - left, is_bare=False)
+            _draw_row_bars(page, values, left, top, page.width - left, is_bare=False)
             bottom = top + len(values) * ROW + 1
         else:
             bottom, notes = self._draw_texts(page, spec, top)
-        page.close(footnotes(page, [*notes, *self.notes], 0.0, bottom) + 4)
+        page.close(page.footnotes([*notes, *self.notes], 0.0, bottom) + 4)
 
     def _draw_texts(self, page: Page, spec: Spec, top: float) -> tuple[float, list[str]]:
         """Draw every text in lines, what its tokens add above them; returns the last baseline, and
@@ -193,30 +428,30 @@ class Answer(Chart):
         ]  # fmt: skip
         room = 1.5 * page.width / max(1, len(self.texts))
 
-        def lines_of(cells: Callable[[Share], list[Cell]]) -> list[list[list[Cell]]] | None:
+        def lines_of(
+            cells: Callable[[Share], list[TokenCell]],
+        ) -> list[list[list[TokenCell]]] | None:
             """The lines of each text, None where they take too much room."""
             texts = [_lines(cells(share), page.width) for share in self.texts]
-            fits = all(len(lines) * (TOKENS + LANE + BETWEEN) <= room for lines in texts)
+            fits = all(len(lines) * (TOKENS + LANE + LINE_GAP) <= room for lines in texts)
             return texts if fits else None
 
-        texts = lines_of(Share.cells_by_token)
+        texts, y = lines_of(Share.cells_by_token), top
         if texts is None:
             texts = lines_of(Share.cells_by_word)
             if texts is None:
-                y = top
                 for share in self.texts:
                     y = share.draw_sums(page, share.draw_name(page, y))
                 return y - 6, notes
             notes.append("What the tokens of a word add is added up.")
-            page.notes.append("tokens are added up to words")
+            page.note("tokens are added up to words")
         values = [cell.value for lines in texts for line in lines for cell in line]
-        shades = _shades(spec, np.array(values))
-        y = top
+        shades = symmetric_shades(spec.display, np.array(values))
         for share, lines in zip(self.texts, texts, strict=True):
             y = share.draw_name(page, y)
             for line in lines:
                 _draw_line(page, shades, line, y)
-                y += LANE + TOKENS + BETWEEN
+                y += LANE + TOKENS + LINE_GAP
         reach = short_number(shades.limits[1])
         notes.insert(0, f"Bars reach to ±{reach}: up adds to the answer, down takes away.")
         return _draw_colours(page, shades, 0.0, y + 3), notes
@@ -227,14 +462,14 @@ class Answer(Chart):
         """Draw the layers at the left, with their levels; returns where these end."""
         places = {place.index: place for place in self.places}
         has_levels = len({place.level for place in self.places}) > 1
-        left = first = max(style.extent(f"layer {one}", style.SMALL) for one in layers) + 5
+        left = first = max(text_width(f"layer {layer}", SMALL) for layer in layers) + 5
         for row, layer in enumerate(layers):
             place, y = places[layer], top + (row + 0.5) * height
-            page.text(0, y, f"layer {layer}", size=style.SMALL, middle=True)
+            page.text(0, y, f"layer {layer}", size=SMALL, middle=True)
             role = place.role if place.role != "self" else ""
             words = " ".join(filter(None, (place.level if has_levels else "", role)))
-            page.text(first, y, words, size=style.SMALL, middle=True, colour=LIGHT_PAGE.secondary)
-            left = max(left, first + style.extent(words, style.SMALL) + (5 if words else 0))
+            page.caption(first, y, words, middle=True)
+            left = max(left, first + text_width(words, SMALL) + (5 if words else 0))
         return left
 
     def _draw_heads(self, page: Page, spec: Spec, top: float) -> float:
@@ -243,66 +478,49 @@ class Answer(Chart):
         layers = list(dict.fromkeys(head.layer for head in self.heads))
         count, top = 1 + max(head.head for head in self.heads), top + 10
         left = self._draw_layer_names(page, layers, top, HEAD_HEIGHT)
-        last = style.extent(str(count - 1), style.SMALL)
+        last = text_width(str(count - 1), SMALL)
         room = page.width - left - 0.4  # half of an edge
         width = min(40.0, room / count)
         width = min(width, (room - max(0.0, last - width) / 2) / count)
         on = [value for head, value in self.heads.items() if head not in self.off]
-        shades, size = _shades(spec, np.array(on)), 5.6
+        shades = symmetric_shades(spec.display, np.array(on))
         numbers = {head: decimals(value, signed=True) for head, value in self.heads.items()}
-        has_numbers = max(style.extent(one, size) for one in numbers.values()) + 2 <= width
+        has_numbers = max(text_width(words, HEAD_NUMBER) for words in numbers.values()) + 2 <= width
         for head, value in self.heads.items():
             x, y = left + head.head * width, top + layers.index(head.layer) * HEAD_HEIGHT
             if head in self.off:
-                off_card(page, x + 0.6, y + 0.6, width - 1.2, HEAD_HEIGHT - 1.2)
+                page.off_card(x + 0.6, y + 0.6, width - 1.2, HEAD_HEIGHT - 1.2)
                 continue
             rgb = shades.paint(np.array([value], np.float32))
-            fill = tuple(rgb[0] / 255)
-            page.box(x, y, width, HEAD_HEIGHT, fill=fill, edge=LIGHT_PAGE.paper, line=0.8)
+            page.box(x, y, width, HEAD_HEIGHT, fill=tuple(rgb[0] / 255), edge=LIGHT_PAGE.paper,
+                     line=0.8)  # fmt: skip
             if has_numbers:
                 ink = tuple(contrasting_colour(rgb)[0] / 255)
-                page.text(x + width / 2, y + HEAD_HEIGHT / 2, numbers[head], size=size,
+                page.text(x + width / 2, y + HEAD_HEIGHT / 2, numbers[head], size=HEAD_NUMBER,
                           across="center", middle=True, colour=ink)  # fmt: skip
-        is_full = style.extent(f"head {count - 1}", style.SMALL) + 3 <= width
+        is_full = text_width(f"head {count - 1}", SMALL) + 3 <= width
         for number in range(0, count, max(1, ceil((last + 3) / width))):
             words = f"head {number}" if is_full else str(number)
-            page.text(left + (number + 0.5) * width, top - 4, words, size=style.SMALL,
-                      across="center", colour=LIGHT_PAGE.secondary)  # fmt: skip
+            page.caption(left + (number + 0.5) * width, top - 4, words, across="center")
         if not is_full:
-            page.text(left - 6, top - 4, "head", size=style.SMALL, across="right",
-                      colour=LIGHT_PAGE.secondary)  # fmt: skip
-        bottom = top + len(layers) * HEAD_HEIGHT + 6
+            page.caption(left - 6, top - 4, "head", across="right")
         start = left if page.width - left > 90 else 0.0
-        return _draw_colours(page, shades, start, bottom)
-
-
-def _ink(value: float) -> tuple[float, ...]:
-    """Red for what adds to the answer, blue for what takes away."""
-    colour = colours(matching_palette("", True))[215 if value > 0 else 40]
-    return tuple(float(part) / 255 for part in colour)
-
-
-def _shades(spec: Spec, values: Many) -> Shades:
-    """Colours symmetric about 0."""
-    limit = float(np.abs(values).max(initial=0.0)) or 1.0
-    palette = matching_palette(spec.display.palette, True)
-    return Shades(palette, (-limit, limit), spec.display.scale, True)
+        return _draw_colours(page, shades, start, top + len(layers) * HEAD_HEIGHT + 6)
 
 
 def _draw_colours(page: Page, shades: Shades, x: float, y: float) -> float:
     """Draw the colour bar from x on, no number of it left of x; returns the last baseline."""
-    first = style.extent(short_number(-shades.limits[1], True), style.SMALL) / 2
-    return level_bar(page, shades, x + first, y, page.width - x - first) - 1
+    first = text_width(short_number(-shades.limits[1], True), SMALL) / 2
+    return shades.draw_level(page, x + first, y, page.width - x - first) - 1
 
 
-def _lines(cells: Sequence[Cell], width: float) -> list[list[Cell]]:
+def _lines(cells: Sequence[TokenCell], width: float) -> list[list[TokenCell]]:
     """The cells as they fill lines; one that is longer than a line is cut to it."""
-    lines: list[list[Cell]] = [[]]
+    lines: list[list[TokenCell]] = [[]]
     end = 0.0
     for cell in cells:
         if cell.width > width:
-            words = labels.elide(cell.words, width - 2 * PAD, style.TEXT)
-            cell = Cell(words, width, cell.value)
+            cell = TokenCell(elide(cell.words, width - 2 * PAD, TEXT), width, cell.value)
         if end + cell.width > width + 1e-6:
             lines.append([])
             end = 0.0
@@ -311,7 +529,7 @@ def _lines(cells: Sequence[Cell], width: float) -> list[list[Cell]]:
     return [line for line in lines if line]
 
 
-def _draw_line(page: Page, shades: Shades, line: list[Cell], y: float) -> None:
+def _draw_line(page: Page, shades: Shades, line: list[TokenCell], y: float) -> None:
     """Draw a line of text: coloured tokens, and above each its bar, to either side of 0."""
     zero, x, limit = y + LANE / 2, 0.0, shades.limits[1]
     fills = shades.paint(np.array([cell.value for cell in line], np.float32))
@@ -320,36 +538,18 @@ def _draw_line(page: Page, shades: Shades, line: list[Cell], y: float) -> None:
         length = (LANE / 2 - 1) * abs(cell.value) / limit
         if length > 0.05:
             top = zero - length if cell.value > 0 else zero
-            page.box(x + 0.6, top, cell.width - 1.2, length, fill=_ink(cell.value))
-        page.text(x + cell.width / 2, y + LANE + TOKENS / 2, cell.words, size=style.TEXT,
+            page.box(x + 0.6, top, cell.width - 1.2, length, fill=sign_colour(cell.value))
+        page.text(x + cell.width / 2, y + LANE + TOKENS / 2, cell.words, size=TEXT,
                   across="center", middle=True, colour=tuple(ink))  # fmt: skip
         x += cell.width
-    page.lines([[(0, zero), (x, zero)]], LIGHT_PAGE.secondary, 0.4)
+    page.lines([[(0, zero), (x, zero)]], GREY, 0.4)
 
 
-def _draw_bars(page: Page, values: Many, x: float, top: float, width: float, is_bare: bool) -> None:
-    """Draw bars below each other from 0, to either side where some are below it, with their
-    numbers unless bare."""
-    limit = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    is_signed = bool((values < 0).any())
-    room = width if is_bare else width - NUMBER
-    zero, reach = (x + room / 2, room / 2) if is_signed else (x, room)
-    for row, value in enumerate(values.tolist()):
-        y = top + row * ROW
-        if not np.isfinite(value):
-            page.hatch(x, y + 2, room, ROW - 4, None)
-            continue
-        length = reach * abs(value) / limit
-        fill = _ink(value) if is_signed else LIGHT_PAGE.secondary
-        if length > 0.05:
-            start = zero if value > 0 else zero - length
-            page.box(start, y + 1.8, length, ROW - 3.6, fill=fill)
-        if not is_bare:
-            page.text(x + width, y + ROW / 2, short_number(value, is_signed), size=style.SMALL,
-                      across="right", middle=True)  # fmt: skip
-    bottom = top + ROW * len(values)
-    page.lines([[(zero, top), (zero, bottom)]], LIGHT_PAGE.secondary, 0.5)
-    if is_bare:
-        words = f"±{short_number(limit)}" if is_signed else short_number(limit)
-        page.text(x + width, bottom + 8, words, size=style.SMALL, across="right",
-                  colour=LIGHT_PAGE.secondary)  # fmt: skip
+def _draw_row_bars(
+    page: Page, values: Many, x: float, top: float, width: float, is_bare: bool
+) -> None:
+    """Draw a bar for each layer or key, with its number unless bare."""
+    has_signs = bool((values < 0).any())
+    numbers = [short_number(value, has_signs) for value in values.tolist()]
+    bars = width if is_bare else width - NUMBER
+    draw_bars(page, values, x, top, ROW, width, bars, None if is_bare else numbers, 2.0)

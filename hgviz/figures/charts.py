@@ -1,45 +1,41 @@
 """Charts of numbers: each class holds what a chart shows, draws it, and gives its table.
 
-All have a title (bold) and more (plain) above, notes below, and about: what identifies the data,
-for the file. Widths and heights are in points.
+Widths and heights are in points.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import ceil, dist, isfinite
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import HeadId
-from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import (
+from hgviz.figures.labels import SMALL, TEXT, elide, text_width, visible
+from hgviz.figures.page import (
     GAP,
+    GREY,
     LINE_SAMPLE,
     Axes,
     Key,
     LineStyle,
     Many,
+    Page,
     Tick,
     label_room,
     line_style,
     power_ticks,
     round_ticks,
 )
-from hgviz.figures.paper.frame import footnotes, heading
-from hgviz.figures.paper.labels import elide, visible
-from hgviz.figures.paper.page import Page
-from hgviz.figures.spec import Spec
+from hgviz.figures.spec import Row, Spec
 from hgviz.language import counted
 from hgviz.language import number as number_words
 from hgviz.palettes import LIGHT_PAGE
 
-Row = tuple[Any, ...]  # of a table
 Triple = tuple[float, float, float]  # mean, low, high
 Limits = tuple[float, float]
 
@@ -48,13 +44,15 @@ HALF_NUMBER = 3.0  # what the number at the top of a y axis takes above it
 FOOT = 24.0  # numbers and name of an x axis
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Chart:
-    """What all charts share."""
+    """Base of charts: a title (bold) and more (plain) above, notes below; about: what identifies
+    the data, for the file."""
 
-    title: str
-    more: str
-    notes: tuple[str, ...]
-    about: Mapping[str, str]
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """The table of the numbers, the names of its columns first."""
@@ -66,9 +64,8 @@ class Chart:
 
     def draw_heading(self, page: Page, spec: Spec) -> float:
         """Draw the title, the spec's own if it has one; returns where it ends."""
-        if spec.title is None:
-            return heading(page, self.title, self.more)
-        return heading(page, spec.title, "")
+        title = (self.title, self.more) if spec.title is None else (spec.title, "")
+        return page.heading(*title)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +111,7 @@ def _padded(low: float, high: float, share: float) -> Limits:
     return low - air, high + air
 
 
-def _styles(lines: Iterator[Line]) -> dict[str, LineStyle]:
+def _styles(lines: Iterable[Line]) -> dict[str, LineStyle]:
     """The style of each label; lines of one label look alike."""
     labels = dict.fromkeys(line.label for line in lines)
     return {label: line_style(number) for number, label in enumerate(labels)}
@@ -124,7 +121,7 @@ def _styles(lines: Iterator[Line]) -> dict[str, LineStyle]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
+class CurvePanel:
     """One pair of axes: lines over a band, under a title."""
 
     lines: tuple[Line, ...]
@@ -141,18 +138,14 @@ class Curves(Chart):
     0, so that lines have no ribbons.
     """
 
-    panels: tuple[Panel, ...]
+    panels: tuple[CurvePanel, ...]
     across: str
     up: str
-    title: str = ""
-    more: str = ""
     banded: str = ""
     mark: str = ""
     marked: str = ""
-    notes: tuple[str, ...] = ()
     percent: bool = False
     timed: bool = False
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each point."""
@@ -170,46 +163,41 @@ class Curves(Chart):
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the panels in a grid; only the outer ones have numbers."""
-        columns = _even_columns(len(self.panels), int((page.width - 30) // 92))
+        count = len(self.panels)
+        columns = _even_columns(count, int((page.width - 30) // 92))
         has_titles = any(panel.title for panel in self.panels)
         top = self.draw_heading(page, spec) + (0 if has_titles else HALF_NUMBER)
         limits = self._limits(spec.display.limits)
-        right = style.extent("100 %", style.SMALL) / 2 if self.percent else 4.0
+        right = text_width("100 %", SMALL) / 2 if self.percent else 4.0
         gap, title_room = 9.0, 11.0 if has_titles else 0.0
 
         def width_beside(left: float) -> float:
             return (page.width - left - right - gap * (columns - 1)) / columns
 
         height = min((0.62 if columns == 1 else 0.68) * width_beside(30), 180.0)
-        if columns >= len(self.panels):  # in one row the name of the axis stands beside it
-            height = max(height, style.extent(self.up, style.SMALL) + 4)
+        if columns >= count:  # in one row the name of the axis stands beside it
+            height = max(height, text_width(self.up, SMALL) + 4)
         ys = round_ticks(*limits[2:], height, Y_SPACING)
         left = label_room(ys)
         width = width_beside(left)
         styles = _styles(line for panel in self.panels for line in panel.lines)
-        axes = [
-            Axes(
-                page,
-                left + at % columns * (width + gap),
-                top + title_room + at // columns * (height + title_room + gap),
-                width,
-                height,
-                *limits,
-            )
-            for at in range(len(self.panels))
-        ]
-        for at, (panel, one) in enumerate(zip(self.panels, axes, strict=True)):
-            is_lowest = at + columns >= len(self.panels)
-            self._draw_panel(panel, one, ys, styles, at % columns == 0, is_lowest)
-        bottom = max(one.bottom for one in axes)
-        middle = (axes[0].top + bottom) / 2
-        page.text(style.SMALL, middle, self.up, size=style.SMALL, across="center", turned=True)
-        page.text((left + page.width) / 2, bottom + FOOT - 4, self.across, size=style.SMALL,
+        for at, panel in enumerate(self.panels):
+            row, column = divmod(at, columns)
+            x, y = left + column * (width + gap), top + title_room
+            y += row * (height + title_room + gap)
+            axes = Axes(page, x, y, width, height, *limits)
+            self._draw_panel(panel, axes, ys, styles, column == 0, at + columns >= count)
+        bottom = (
+            top + title_room + height + (ceil(count / columns) - 1) * (height + title_room + gap)
+        )
+        middle = (top + title_room + bottom) / 2
+        page.text(SMALL, middle, self.up, size=SMALL, across="center", turned=True)
+        page.text((left + page.width) / 2, bottom + FOOT - 4, self.across, size=SMALL,
                   across="center")  # fmt: skip
         self._draw_key(page, styles, left, bottom + FOOT + 11)
 
     def _limits(self, y_limits: Limits | None) -> tuple[float, float, float, float]:
-        xs, ys = [np.zeros(1)], []
+        xs, ys = [], []
         for panel in self.panels:
             if panel.band is not None:
                 xs.append(panel.band.x)
@@ -220,26 +208,20 @@ class Curves(Chart):
         values, across = np.concatenate(ys), np.concatenate(xs)
         limits = y_limits or _padded(float(values.min()), float(values.max()), 0.04)
         if self.timed:
-            times = across[1:]
-            air = 0.04 * float(np.ptp(times)) or 0.5
-            return float(times.min()) - air, float(times.max()) + air, *limits
-        return 0.0, float(across.max()) or 1.0, *limits
+            air = 0.04 * float(np.ptp(across)) or 0.5
+            return float(across.min()) - air, float(across.max()) + air, *limits
+        return 0.0, float(across.max(initial=0.0)) or 1.0, *limits
 
-    def _interval(self, panel: Panel, line: Line) -> tuple[Many, Many] | None:
+    def _interval(self, panel: CurvePanel, line: Line) -> tuple[Many, Many] | None:
         """The interval of a line that has its panel to itself; of several, none could be read."""
         if line.low is None or line.high is None or len(panel.lines) > 1 or self.timed:
             return None
         return line.low, line.high
 
     def _draw_panel(
-        self,
-        panel: Panel,
-        axes: Axes,
-        ys: list[Tick],
-        styles: dict[str, LineStyle],
-        is_first: bool,
-        is_lowest: bool,
-    ) -> None:
+        self, panel: CurvePanel, axes: Axes, ys: list[Tick], styles: dict[str, LineStyle],
+        is_first: bool, is_lowest: bool,
+    ) -> None:  # fmt: skip
         if (band := panel.band) is not None:
             axes.draw_ribbon(band.x, band.low, band.high, LIGHT_PAGE.band, 1.0)
             axes.draw_stroke(band.x, band.middle, LIGHT_PAGE.band_line, 0.8)
@@ -262,29 +244,25 @@ class Curves(Chart):
                 size = max(1.0, 5.0 - 2.1 * sum(dist(place, ring) < 2.5 for ring in rings))
                 axes.page.marks([place], "o", styles[line.label].colour, size, hollow=True)
                 rings.append(place)
-        if panel.title:
-            self._draw_title(panel, axes)
-
-    def _draw_title(self, panel: Panel, axes: Axes) -> None:
-        """Draw the title, and at right what is marked, as much as there is room for."""
-        words = elide(panel.title, axes.width, style.TEXT, bold=True)
-        axes.page.text(axes.left, axes.top - 3, words, bold=True)
-        room = axes.width - style.extent(words, style.TEXT, bold=True) - 5
+        if not panel.title:
+            return
+        title = elide(panel.title, axes.width, TEXT, bold=True)
+        axes.page.text(axes.left, axes.top - 3, title, bold=True)
+        room = axes.width - text_width(title, TEXT, bold=True) - 5
         marked = [line.marked for line in panel.lines if line.marked]
         for words in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
-            note = f"{self.mark} {words}"
-            if words and style.extent(note, style.SMALL) <= room:
-                axes.page.text(axes.left + axes.width, axes.top - 3, note, size=style.SMALL,
-                               across="right", colour=LIGHT_PAGE.secondary)  # fmt: skip
+            note = f"{self.mark} {words}"  # as much of what is marked as there is room for
+            if words and text_width(note, SMALL) <= room:
+                axes.page.caption(axes.left + axes.width, axes.top - 3, note, across="right")
                 break
 
     def _draw_key(self, page: Page, styles: dict[str, LineStyle], left: float, base: float) -> None:
         key = Key(page, left, base)
         marked = {line.label: line.marked for panel in self.panels for line in panel.lines}
         are_titled = len(styles) == len(self.panels) > 1  # the titles name the lines
-        for label, how in () if are_titled else styles.items():
+        for label, look in () if are_titled else styles.items():
             is_alone = len(self.panels) == 1 and marked[label]
-            key.add_line(f"{label}: {self.mark} {marked[label]}" if is_alone else label, how)
+            key.add_line(f"{label}: {self.mark} {marked[label]}" if is_alone else label, look)
         if self.banded:
             x, y = key.add(self.banded)
             page.box(x, y - 3.6, LINE_SAMPLE - 4, 7, fill=LIGHT_PAGE.band)
@@ -292,10 +270,16 @@ class Curves(Chart):
         if self.marked:
             x, y = key.add(f"{self.mark}: {self.marked}")
             page.marks([(x + LINE_SAMPLE / 2 - 2, y)], "o", LIGHT_PAGE.text, 5.0, hollow=True)
-        page.close(footnotes(page, self.notes, left, key.base) + 5)
+        page.close(page.footnotes(self.notes, left, key.base) + 5)
 
 
 # --- plots with a scale of their own --------------------------------------------------------------
+
+
+def _powers(values: Many) -> Many:
+    """Logarithms, NaN for what is 0."""
+    with np.errstate(divide="ignore"):
+        return np.where(values > 0, np.log10(values), np.nan)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -315,25 +299,17 @@ class Plot:
     log: tuple[bool, bool] = (False, False)
 
     def in_powers(self) -> Plot:
-        """The plot with logarithms of what stands on logarithmic scales, NaN for what is 0."""
-        x_log, y_log = self.log
-
-        def powers(values: Many, is_log: bool) -> Many:
-            with np.errstate(divide="ignore"):
-                return np.where(values > 0, np.log10(values), np.nan) if is_log else values
-
-        lines = tuple(
-            replace(line, x=powers(line.x, x_log), y=powers(line.y, y_log)) for line in self.lines
-        )
-        plot = replace(self, lines=lines)
-        if x_log:
-            plot = replace(plot, xs=tuple((math.log10(x), words) for x, words in self.xs))
-        if y_log:
+        """The plot with logarithms of what stands on logarithmic scales."""
+        plot = self
+        if self.log[0]:
+            lines = tuple(replace(line, x=_powers(line.x)) for line in plot.lines)
+            xs = tuple((math.log10(x), words) for x, words in self.xs)
+            plot = replace(plot, lines=lines, xs=xs)
+        if self.log[1]:
+            lines = tuple(replace(line, y=_powers(line.y)) for line in plot.lines)
             largest = float(np.nanmax(np.concatenate([line.y for line in lines])))
-            plot = replace(plot, least=largest, most=largest)
-            if self.limits is not None:
-                low, high = map(math.log10, self.limits)
-                plot = replace(plot, limits=(low, high))
+            limits = self.limits and (math.log10(self.limits[0]), math.log10(self.limits[1]))
+            plot = replace(plot, lines=lines, least=largest, most=largest, limits=limits)
         return plot
 
     def ends(self) -> tuple[float, float, float, float]:
@@ -360,8 +336,8 @@ class Plot:
     ) -> float:  # fmt: skip
         """Draw the axes from inner on, their name at left; returns where they end below."""
         axes = Axes(page, inner, top + 13, left + width - inner - 8, height, *self.ends())
-        title = elide(self.title, left + width - inner, style.TEXT, bold=True)
-        page.text(inner, top + 13 - 5, title, size=style.TEXT, bold=True)
+        title = elide(self.title, left + width - inner, TEXT, bold=True)
+        page.text(inner, top + 13 - 5, title, bold=True)
         xs = self.xs or round_ticks(axes.x0, axes.x1, axes.width, 26)
         axes.draw_frame(xs, self.y_ticks(height))
         if not self.log[1]:
@@ -376,8 +352,8 @@ class Plot:
                 if len(part):
                     axes.draw_line(line.x[part], line.y[part], styles[line.label], offset)
         axes.draw_y_label(self.up, left)
-        page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, self.across,
-                  size=style.SMALL, across="center")  # fmt: skip
+        page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, self.across, size=SMALL,
+                  across="center")  # fmt: skip
         return axes.bottom + FOOT
 
 
@@ -386,11 +362,7 @@ class Plots(Chart):
     """Plots side by side, whose lines of one label look alike; ribbon: what is shaded."""
 
     plots: tuple[Plot, ...]
-    title: str = ""
-    more: str = ""
     ribbon: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each point."""
@@ -407,11 +379,10 @@ class Plots(Chart):
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the plots; limits of the spec are those of the first."""
         top = self.draw_heading(page, spec)
-        chart = self
+        first, *others = self.plots
         if spec.display.limits is not None:
-            first = replace(self.plots[0], limits=spec.display.limits)
-            chart = replace(self, plots=(first, *self.plots[1:]))
-        chart.draw_below(page, top)
+            first = replace(first, limits=spec.display.limits)
+        replace(self, plots=(first, *others)).draw_below(page, top)
 
     def draw_below(self, page: Page, top: float) -> None:
         """Place the plots from top down, and cut the page below them."""
@@ -425,21 +396,21 @@ class Plots(Chart):
             top = bottom
             for column, plot in enumerate(plots[start : start + columns]):
                 left = column * (width + gap)
-                room = max(label_room(one.y_ticks(height)) for one in plots[column::columns])
+                room = max(label_room(other.y_ticks(height)) for other in plots[column::columns])
                 end = plot.draw(page, styles, left, left + room, top, width, height)
                 bottom = max(bottom, end)
         key = Key(page, 0.0, bottom + 11)
-        for label, how in styles.items():
-            key.add_line(label, how)
+        for label, look in styles.items():
+            key.add_line(label, look)
         notes = [*filter(None, [self.ribbon]), *self.notes]
-        page.close(footnotes(page, notes, 0.0, key.base) + 5)
+        page.close(page.footnotes(notes, 0.0, key.base) + 5)
 
 
 # --- repeated measurements ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mark:
+class SeedMark:
     """What was measured of one thing: values (seeds,), seeds their names, and the mean with its
     interval, NaN of one seed."""
 
@@ -449,22 +420,22 @@ class Mark:
     low: float
     high: float
 
-    def draw(self, axes: Axes, x: float, gap: float, how: LineStyle) -> None:
+    def draw(self, axes: Axes, x: float, gap: float, look: LineStyle) -> None:
         """Draw the seeds left of x, in points, and their mean with its interval right of it."""
         page, size = axes.page, min(2.8, 2 * gap)
         has_seeds = len(self.values) > 1
         if has_seeds:
             places = [(x - gap, axes.point(0, value)[1])
                       for value in self.values[axes.contains(self.values)]]  # fmt: skip
-            page.marks(places, how.marker, how.colour, size, alpha=0.55)
+            page.marks(places, look.marker, look.colour, size, alpha=0.55)
             x += gap
         if isfinite(self.low) and isfinite(self.high):
             low, high = (float(np.clip(end, axes.y0, axes.y1)) for end in (self.low, self.high))
             if low < high:
                 ends = [(x, axes.point(0, end)[1]) for end in (low, high)]
-                page.lines([ends], how.colour, 1.0)
+                page.lines([ends], look.colour, 1.0)
         if axes.y0 <= self.mean <= axes.y1:
-            page.marks([(x, axes.point(0, self.mean)[1])], how.marker, how.colour,
+            page.marks([(x, axes.point(0, self.mean)[1])], look.marker, look.colour,
                        min(4.2, 3 * gap + 1), hollow=not has_seeds)  # fmt: skip
 
 
@@ -473,7 +444,7 @@ class Facet:
     """One pair of axes: marks (series, groups), groups from left to right, None for nothing."""
 
     title: str
-    marks: tuple[tuple[Mark | None, ...], ...]
+    marks: tuple[tuple[SeedMark | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -485,12 +456,8 @@ class Seeds(Chart):
     groups: tuple[str, ...]
     series: tuple[str, ...]
     up: str
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
-    def marks(self) -> list[Mark]:
+    def marks(self) -> list[SeedMark]:
         """All marks of all facets."""
         rows = (row for facet in self.facets for row in facet.marks)
         return [mark for row in rows for mark in row if mark is not None]
@@ -516,7 +483,7 @@ class Seeds(Chart):
         need = max(150.0, 13 * len(self.groups) * len(self.series))
         columns = max(1, min(len(self.facets), int(page.width // need)))
         height = min(max(0.5 * page.width / columns, 84.0), 150.0)
-        height = max(height, style.extent(self.up, style.SMALL) + 4)
+        height = max(height, text_width(self.up, SMALL) + 4)
         ys = round_ticks(*limits, height, Y_SPACING)
         left, gap = label_room(ys), 10.0
         width = (page.width - left - 2 - gap * (columns - 1)) / columns
@@ -527,7 +494,7 @@ class Seeds(Chart):
                 axes = Axes(page, *box, -0.5, len(self.groups) - 0.5, *limits)
                 axes.draw_frame([], ys, numbered=column == 0)
                 if facet.title:
-                    title = elide(facet.title, width, style.TEXT, bold=True)
+                    title = elide(facet.title, width, TEXT, bold=True)
                     page.text(axes.left, axes.top - 4, title, bold=True)
                 depth = max(depth, axes.draw_names(self.groups))
                 step = min(0.86 * axes.unit / len(self.series), 31.2)
@@ -544,15 +511,13 @@ class Seeds(Chart):
         for number, name in enumerate(self.series):
             if name:
                 key.add_mark(name, line_style(number), 4.2)
-        marks = self.marks()
-        beyond = sum(mark.low < limits[0] or mark.high > limits[1] for mark in marks)
-        notes = [*self.notes]
-        if beyond:
+        marks, notes = self.marks(), [*self.notes]
+        if beyond := sum(mark.low < limits[0] or mark.high > limits[1] for mark in marks):
             notes.append(f"{counted(beyond, 'interval')} beyond the axis")
         if any(len(mark.values) == 1 for mark in marks):
             notes.append("hollow: one seed, which has no interval")
         base = key.base if any(self.series) else y + 1
-        page.close(footnotes(page, notes, left, base) + 5)
+        page.close(page.footnotes(notes, left, base) + 5)
 
     def _limits(self) -> Limits:
         """All values, and intervals as far as they leave the values to be seen."""
@@ -581,10 +546,6 @@ class Scores(Chart):
     groups: tuple[int, ...]
     group_names: tuple[str, ...]
     up: str
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each head."""
@@ -598,7 +559,7 @@ class Scores(Chart):
         ends = [end[np.isfinite(end)] for end in (self.low, self.high)]
         values = np.concatenate([[0.0], *ends, self.value])
         limits = spec.display.limits or _padded(float(values.min()), float(values.max()), 0.05)
-        height = max(min(0.5 * page.width, 200.0), style.extent(self.up, style.SMALL) + 4)
+        height = max(min(0.5 * page.width, 200.0), text_width(self.up, SMALL) + 4)
         ys = round_ticks(*limits, height, Y_SPACING)
         left, count = label_room(ys), len(self.names)
         axes = Axes(page, left, top, page.width - left - 4, height, -0.8, count - 0.2, *limits)
@@ -611,12 +572,11 @@ class Scores(Chart):
         for number, name in enumerate(self.group_names):
             key.add_mark(name, line_style(number), 3.6)
         if ((self.low <= 0) & (self.high >= 0)).any():
-            key.add("hollow: the interval includes 0", 0.0, LIGHT_PAGE.secondary)
-        beyond = int(((self.value < axes.y0) | (self.value > axes.y1)).sum())
+            key.add("hollow: the interval includes 0", 0.0, GREY)
         notes = [*self.notes]
-        if beyond:
+        if beyond := int(((self.value < axes.y0) | (self.value > axes.y1)).sum()):
             notes.append(f"{counted(beyond, 'head')} beyond the axis")
-        page.close(footnotes(page, notes, left, key.base) + 5)
+        page.close(page.footnotes(notes, left, key.base) + 5)
 
     def _draw_heads(self, axes: Axes) -> None:
         """Draw markers, hollow where the interval includes 0, and intervals up to the ends."""
@@ -625,14 +585,14 @@ class Scores(Chart):
         size = min(3.6, max(1.8, 0.8 * axes.width / len(x)))
         for group in range(len(self.group_names)):
             heads = np.flatnonzero(np.array(self.groups) == group)
-            how = line_style(group)
+            look = line_style(group)
             intervals = [axes.points(x[[i, i]], np.array([low[i], high[i]])) for i in heads]
-            axes.page.lines(intervals, how.colour, 0.8)
+            axes.page.lines(intervals, look.colour, 0.8)
             heads = heads[axes.contains(self.value[heads])]
             has_zero = (self.low[heads] <= 0) & (self.high[heads] >= 0)
             for chosen, hollow in ((heads[~has_zero], False), (heads[has_zero], True)):
                 places = axes.points(x[chosen], self.value[chosen])
-                axes.page.marks(places, how.marker, how.colour, size, hollow)
+                axes.page.marks(places, look.marker, look.colour, size, hollow)
 
 
 # --- metrics of heads -----------------------------------------------------------------------------
@@ -657,26 +617,25 @@ class Strip:
         air = 0.03 * (high - low)
         low, high = low - (air if low < 0 else 0.0), high + air
         axes = Axes(page, left, top, right - left, 2 * lane, low, high, 0.0, 2.0)
-        grey = LIGHT_PAGE.secondary
-        page.text(0, top + lane - 1, elide(self.label, left - 6, style.TEXT), size=style.TEXT)
+        page.text(0, top + lane - 1, elide(self.label, left - 6, TEXT))
         if self.unit:
-            page.text(0, top + lane + 8, self.unit, size=style.SMALL, colour=grey)
+            page.caption(0, top + lane + 8, self.unit)
         for value, words in round_ticks(low, high, axes.width, 34):
             x = axes.point(value, 0)[0]
             page.lines([[(x, top), (x, axes.bottom)]], LIGHT_PAGE.line, 0.4)
-            page.text(x, axes.bottom + 8, words, size=style.SMALL, across="center", colour=grey)
-        page.lines([[(left, axes.bottom), (right, axes.bottom)]], grey, 0.6)
+            page.caption(x, axes.bottom + 8, words, across="center")
+        page.lines([[(left, axes.bottom), (right, axes.bottom)]], GREY, 0.6)
         for model, (heads, mean) in enumerate(zip(self.heads, self.means, strict=True)):
-            y, how = top + (model + 0.5) * lane, line_style(model)
+            y, look = top + (model + 0.5) * lane, line_style(model)
             places = [(axes.point(value, 0)[0], y) for value in heads if isfinite(value)]
-            page.marks(places, how.marker, how.colour, 3.6, hollow=True)
+            page.marks(places, look.marker, look.colour, 3.6, hollow=True)
             middle, *ends = (axes.point(end, 0)[0] for end in mean)
             if isfinite(middle):
-                page.lines([[(middle, y - 5), (middle, y + 5)]], how.colour, 1.8)
+                page.lines([[(middle, y - 5), (middle, y + 5)]], look.colour, 1.8)
             if all(map(isfinite, ends)):
-                page.lines([[(end, y) for end in ends]], how.colour, 1.8)
-            page.marks([(right + 11, y)], how.marker, how.colour, 3.6)
-            page.text(right + 17, y, number_words(mean[0]), size=style.SMALL, middle=True)
+                page.lines([[(end, y) for end in ends]], look.colour, 1.8)
+            page.marks([(right + 11, y)], look.marker, look.colour, 3.6)
+            page.text(right + 17, y, number_words(mean[0]), size=SMALL, middle=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -685,10 +644,6 @@ class Strips(Chart):
 
     strips: tuple[Strip, ...]
     names: tuple[str, str]
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each head."""
@@ -706,16 +661,16 @@ class Strips(Chart):
         """Place the strips below each other."""
         top, lane = self.draw_heading(page, spec), 11.0
         left, right = min(0.27 * page.width, 120.0), page.width - 62
-        page.text(right + 8, top + 4, "mean", size=style.SMALL, colour=LIGHT_PAGE.secondary)
+        page.caption(right + 8, top + 4, "mean")
         y = top + 10
         for strip in self.strips:
             strip.draw(page, left, right, y, lane)
             y += 2 * lane + 26
         key = Key(page, 0.0, y + 2)
         for model, name in enumerate(self.names):
-            words = elide(name, page.width / 2 - 20, style.SMALL)
+            words = elide(name, page.width / 2 - 20, SMALL)
             key.add_mark(words, line_style(model), 3.6, hollow=True)
-        page.close(footnotes(page, self.notes, 0.0, key.base) + 5)
+        page.close(page.footnotes(self.notes, 0.0, key.base) + 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -741,7 +696,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Side:
+class ProfileSide:
     """One capture of a profile: its layers, its heads in order, and which of these are off."""
 
     name: str
@@ -777,7 +732,7 @@ class Side:
             lower = [(x, middle + half) for x, half in reversed(edge)]
             page.polygon(upper + lower, tints[min(places[0].rank, len(tints) - 1)])
             words, size, width = prefix + level, 6.0, axes.unit * len(places)
-            if style.extent(words, size) + 2 <= width:
+            if text_width(words, size) + 2 <= width:
                 x = edge[0][0] + width / 2
                 page.text(x, middle, words, size=size, across="center", middle=True)
 
@@ -811,10 +766,10 @@ class Measured:
 class _Series:
     """The layers of one kind (self, cross) of one side, a line of their own."""
 
-    side: Side
+    side: ProfileSide
     number: int  # of the side
     kind: str
-    how: LineStyle
+    look: LineStyle
     sides: int
 
     def offset(self, axes: Axes) -> float:
@@ -832,13 +787,15 @@ class _Series:
         for off in (False, True):
             heads = shown & (self.side.off == off)
             places, alpha = axes.points(x[heads], values[heads]), 1.0 if off else 0.55
-            axes.page.marks(places, self.how.marker, self.how.colour, size, off, alpha)
+            axes.page.marks(places, self.look.marker, self.look.colour, size, off, alpha)
 
     def draw_means(self, axes: Axes, values: Many) -> None:
         """Draw a line through the means of neighbours of one text, a short one for one layer."""
         layers = [place for place in self.side.layers if place.kind == self.kind]
         means = [(place, self.side.mean(values, place.index)) for place in layers]
-        for (is_number, _), run in groupby(means, lambda one: (isfinite(one[1]), one[0].sequence)):
+        for (is_number, _), run in groupby(
+            means, lambda pair: (isfinite(pair[1]), pair[0].sequence)
+        ):
             points = list(run)
             if not is_number:
                 continue
@@ -846,19 +803,15 @@ class _Series:
             y = np.array([mean for _, mean in points])
             if len(points) == 1:
                 x, y = x[0] + np.array([-0.3, 0.3]), np.repeat(y, 2)
-            axes.page.stroke(axes.points(x, y), self.how.colour, 1.2, self.how.dash)
+            axes.page.stroke(axes.points(x, y), self.look.colour, 1.2, self.look.dash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile(Chart):
     """Metrics over the layers of one or more captures: a mark for each head, a line of means."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[ProfileSide, ...]
     metrics: tuple[Measured, ...]
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each head, and one of the mean for each layer."""
@@ -871,11 +824,9 @@ class Profile(Chart):
                     place = (metric.label, side.name, str(layer.index), layer.name, layer.level,
                              layer.role)  # fmt: skip
                     heads = np.flatnonzero(side.of_layer(layer.index))
-                    table += [
-                        (*place, str(side.heads[head]), "yes" if side.off[head] else "",
-                         values[head])
-                        for head in heads
-                    ]  # fmt: skip
+                    for head in heads:
+                        off = "yes" if side.off[head] else ""
+                        table.append((*place, str(side.heads[head]), off, values[head]))
                     if len(heads):
                         table.append((*place, "mean", "", side.mean(values, layer.index)))
         return table
@@ -896,15 +847,15 @@ class Profile(Chart):
             shape_room = len(shapes) * (shape_height + 1) + 2 if shapes and not start else 0.0
             for column, metric in enumerate(self.metrics[start : start + columns]):
                 left = column * (width + gap)
-                title = elide(visible(metric.label, space=" "), width, style.TEXT, bold=True)
-                page.text(left, top + style.TEXT, title, size=style.TEXT, bold=True)
-                ticks = [tick for one in self.metrics[column::columns]
-                         for tick in round_ticks(*one.limits(), height, 10.4)]  # fmt: skip
-                numbers = max((style.extent(words, style.SMALL) for _, words in ticks), default=0.0)
+                title = elide(visible(metric.label, space=" "), width, TEXT, bold=True)
+                page.text(left, top + TEXT, title, bold=True)
+                ticks = [tick for below in self.metrics[column::columns]
+                         for tick in round_ticks(*below.limits(), height, 10.4)]  # fmt: skip
+                numbers = max((text_width(words, SMALL) for _, words in ticks), default=0.0)
                 inner = left + numbers + GAP
                 room = left + width - inner
                 # the last number of a layer may reach beyond it
-                last = style.extent(str(layers - 1), style.SMALL) / 2 - room / layers / 2
+                last = text_width(str(layers - 1), SMALL) / 2 - room / layers / 2
                 axes = Axes(page, inner, top + 12 + shape_room, room - max(1.0, last), height,
                             -0.5, layers - 0.5, *metric.limits())  # fmt: skip
                 for at, side in enumerate(shapes if shape_room else ()):
@@ -916,7 +867,16 @@ class Profile(Chart):
                 is_lowest = start + column + columns >= len(self.metrics)
                 _draw_metric(axes, metric, series, is_lowest)
                 bottom = axes.bottom
-        self._draw_key(page, series, bottom + 12 + 19)
+        base = bottom + 12 + 19
+        key = Key(page, 0.0, base)
+        has_kinds = len({one.kind for one in series}) > 1
+        for one in series if len(series) > 1 else ():
+            names = (one.side.name if len(self.sides) > 1 else "",
+                     f"{one.kind}-attention" if has_kinds else "")  # fmt: skip
+            label = visible(", ".join(filter(None, names)), space=" ")
+            key.add_line(elide(label, page.width - LINE_SAMPLE - 2, SMALL), one.look, 1.2)
+        start_of_notes = key.base if len(series) > 1 else base - 10
+        page.close(page.footnotes(self.notes, 0.0, start_of_notes) + 4)
 
     def _series(self) -> Iterator[_Series]:
         """Self-attention and cross-attention of each side, where there are such."""
@@ -925,28 +885,16 @@ class Profile(Chart):
             for kind in dict.fromkeys(place.kind for place in side.layers):
                 yield _Series(side, number, kind, next(styles), len(self.sides))
 
-    def _shapes(self) -> list[Side]:
+    def _shapes(self) -> list[ProfileSide]:
         """The sides whose shape is drawn: those that have one, once for equal shapes."""
         shaped = [side for side in self.sides if len({one.level for one in side.layers}) > 1]
         return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
-
-    def _draw_key(self, page: Page, series: Sequence[_Series], base: float) -> None:
-        key = Key(page, 0.0, base)
-        has_kinds = len({one.kind for one in series}) > 1
-        for one in series if len(series) > 1 else ():
-            names = (one.side.name if len(self.sides) > 1 else "",
-                     f"{one.kind}-attention" if has_kinds else "")  # fmt: skip
-            label = visible(", ".join(filter(None, names)), space=" ")
-            label = elide(label, page.width - LINE_SAMPLE - 2, style.SMALL)
-            key.add_line(label, one.how, 1.2)
-        start = key.base if len(series) > 1 else base - 10
-        page.close(footnotes(page, self.notes, 0.0, start) + 4)
 
 
 def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_lowest: bool) -> None:
     """Draw a pair of axes of a profile: the numbers of layers only if it is the lowest."""
     layers = round(axes.x1 + 0.5)
-    need = style.extent(str(layers - 1), style.SMALL) + 3
+    need = text_width(str(layers - 1), SMALL) + 3
     step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power)
                 if step * axes.width / layers >= need or step >= layers)  # fmt: skip
     xs = [(float(layer), str(layer) if is_lowest else "") for layer in range(0, layers, step)]
@@ -957,5 +905,4 @@ def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_low
     for one in series:
         one.draw_means(axes, metric.values[one.number])
     if is_lowest:
-        axes.page.text(axes.left + axes.width / 2, axes.bottom + 19, "Layer", size=style.SMALL,
-                       across="center", colour=LIGHT_PAGE.secondary)  # fmt: skip
+        axes.page.caption(axes.left + axes.width / 2, axes.bottom + 19, "Layer", across="center")

@@ -1,54 +1,64 @@
-"""Maps with their text on both sides: of one head, of all maps composed, of two heads compared.
+"""Maps of weights: of one head, of all maps composed, of all heads, over an image, of two heads.
 
 Queries run down and keys across. Widths and heights are in points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from math import ceil, log2
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import ceil, inf, log2, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt
-from hgviz.figures.charts import Chart, Row
-from hgviz.figures.content import Looked
-from hgviz.figures.paper import style
-from hgviz.figures.paper.frame import (
+from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt, Signal
+from hgviz.figures.cells import (
+    KEY,
+    LONGEST,
+    MAP_COLUMNS,
+    OFF,
+    QUERY,
+    SEEN,
+    UNSEEN,
+    Bools,
+    CaptureFigure,
+    Shades,
     Zooms,
-    activation_of,
-    footnotes,
-    has_negative_weights,
-    heading,
-    legend,
+    cell_counts,
+    head_details,
+    is_signed,
     level_name,
     map_of,
-    off_card,
+    map_rows,
     read_cells,
-    reduced,
+    reduction_note,
+    seen_cells,
+    shades_of,
+    table_reduction,
+    table_side,
+    table_zooms,
     token_in,
+    unseen_reason,
     zoom_for,
 )
-from hgviz.figures.paper.labels import Mark, axis_marks, elide, level, size_for
-from hgviz.figures.paper.page import Page, boxes_of
-from hgviz.figures.paper.shades import (
-    LONGEST,
-    Shades,
-    bar_width,
-    level_bar,
-    shades_of,
-    upright_bar,
+from hgviz.figures.charts import Chart
+from hgviz.figures.labels import (
+    SMALL,
+    TEXT,
+    Mark,
+    axis_marks,
+    elide,
+    level_places,
+    size_for,
+    text_width,
 )
-from hgviz.figures.spec import Spec
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures.page import GREY, Many, Page, boxes_of
+from hgviz.figures.spec import Row, Spec, points
 from hgviz.language import short_number
 from hgviz.maps.overview import pool
-from hgviz.palettes import LIGHT_PAGE
-
-Bools = NDArray[np.bool_]
-Many = NDArray[np.float64]
+from hgviz.palettes import LIGHT_PAGE, overlay
 
 TICK, POINTER = 2.5, 3.5
 LABEL_GAP = POINTER + 3  # between a map and its labels
@@ -75,13 +85,15 @@ class _Labels:
         """What the words take across their axis."""
         if self.level is not None:
             return self.size
-        return max((style.extent(one.words, self.size, one.bold) for one in self.marks), default=0)
+        widths = (text_width(mark.words, self.size, mark.bold) for mark in self.marks)
+        return max(widths, default=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
-    """The positions along one side: the text, spans (positions, 2) of its tokens, the position
-    that is selected, and whether the first is a null group."""
+class Edge:
+    """The positions along one side of a map: the text, spans (positions, 2) of its tokens, (-1, -1)
+    where the text has nothing, the position that is selected, and whether the first is a null
+    group."""
 
     prompt: Prompt
     spans: Integers
@@ -92,6 +104,30 @@ class _Axis:
         """The labels of cells of this size, at most so long."""
         marks = axis_marks(self.prompt, self.spans, cell, size, room, self.selected, self.has_null)
         return _Labels(marks, size)
+
+    def level_labels(self, cell: float, size: float, room: float) -> _Labels:
+        """The labels of columns, level where they fit."""
+        labels = self.labels(cell, size, room)
+        places = level_places(labels.marks, cell, cell * len(self.spans), size)
+        return replace(labels, level=places)
+
+    def row_labels(
+        self, corner: tuple[str, str], room: float,
+        cell_sizes: Callable[[float], tuple[float, float]],
+    ) -> tuple[float, _Labels]:  # fmt: skip
+        """What labels of rows take at the left, and the labels; cell_sizes: height and width of a
+        cell beside so much. Labels depend on the size of a cell, and that on the room they leave.
+        """
+        left = room
+        least = max(text_width(words, SMALL) for words in corner)
+        for attempt in range(4):
+            tall, wide = cell_sizes(left)
+            labels = self.labels(tall, size_for(min(tall, wide)), room)
+            need = max(labels.depth, least) + LABEL_GAP + 1
+            if attempt and need <= left:
+                break
+            left = max(left, need) if attempt else need
+        return left, labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,38 +187,11 @@ class _Grid:
     def draw_corner(self, words: tuple[str, str], x: float) -> None:
         """Say what columns and rows are, where neither has labels."""
         for line, name in enumerate(words):
-            y = self.y - 15 + 8.5 * line
-            self.page.text(x, y, name, size=style.SMALL, colour=LIGHT_PAGE.secondary)
+            self.page.caption(x, self.y - 15 + 8.5 * line, name)
 
 
 def _ink(mark: Mark) -> str:
     return LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text
-
-
-def _fit_rows(
-    axis: _Axis,
-    corner: tuple[str, str],
-    room: float,
-    cell_sizes: Callable[[float], tuple[float, float]],
-) -> tuple[float, _Labels]:
-    """What labels of rows take at the left, and the labels; cell_sizes: height and width of a cell
-    beside so much. Labels depend on the size of a cell, and that on the room they leave."""
-    left = room
-    least = max(style.extent(words, style.SMALL) for words in corner)
-    for attempt in range(4):
-        tall, wide = cell_sizes(left)
-        labels = axis.labels(tall, size_for(min(tall, wide)), room)
-        need = max(labels.depth, least) + LABEL_GAP + 1
-        if attempt and need <= left:
-            break
-        left = max(left, need) if attempt else need
-    return left, labels
-
-
-def _fit_columns(axis: _Axis, cell: float, size: float, room: float) -> _Labels:
-    """The labels of columns, level where they fit."""
-    labels = axis.labels(cell, size, room)
-    return replace(labels, level=level(labels.marks, cell, cell * len(axis.spans), size))
 
 
 # --- one head -------------------------------------------------------------------------------------
@@ -193,81 +202,100 @@ FEW_ROWS = 1024  # whose labels may be long
 SUMS_WIDTH, SUMS_GAP, SUMS_FOOT = 46.0, 7.0, 9.0  # of the bars of row sums, and their scale
 
 
-def compose_map(page: Page, spec: Spec, looked: Looked) -> None:
-    """Place the map of the selected head on the page."""
-    capture, head = looked.capture, spec.selection.head_id
-    map_of(capture, *head)
-    if spec.title is not None:
-        top = heading(page, spec.title, "")
-    else:
-        role = looked.facts[head].role if head in looked.facts else ""
-        parts = [level_name(capture, head.layer), activation_of(capture, head), role]
-        top = heading(page, f"Head {head}", "  ·  ".join(filter(None, parts)))
-    _draw_map(page, spec, capture, top)
+class HeadMap(CaptureFigure):
+    """The map of the selected head."""
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the map between its labels, with row sums where weights can be negative."""
+        head = spec.selection.head_id
+        map_of(self.capture, head)
+        details = head_details(self.capture, head, self.role(head))
+        _draw_map(page, spec, self.capture, self.draw_heading(page, spec, f"Head {head}", details))
+
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each cell, reduced as the figure is where it has more than dots."""
+        head = spec.selection.head_id
+        shape = map_of(self.capture, head).shape[1:]
+        _selected_edges(spec, self.capture)
+        zooms = table_zooms(shape, zooms_of(self.capture, head, points(spec.width)))
+        yield MAP_COLUMNS
+        yield from map_rows(self.capture, head, str(head), zooms)
 
 
-def compose_rollout(page: Page, spec: Spec, looked: Looked) -> None:
-    """Place the one map of a composed capture on the page. Raises HgvizError for any other."""
-    layers = looked.capture.spec.layers
-    if len(layers) != 1 or not layers[0].name.startswith("all maps"):
-        raise HgvizError(
-            "this capture is not composed: "
-            "a figure of all maps is drawn of what composing them gave",
-            "Compose it first: tasks.figure does so",
-        )
-    name, _, details = layers[0].name.partition(": ")
-    how, _, ways = details.partition("; ")
-    spec = replace(spec, selection=replace(spec.selection, layer=0, head=0))
-    if spec.display.limits is None:
-        limits = _rollout_limits(page, looked.capture)
-        spec = replace(spec, display=replace(spec.display, limits=limits))
-    title = (f"{name.capitalize()} composed", how) if spec.title is None else (spec.title, "")
-    _draw_map(page, spec, looked.capture, heading(page, *title), ways)
+class Rollout(CaptureFigure):
+    """The one map of a composed capture (Abnar and Zuidema 2020)."""
 
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the map; a note says which way answers took. Raises HgvizError for a capture that
+        is not composed."""
+        layers = self.capture.spec.layers
+        if len(layers) != 1 or not layers[0].name.startswith("all maps"):
+            raise HgvizError(
+                "this capture is not composed: "
+                "a figure of all maps is drawn of what composing them gave",
+                "Compose it first: tasks.figure does so",
+            )
+        name, _, details = layers[0].name.partition(": ")
+        recipe, _, ways = details.partition("; ")
+        spec = replace(spec, selection=replace(spec.selection, layer=0, head=0))
+        if spec.display.limits is None:
+            limits = self._limits(page)
+            spec = replace(spec, display=replace(spec.display, limits=limits))
+        top = self.draw_heading(page, spec, f"{name.capitalize()} composed", recipe)
+        _draw_map(page, spec, self.capture, top, ways)
 
-def _rollout_limits(page: Page, capture: Capture) -> tuple[float, float] | None:
-    """Limits from all but the first rows, which see few keys, so that their weights are the
-    largest by far; None where they are not."""
-    maps = map_of(capture, 0, 0)
-    weights = maps.read(maps.heads[0], zoom=zoom_for(max(maps.shape[1:]), page.width))
-    later = weights[len(weights) // 8 :]
-    sizes = np.abs(later[np.isfinite(later) & (later != 0)])
-    high = float(np.quantile(sizes, 0.995)) if sizes.size else 0.0
-    if not 0 < 1.5 * high < np.abs(weights).max():
-        return None
-    high = float(f"{high:.2g}")
-    return (-high if (weights < 0).any() else 0.0), high
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each cell."""
+        head = HeadId(0, 0)
+        shape = map_of(self.capture, head).shape[1:]
+        zooms = table_zooms(shape, zooms_of(self.capture, head, points(spec.width)))
+        yield MAP_COLUMNS
+        yield from map_rows(self.capture, head, "all", zooms)
+
+    def _limits(self, page: Page) -> tuple[float, float] | None:
+        """Limits from all but the first rows, which see few keys, so that their weights are the
+        largest by far; None where they are not."""
+        maps = map_of(self.capture, HeadId(0, 0))
+        weights = maps.read(maps.heads[0], zoom=zoom_for(max(maps.shape[1:]), page.width))
+        later = weights[len(weights) // 8 :]
+        sizes = np.abs(later[np.isfinite(later) & (later != 0)])
+        high = float(np.quantile(sizes, 0.995)) if sizes.size else 0.0
+        if not 0 < 1.5 * high < np.abs(weights).max():
+            return None
+        high = float(f"{high:.2g}")
+        return (-high if (weights < 0).any() else 0.0), high
 
 
 def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = "") -> None:
     """Draw the map of the selected head below top, and a note below it; closes the page."""
     head = spec.selection.head_id
-    maps, is_off = map_of(capture, *head), head in capture.off
+    maps, is_off = map_of(capture, head), head in capture.off
     zooms = (0, 0) if is_off else zooms_of(capture, head, page.width)
     weights = read_cells(maps, head.head, zooms)
-    shades = shades_of(spec.display, has_negative_weights(capture, *head), [weights])
+    shades = shades_of(spec.display, is_signed(capture, head), [weights])
     sums_room = 0.0 if is_off else _sums_room(capture, head, page.width)
-    rows, columns = _selected_axes(spec, capture)
+    rows, columns = _selected_edges(spec, capture)
     corner = _corner_words(capture, head.layer)
-    right = BAR_GAP + sums_room + bar_width(shades)
-    count = maps.shape[1:]
+    right = BAR_GAP + sums_room + shades.bar_width()
+    counts = maps.shape[1:]
 
     def cell_sizes(left: float) -> tuple[float, float]:
-        return _cell_sizes(page.width, page.width - left - right, *count)
+        return _cell_sizes(page.width, page.width - left - right, *counts)
 
-    left, down = _fit_rows(rows, corner, _label_room(page.width, count[0]), cell_sizes)
+    room = _label_room(page.width, counts[0])
+    left, down = rows.row_labels(corner, room, cell_sizes)
     tall, cell = cell_sizes(left)
-    across = _fit_columns(columns, cell, down.size, _label_room(page.width, count[0]))
-    x = (page.width - left - cell * count[1] - right) / 2 + left
+    across = columns.level_labels(cell, down.size, room)
+    x = (page.width - left - cell * counts[1] - right) / 2 + left
     y = top + max(across.depth, 17.0) + LABEL_GAP + 1
-    grid = _Grid(page, x, y, cell, tall, *count, down, across)
+    grid = _Grid(page, x, y, cell, tall, *counts, down, across)
     width, height = grid.size
     if is_off:
-        off_card(page, x, y, width, height)
+        page.off_card(x, y, width, height)
     else:
         seen = seen_cells(capture, head.layer, zooms, head=head.head)
         grid.draw_cells(shades.paint(weights, seen), seen, zooms)
-        upright_bar(page, shades, x + width + sums_room + BAR_GAP, y, height)
+        shades.draw_upright(page, x + width + sums_room + BAR_GAP, y, height)
     if sums_room:
         sums = RowSumBars.of(maps, head.head, zooms[0])
         sums.draw(page, shades, x + width + SUMS_GAP, y, tall * (1 << zooms[0]), y + height)
@@ -275,13 +303,13 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
     grid.draw_columns()
     grid.draw_corner(corner, x - left + 1)
     _draw_selection(grid, capture, head, rows.selected, columns.selected)
-    notes = [HEAD_OFF if is_off else reason(capture, [head])]
+    notes = [HEAD_OFF if is_off else unseen_reason(capture, [head])]
     if any(zooms):
-        notes.append(reduced(zooms))
-        page.notes.append(reduced(zooms))
+        notes.append(reduction_note(zooms))
+        page.note(notes[-1])
     bottom = y + height + (SUMS_FOOT if sums_room else 0.0) + 6
-    end = legend(page, notes, x - left, bottom, page.width - x + left)
-    page.close((footnotes(page, [note], x - left, end) if note else end) + 2)
+    end = page.legend(notes, x - left, bottom, page.width - x + left)
+    page.close((page.footnotes([note], x - left, end) if note else end) + 2)
 
 
 def zooms_of(capture: Capture, head: HeadId, width: float) -> Zooms:
@@ -289,7 +317,7 @@ def zooms_of(capture: Capture, head: HeadId, width: float) -> Zooms:
 
     A raster with more would lose some of them, peaks too, wherever it is shown in dots.
     """
-    rows, columns = map_of(capture, *head).shape[1:]
+    rows, columns = map_of(capture, head).shape[1:]
     beside = max(_label_room(width, rows) + LABEL_GAP + 1, 40.0) + BAR_GAP + 36
     beside += _sums_room(capture, head, width)
     tall, wide = _cell_sizes(width, width - beside, rows, columns)
@@ -319,7 +347,7 @@ def _label_room(width: float, rows: int) -> float:
     return min(0.24 * width, 64.0) if rows <= FEW_ROWS else min(0.2 * width, 64.0) - LABEL_GAP - 1
 
 
-def _selected_axes(spec: Spec, capture: Capture) -> tuple[_Axis, _Axis]:
+def _selected_edges(spec: Spec, capture: Capture) -> tuple[Edge, Edge]:
     """Rows and columns of the selected layer. Raises HgvizError for tokens that are not there."""
     chosen = spec.selection
     layer = capture.spec.layers[chosen.layer]
@@ -330,16 +358,16 @@ def _selected_axes(spec: Spec, capture: Capture) -> tuple[_Axis, _Axis]:
     if chosen.key is not None:
         column = capture.column(layer.index, token_in(keys, chosen.key))
     return (
-        _Axis(queries, capture.query_spans(layer.index), row, capture.null(layer.level)),
-        _Axis(keys, capture.key_spans(layer.index), column, capture.null(layer.key_level)),
+        Edge(queries, capture.query_spans(layer.index), row, capture.null(layer.level)),
+        Edge(keys, capture.key_spans(layer.index), column, capture.null(layer.key_level)),
     )
 
 
 def _corner_words(capture: Capture, layer: int) -> tuple[str, str]:
     """What the columns and the rows are."""
-    one, levels = capture.spec.layers[layer], capture.spec.levels
+    row, levels = capture.spec.layers[layer], capture.spec.levels
     key = OTHER_KEYS.get(capture.key_prompt(layer).unit, CORNER[0])
-    if levels[one.level].sequence == levels[one.key_level].sequence or key == OTHER_KEYS["slot"]:
+    if levels[row.level].sequence == levels[row.key_level].sequence or key == OTHER_KEYS["slot"]:
         return key, CORNER[1]
     return "Source →" if key == CORNER[0] else key, "Target ↓"
 
@@ -376,9 +404,8 @@ def _draw_selection(
 
 def _sums_room(capture: Capture, head: HeadId, width: float) -> float:
     """What the bars of row sums take beside a signed map on a page so wide, 0 for none."""
-    if not has_negative_weights(capture, *head) or width < 180:
-        return 0.0
-    return _sums_width(width) + SUMS_GAP
+    has_room = width >= 180 and is_signed(capture, head)
+    return _sums_width(width) + SUMS_GAP if has_room else 0.0
 
 
 def _sums_width(width: float) -> float:
@@ -428,27 +455,360 @@ class RowSumBars:
         lines = [[(at, top), (at, bottom)]
                  for at, top, bottom in zip(sums, edges, edges[1:], strict=False)]  # fmt: skip
         page.lines(lines, LIGHT_PAGE.text, min(1.2, max(0.5, row / 6)))
-        page.lines([[(zero, y), (zero, end)]], LIGHT_PAGE.secondary, 0.5)
-        page.text(x + width / 2, y - 6, "Row sum", size=style.SMALL, across="center",
-                  colour=LIGHT_PAGE.secondary)  # fmt: skip
+        page.lines([[(zero, y), (zero, end)]], GREY, 0.5)
+        page.caption(x + width / 2, y - 6, "Row sum", across="center")
         ends = [(place, value, short_number(float(f"{value:.2g}"), True))
                 for place, value in ((x, low), (x + width, high)) if value]  # fmt: skip
-        if sum(style.extent(words, style.SMALL) / 2 for *_, words in ends) + 2 > width:
-            ends = [max(ends, key=lambda one: abs(one[1]))]  # 0 and the farther end are enough
+        if sum(text_width(words, SMALL) / 2 for *_, words in ends) + 2 > width:
+            ends = [max(ends, key=lambda end: abs(end[1]))]  # 0 and the farther end are enough
         for place, _, words in ends:
-            page.text(place, end + 7.5, words, size=style.SMALL, across="center")
+            page.text(place, end + 7.5, words, size=SMALL, across="center")
+
+
+# --- all heads ------------------------------------------------------------------------------------
+
+SHRINK = 0.7  # of a map's side from one level to the next coarser
+WALL_GAP, MARGIN = 3.0, 4.0  # between maps; of the shape around them
+LARGEST_MAP, TALLEST = 66.0, 640.0  # a map, and all of them
+QUANTILE = 0.995  # of the weights of a head, up to which its colours reach
+MOST_WALL_CELLS = 1 << 18  # of the table of a wall
+
+
+@dataclass(frozen=True, slots=True)
+class _WallRow:
+    """A layer: rank of its finer level, top, size of its maps, zooms they are read at."""
+
+    layer: int
+    rank: int
+    y: float
+    width: float
+    height: float
+    zooms: Zooms
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+
+@dataclass(frozen=True, slots=True)
+class _WallColumns:
+    """The heads of the widest level: their number, the middle of all, and the pitch of two."""
+
+    count: int
+    middle: float
+    pitch: float
+
+    def x(self, head: float, rank: int = 0) -> float:
+        """The middle of a head's map in a row of this rank."""
+        return self.middle + (head + 0.5 - self.count / 2) * self.pitch * SHRINK**rank
+
+
+class Wall(CaptureFigure):
+    """The maps of all heads of all layers, in the shape of the model, as BertViz's model view
+    (Vig 2019)."""
+
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each cell of each head, in cells so large that they are not too many."""
+        layers = [layer for layer in self.capture.spec.layers if layer.heads]
+        maps = [map_of(self.capture, HeadId(layer.index, layer.heads[0])) for layer in layers]
+        zoom = 0
+        while (
+            sum(len(one.heads) * prod(cell_counts(one.shape[1:], (zoom, zoom))) for one in maps)
+            > MOST_WALL_CELLS
+        ):
+            zoom += 1
+        yield MAP_COLUMNS
+        for layer, one in zip(layers, maps, strict=True):
+            for number in one.heads:
+                head = HeadId(layer.index, number)
+                yield from map_rows(self.capture, head, str(head), (zoom, zoom))
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place all maps, numbers and names of layers, and the colours. Raises HgvizError."""
+        capture = self.capture
+        layers = [layer for layer in capture.spec.layers if layer.heads]
+        if not layers:
+            raise HgvizError("this capture has no heads: every one was removed from the model")
+        maps = {row.index: map_of(capture, HeadId(row.index, row.heads[0])) for row in layers}
+        heads = [HeadId(layer, head) for layer, one in maps.items() for head in one.heads]
+        count = 1 + max(head.head for head in heads)
+        titles = max(text_width(f"layer {layer}", SMALL) for layer in maps) + 5
+        names = {layer: level_name(capture, layer) for layer in maps}
+        if max(text_width(name, SMALL) for name in names.values()) > page.width / 3:
+            names = {layer: level_name(capture, layer, with_own=False) for layer in maps}
+        has_shape = len({(layer.level, layer.key_level) for layer in layers}) > 1
+        left = titles + (max(text_width(name, SMALL) for name in names.values()) or -5)
+        left += 6 + MARGIN * has_shape
+        right = text_width(str(count - 1), SMALL) / 2 - (page.width - left) / count / 2
+        right = MARGIN if has_shape else max(0.0, right)
+        pitch = (page.width - left - right) / count
+        title = "All heads", f"{len(maps):,} layers, {len(heads):,} heads"
+        top = self.draw_heading(page, spec, *title) + SMALL + 8
+        side = min(pitch - min(WALL_GAP, 0.1 * pitch), LARGEST_MAP)
+        rows = self._rows(maps, side, top, page.width)
+        if (height := rows[-1].bottom - top) > TALLEST:
+            side *= TALLEST / height
+            rows = self._rows(maps, side, top, page.width)
+        pitch = min(pitch, 1.3 * side)
+        start = (page.width - left - right - pitch * count) / 2
+        columns = _WallColumns(count, start + left + pitch * count / 2, pitch)
+
+        if has_shape:
+            for _, stack in groupby(rows, key=lambda row: self._sequence(row.layer)):
+                _draw_shape(page, list(stack), columns)
+        _draw_head_numbers(page, columns, top - MARGIN - 3)
+        before = -inf
+        for row in rows:  # number and level of every layer that has the room for a line
+            y = row.y + row.height / 2
+            if y >= before + SMALL * 1.15:
+                page.text(start, y, f"layer {row.layer}", size=SMALL, middle=True)
+                page.caption(start + titles, y, names[row.layer], middle=True)
+                before = y
+        shades = self._draw_maps(page, spec, maps, rows, columns)
+        bottom = rows[-1].bottom + 2 * MARGIN
+        notes = [unseen_reason(capture, heads)]
+        if shades:
+            edge = columns.x(0) - side / 2
+            bottom = shades.draw_level(page, edge, bottom, page.width - edge) + 2
+        else:
+            notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
+            if any(is_signed(capture, head) for head in heads):
+                notes.append("blue and red: weights below and above 0")
+        if capture.off:
+            notes.append("hatched and framed: switched off")
+        if any(zooms := max((row.zooms for row in rows), key=sum)):
+            page.note(f"{reduction_note(zooms)}, or of fewer")
+        page.close(page.legend(notes, 0, bottom, page.width, is_hatched=False) + 2)
+
+    def _rows(
+        self, maps: dict[int, Map], side: float, top: float, page: float
+    ) -> list[_WallRow]:  # fmt: skip
+        """Where each layer lies when a square map at full resolution is side points wide."""
+        levels = self.capture.spec.levels
+        ranks: dict[int, int] = {}  # how coarse a level is among those of its sequence
+        for level in levels:
+            ranks[level.index] = [
+                other for other in levels if other.sequence == level.sequence
+            ].index(level)
+        rows: list[_WallRow] = []
+        before: object = None
+        for layer in (layer for layer in self.capture.spec.layers if layer.index in maps):
+            _, queries, keys = maps[layer.index].shape
+            rank = min(ranks[layer.level], ranks[layer.key_level])
+            longest = side * SHRINK**rank
+            places, y = (layer.level, layer.key_level), top
+            if rows:
+                is_near = places == before or layer.role == "cross"
+                y = rows[-1].bottom
+                y += min(WALL_GAP, 0.1 * side) if is_near else min(8.0, 0.3 * side)
+                if self._sequence(rows[-1].layer) != self._sequence(layer.index):
+                    y += min(16.0, 0.3 * side)  # between an encoder and a decoder
+            zoom = zoom_for(max(queries, keys), longest, page)
+            # a map whose two texts differ greatly in length stays visible
+            width = max(longest * min(1.0, keys / queries), 3.0)
+            height = max(longest * min(1.0, queries / keys), 3.0)
+            zooms = (min(zoom, zoom_for(queries, height, page)),
+                     min(zoom, zoom_for(keys, width, page)))  # fmt: skip
+            rows.append(_WallRow(layer.index, rank, y, width, height, zooms))
+            before = places
+        return rows
+
+    def _sequence(self, layer: int) -> str:
+        """Whose rows a layer has: the encoder's, the decoder's."""
+        spec = self.capture.spec
+        return spec.levels[spec.layers[layer].level].sequence
+
+    def _draw_maps(
+        self, page: Page, spec: Spec, maps: dict[int, Map], rows: list[_WallRow],
+        columns: _WallColumns,
+    ) -> Shades | None:  # fmt: skip
+        """Draw every map; returns the colours that all of them share, if they do."""
+        capture, display = self.capture, spec.display
+        weights: dict[HeadId, Floats] = {
+            head: read_cells(maps[row.layer], head.head, row.zooms)
+            for row in rows
+            for head in (HeadId(row.layer, number) for number in maps[row.layer].heads)
+            if head not in capture.off
+        }
+        signed = {head: is_signed(capture, head) for head in weights}
+        shared = None
+        if display.shared or display.limits is not None:
+            shared = shades_of(display, any(signed.values()), weights.values())
+        for row in rows:
+            shape = maps[row.layer].shape[1:]
+            size = row.width, row.height
+            for number in maps[row.layer].heads:
+                x, head = columns.x(number, row.rank) - row.width / 2, HeadId(row.layer, number)
+                if head not in weights:
+                    page.off_card(x, row.y, *size)
+                    continue
+                cells = weights[head]
+                shades = shared
+                if shades is None:  # the first rows see few keys, so that their weights are large
+                    later = cells[len(cells) // 8 :]
+                    sizes = np.abs(later[later != 0])
+                    high = float(np.quantile(sizes, QUANTILE)) if sizes.size else 0.0
+                    shades = shades_of(display, signed[head], [np.array([high], np.float32)])
+                # the last cells of a raster may reach beyond the matrix
+                height = row.height * (cells.shape[0] << row.zooms[0]) / shape[0]
+                width = row.width * (cells.shape[1] << row.zooms[1]) / shape[1]
+                seen = seen_cells(capture, row.layer, row.zooms, head=number)
+                page.image(shades.paint(cells, seen), x, row.y, width, height, cut=size)
+                page.box(x, row.y, *size, edge=LIGHT_PAGE.line, line=0.3)
+        return shared
+
+
+def _draw_shape(page: Page, rows: list[_WallRow], columns: _WallColumns) -> None:
+    """Draw the shape of the model behind its maps; resampling rows join two levels."""
+    halves = [columns.pitch * columns.count / 2 * SHRINK**row.rank + MARGIN for row in rows]
+    tints, last = LIGHT_PAGE.silhouette, len(rows) - 1
+    for number, row in enumerate(rows):
+        upper = MARGIN if number == 0 else (row.y - rows[number - 1].bottom) / 2
+        lower = MARGIN if number == last else (rows[number + 1].y - row.bottom) / 2
+        above = min(halves[number], halves[max(number - 1, 0)])
+        below = min(halves[number], halves[min(number + 1, last)])
+        right = [(above, row.y - upper), (halves[number], row.y), (halves[number], row.bottom),
+                 (below, row.bottom + lower)]  # fmt: skip
+        corners = [*right, *((-x, y) for x, y in reversed(right))]
+        fill = tints[min(row.rank, len(tints) - 1)]
+        page.polygon([(columns.middle + x, y) for x, y in corners], fill)
+
+
+def _draw_head_numbers(page: Page, columns: _WallColumns, y: float) -> None:
+    """Draw the numbers of the heads over the columns."""
+    last = columns.count - 1
+    is_full = text_width(f"head {last}", SMALL) + 4 <= columns.pitch
+    step = 1 if is_full else ceil((text_width(str(last), SMALL) + 3) / columns.pitch)
+    if not is_full:
+        page.caption(columns.x(-0.5) - 4, y, "head", across="right")
+    for head in range(0, columns.count, step):
+        words = f"head {head}" if is_full else str(head)
+        page.caption(columns.x(head), y, words, across="center")
+
+
+# --- over an image --------------------------------------------------------------------------------
+
+NARROWEST, LARGEST_IMAGE, IMAGE_GAP, IMAGE_TITLE = 70.0, 200.0, 8.0, 12.0
+NAMED_HEADS = 12  # in the note about weights that lie on no patch
+
+
+@dataclass(frozen=True, slots=True)
+class PatchWeights:
+    """The weights of a head over an image: grid (rows, columns) of patches, added (n,) of the
+    positions before them, such as [CLS]."""
+
+    head: HeadId
+    grid: Floats
+    added: Floats
+
+
+class ImagePatches(CaptureFigure):
+    """Where one query looks in its image, as in Caron et al. 2021 (DINO), but for the patches
+    themselves: no weight is smoothed."""
+
+    def signal(self) -> Signal:
+        """The image with its patches. Raises HgvizError where there is none."""
+        signal = self.capture.prompt.signal
+        if signal is None or signal.grid is None or signal.picture is None:
+            raise HgvizError(
+                "this capture is not of an image in patches: "
+                f"it has {len(self.capture.prompt):,} tokens",
+                "Choose another kind, such as map",
+            )
+        return signal
+
+    def query(self, spec: Spec) -> int | None:
+        """The position whose weights are shown: the one asked for, else the first where the model
+        adds one to the patches ([CLS]); None for the mean of all."""
+        rows, columns = self.signal().grid or (0, 0)
+        if spec.selection.query is not None:
+            return token_in(self.capture.prompt, spec.selection.query)
+        return 0 if len(self.capture.prompt) > rows * columns else None
+
+    def weights(self, spec: Spec) -> list[PatchWeights]:
+        """The weights of each head that is shown. Raises HgvizError for heads that are missing."""
+        rows, columns = self.signal().grid or (0, 0)
+        query, heads = self.query(spec), []
+        for head in spec.heads or (spec.selection.head_id,):
+            maps = map_of(self.capture, head)
+            if maps.shape[1:] != (len(self.capture.prompt),) * 2:
+                raise HgvizError(
+                    f"layer {head.layer} does not look at the image from itself: "
+                    f"its maps are {maps.shape[1]:,} × {maps.shape[2]:,}",
+                    "Choose another layer",
+                )
+            if query is None:
+                row = maps.read(head.head).mean(0)
+            else:
+                row = maps.read(head.head, rows=(query, query + 1))[0]
+            added = len(row) - rows * columns
+            heads.append(PatchWeights(head, row[added:].reshape(rows, columns), row[:added]))
+        return heads
+
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each patch of each head, by row and column from 0; the positions that the model
+        adds to them have neither."""
+        pieces, query = self.capture.prompt.pieces, self.query(spec)
+        yield "head", "query_text", "key_text", "row", "column", "weight", "state"
+        name = "" if query is None else pieces[query]
+        for patches in self.weights(spec):
+            head, state = str(patches.head), OFF if patches.head in self.capture.off else SEEN
+            for number, weight in enumerate(patches.added.tolist()):
+                yield head, name, pieces[number], "", "", float(weight), state
+            for (row, column), weight in np.ndenumerate(patches.grid):
+                yield head, name, f"{row},{column}", row, column, float(weight), state
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the image, and over it the weights of each head, with one bar for all."""
+        capture, picture = self.capture, self.signal().picture
+        heads, query = self.weights(spec), self.query(spec)
+        assert picture is not None
+        signed = any(is_signed(capture, patches.head) for patches in heads)
+        on = [patches for patches in heads if patches.head not in capture.off]
+        shades = shades_of(spec.display, signed, [patches.grid for patches in on])
+        words = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
+        top = self.draw_heading(page, spec, "Where the image is looked at", f"from {words}")
+        count = len(heads) + 1
+        columns = max(1, min(count, int((page.width + IMAGE_GAP) // (NARROWEST + IMAGE_GAP))))
+        width = min((page.width - IMAGE_GAP * (columns - 1)) / columns, LARGEST_IMAGE)
+        height = width * picture.shape[0] / picture.shape[1]
+        pitch = height + IMAGE_TITLE + 10
+        page.text(0, top + IMAGE_TITLE - 3, "Image", size=SMALL)
+        page.image(picture, 0, top + IMAGE_TITLE, width, height)
+        patch = -1 if query is None else query - len(heads[0].added)
+        if patch >= 0:  # what is added to the patches has no place
+            rows_of, columns_of = heads[0].grid.shape
+            row, column = divmod(patch, columns_of)
+            wide, high = width / columns_of, height / rows_of
+            for colour, line in ((LIGHT_PAGE.paper, 1.8), (LIGHT_PAGE.mark, 0.9)):
+                page.box(column * wide, top + IMAGE_TITLE + row * high, wide, high, edge=colour,
+                         line=line)  # fmt: skip
+        for number, patches in enumerate(heads, 1):
+            row, column = divmod(number, columns)
+            x, y = column * (width + IMAGE_GAP), top + IMAGE_TITLE + row * pitch
+            is_off, role = patches.head in capture.off, self.role(patches.head)
+            details = f", {HEAD_OFF}" if is_off else f"  ·  {role}" if role else ""
+            page.text(x, y - 3, elide(f"Head {patches.head}{details}", width, SMALL), size=SMALL)
+            shown = picture if is_off else overlay(picture, shades.paint(patches.grid))
+            page.image(shown, x, y, width, height)
+            page.box(x, y, width, height, edge=LIGHT_PAGE.line)
+        end = shades.draw_half(page, top + ((count - 1) // columns + 1) * pitch)
+        notes = []
+        if on and len(on[0].added):
+            shares = [
+                f"{patches.head} {100 * float(patches.added.sum()):.0f} %"
+                for patches in on[:NAMED_HEADS]
+            ]
+            more = f" and {len(on) - NAMED_HEADS} more" if len(on) > NAMED_HEADS else ""
+            added = capture.prompt.pieces[: len(on[0].added)]
+            names = ", ".join((*added[:2], *(["…"] if len(added) > 2 else [])))
+            notes = [f"on {names}, which is no patch: {', '.join(shares)}{more}"]
+        page.close(page.footnotes(notes, 0.0, end + 2) + 3)
 
 
 # --- two heads compared ---------------------------------------------------------------------------
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Edge:
-    """The labels of one side of a map: spans (cells, 2) of the tokens of a text, (-1, -1) for
-    cells that the text has nothing in."""
-
-    prompt: Prompt
-    spans: Integers
+STATES = {(True, True): SEEN, (True, False): "only A", (False, True): "only B"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -456,7 +816,7 @@ class Three(Chart):
     """A head of A, one of B and their difference, on one grid, each cell of 2^zoom x 2^zoom.
 
     maps: A, B and A - B; seen: where each has anything; shape: of the grid in cells of zoom 0;
-    signed: whether A or B has weights below 0; names: of A and B.
+    signed: whether A or B has weights below 0; down, across: its sides; names: of A and B.
     """
 
     maps: tuple[Floats, Floats, Floats]
@@ -464,19 +824,24 @@ class Three(Chart):
     shape: tuple[int, int]
     zoom: int
     signed: bool
-    rows_: Edge
-    columns: Edge
+    down: Edge
+    across: Edge
     names: tuple[str, str]
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
-        """A row for each cell."""
-        table: list[Row] = [("row", "column", "A", "B", "A - B")]
-        for i, j in np.argwhere(self.seen[2]):
-            table.append((float(i), float(j), *(float(weights[i, j]) for weights in self.maps)))
+        """A row for each cell: both weights and their difference."""
+        table: list[Row] = [(*QUERY, *KEY, "A", "B", "A - B", "state", "reduction")]
+        columns = table_side(self.across.prompt, self.across.spans, self.zoom)
+        reduction = table_reduction((self.zoom, self.zoom))
+        for i, row in enumerate(table_side(self.down.prompt, self.down.spans, self.zoom)):
+            for j, column in enumerate(columns):
+                seen = [bool(cells[i, j]) for cells in self.seen]
+                weights = (
+                    float(weights[i, j]) if is_seen else ""
+                    for weights, is_seen in zip(self.maps, seen, strict=True)
+                )
+                state = STATES.get((seen[0], seen[1]), UNSEEN)
+                table.append((*row, *column, *weights, state, reduction))
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
@@ -485,17 +850,16 @@ class Three(Chart):
         in_row, gap, title_room = (3 if page.width >= 330 else 2), 12.0, 12.0
         shades = self._shades(spec.display)
         rows, columns = self.shape
-        down, across = (_Axis(edge.prompt, edge.spans) for edge in (self.rows_, self.columns))
 
         def cell_sizes(left: float) -> tuple[float, float]:
             room = (page.width - left - gap * (in_row - 1) - 4) / in_row  # 4: of the last label
             cell = min(room / max(columns, 1), 22.0, 1.5 * room / max(rows, 1))
             return cell, cell
 
-        left, row_labels = _fit_rows(down, CORNER, max(34.0, 0.16 * page.width), cell_sizes)
+        left, down = self.down.row_labels(CORNER, max(34.0, 0.16 * page.width), cell_sizes)
         cell = cell_sizes(left)[0]
-        column_labels = _fit_columns(across, cell, row_labels.size, 44.0)
-        depth = max(column_labels.depth, 15.0) + LABEL_GAP
+        across = self.across.level_labels(cell, down.size, 44.0)
+        depth = max(across.depth, 15.0) + LABEL_GAP
         most = max(self.shape)
         chart = self._at_zoom(zoom_for(most, cell * most, page.width))
         width, height = cell * columns, cell * rows
@@ -504,10 +868,8 @@ class Three(Chart):
         for number, name in enumerate(names):
             if number == in_row:
                 x, y = left, bottom + 8
-            title = elide(name, width, style.TEXT, bold=True)
-            page.text(x, y + title_room - 4, title, size=style.TEXT, bold=True)
-            grid = _Grid(page, x, y + title_room + depth, cell, cell, rows, columns, row_labels,
-                         column_labels)  # fmt: skip
+            page.text(x, y + title_room - 4, elide(name, width, TEXT, bold=True), bold=True)
+            grid = _Grid(page, x, y + title_room + depth, cell, cell, rows, columns, down, across)
             rgb = shades[number].paint(chart.maps[number], chart.seen[number])
             grid.draw_cells(rgb, chart.seen[number], (chart.zoom, chart.zoom))
             if x == left:
@@ -518,12 +880,12 @@ class Three(Chart):
         bars = [("Weight", shades[0]), ("Difference, A − B", shades[2])]
         if self.signed:
             bars = [("Weight, and difference", shades[0])]
-        end = _draw_bars(page, bars, left, width + gap, x, bottom, height, in_row)
+        end = _draw_colours(page, bars, left, width + gap, x, bottom, height, in_row)
         notes = list(self.notes)
         if chart.zoom:
-            notes.append(reduced((chart.zoom, chart.zoom)))
-            page.notes.append(notes[-1])
-        page.close(footnotes(page, notes, 0.0 if in_row == 2 else left, end) + 5)
+            notes.append(reduction_note((chart.zoom, chart.zoom)))
+            page.note(notes[-1])
+        page.close(page.footnotes(notes, 0.0 if in_row == 2 else left, end) + 5)
 
     def _at_zoom(self, zoom: int) -> Three:
         """The maps with no more cells than dots, the largest of those that share one."""
@@ -545,7 +907,7 @@ class Three(Chart):
         return weights, weights, difference
 
 
-def _draw_bars(
+def _draw_colours(
     page: Page, bars: list[tuple[str, Shades]], left: float, pitch: float, x: float,
     bottom: float, height: float, in_row: int,
 ) -> float:  # fmt: skip
@@ -553,11 +915,10 @@ def _draw_bars(
     last map, bottom: below it. Returns where they end."""
 
     def draw(name: str, shades: Shades, x: float, y: float, room: float) -> float:
-        words = elide(name, room, style.SMALL)
-        page.text(x, y, words, size=style.SMALL, colour=LIGHT_PAGE.secondary)
-        return level_bar(page, shades, x, y + 4, room)
+        page.caption(x, y, elide(name, room, SMALL))
+        return shades.draw_level(page, x, y + 4, room)
 
-    least = max(72.0, *(style.extent(name, style.SMALL) for name, _ in bars))
+    least = max(72.0, *(text_width(name, SMALL) for name, _ in bars))
     if in_row == 2 and page.width - x >= least:  # beside the last map
         end = bottom - height
         for name, shades in bars:

@@ -7,27 +7,48 @@ heights are in points.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Layer, Prompt
-from hgviz.figures.content import Facts, Looked
-from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.frame import (
-    has_negative_weights,
-    heading,
-    legend,
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Prompt
+from hgviz.figures.cells import (
+    KEY,
+    OFF,
+    QUERY,
+    SEEN,
+    UNSEEN,
+    Bools,
+    CaptureFigure,
+    Shades,
+    is_signed,
     level_name,
     map_of,
     query_in,
+    rgb_of,
+    seen_cells,
+    shades_of,
+    table_side,
+    unseen_reason,
 )
-from hgviz.figures.paper.page import Page
-from hgviz.figures.paper.shades import Shades, level_bar, rgb_of, shades_of
-from hgviz.figures.spec import POINTS, Spec
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures.labels import (
+    SMALL,
+    TITLE,
+    axis_marks,
+    elide,
+    level_places,
+    size_for,
+    surrounding_word,
+    text_width,
+    token_marks,
+    token_words,
+    unit_spans,
+)
+from hgviz.figures.page import GREY, Many, Page, dots_per_inch
+from hgviz.figures.spec import POINTS, Row, Spec
 from hgviz.palettes import LIGHT_PAGE, contrasting_colour
 
 STRIP, BETWEEN = 12.0, 36.0  # heights of a strip, and of what lies between two
@@ -36,69 +57,6 @@ MARGIN, NAME_GAP = 4.5, 9.0  # at right of the strips, and at left of them
 MAX_LAYERS = 12  # that are shown of a model without levels
 LARGEST_TEXT, LEGIBLE_TEXT = 8.0, 5.0  # in the strips
 ARC_KEYS, FAINTEST_ARC = 5, 0.02
-
-
-def compose(page: Page, spec: Spec, looked: Looked) -> None:
-    """Place all stages of a capture on the page."""
-    capture, facts = looked.capture, looked.facts
-    query = query_in(capture.main, spec.selection.query)
-    stages = [stage_of(spec, capture, facts, layers, query) for layers in stages_of(capture)]
-    signed = any(has_negative_weights(capture, *stage.head) for stage in stages)
-    shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
-    top = _draw_title(page, spec, capture, query)
-    names = [_names(capture, facts, stage, page.width) for stage in stages]
-    left, right = _left(stages, names, page.width - MARGIN), page.width - MARGIN
-    strips = _strips(page, stages, shades, left, right)
-    highest = max((arc.height for arc in strips[0].arcs(None)), default=0.0)
-    strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
-
-    for upper, lower in pairwise(strips):
-        upper.draw_silhouette(lower)
-    for upper, lower in pairwise(strips):
-        if upper.stage.prompt is lower.stage.prompt:
-            upper.draw_tokens_to(lower)
-    own = [strip for strip in strips if strip.stage.column is not None]
-    for upper, lower in pairwise([*own, strips[-1]] if own else []):
-        upper.draw_thread_to(lower)
-    origin = None  # from where arcs start that lead to another text
-    for strip, lines in zip(strips, names, strict=True):
-        cell = strip.selected
-        origin = origin if cell is None else sum(cell) / 2
-        strip.draw_cells()
-        strip.draw_text()
-        strip.draw_arcs(origin)
-        if cell is not None:
-            page.box(cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2,
-                     edge=LIGHT_PAGE.mark, line=1.1)  # fmt: skip
-        strip.draw_names(lines)
-    bottom = strips[-1].y + max(STRIP, LINE * len(names[-1]))
-    if not strips[-1].size:
-        selected = query if strips[-1].stage.prompt is capture.main else None
-        bottom = max(bottom, strips[-1].draw_words_below(selected))
-    dots = style.dots(page.width) / POINTS
-    if any(len(strip.stage.spans) > strip.width * dots for strip in strips):
-        page.notes.append("where positions are finer than dots, the largest of them is shown")
-    notes = [reason(capture, (stage.head for stage in stages))]
-    if not is_hourglass(capture):
-        layers = len(_attending_layers(capture))
-        notes += [f"{len(stages)} of {layers} layers"] if len(stages) < layers else []
-    y = bottom + 10
-    page.text(
-        left - 4, y + 6, "Weight", size=style.SMALL, colour=LIGHT_PAGE.secondary, across="right"
-    )
-    end = level_bar(page, shades, left, y, page.width - left)
-    page.close(legend(page, notes, left, end + 2, page.width - left) + 2)
-
-
-def _draw_title(page: Page, spec: Spec, capture: Capture, query: int) -> float:
-    """Say from which token; returns where the line ends."""
-    if spec.title is not None:
-        return heading(page, spec.title, "")
-    prompt = capture.main
-    words = labels.token_words(prompt, query, query + 1)
-    words = labels.elide(words, 0.4 * page.width, style.TITLE, bold=True)
-    word, place = labels.context(prompt, query), f"{prompt.unit} {query:,}"
-    return heading(page, f"From “{words}”", f"in “{word}”, {place}" if word else place)
 
 
 # --- stages ---------------------------------------------------------------------------------------
@@ -115,7 +73,7 @@ class Stage:
     head: HeadId
     prompt: Prompt
     weights: Floats
-    seen: NDArray[np.bool_]
+    seen: Bools
     spans: Integers
     column: int | None
 
@@ -129,8 +87,10 @@ def stages_of(capture: Capture) -> list[list[int]]:
     """The self-attention layers of each stage, in order of computation.
 
     Without levels of several resolutions these are single layers, at most MAX_LAYERS spread over
-    the model; where there are two texts, those of the decoder, cross-attention included.
+    the model; where there are two texts, those of the decoder, cross-attention included. Raises
+    HgvizError where no heads are left.
     """
+    levels = capture.spec.levels
     if not is_hourglass(capture):
         layers = _attending_layers(capture)
         if not layers:
@@ -139,21 +99,18 @@ def stages_of(capture: Capture) -> list[list[int]]:
             )
         chosen = np.linspace(0, len(layers) - 1, min(len(layers), MAX_LAYERS)).round()
         return [[layers[place]] for place in chosen.astype(int)]
-
-    def place(layer: Layer) -> tuple[int, str]:
-        return layer.level, capture.spec.levels[layer.level].sequence
-
     stages: list[list[int]] = []
     before: object = None
     for layer in capture.spec.layers:
+        place = layer.level, levels[layer.level].sequence
         if layer.cuts:
             continue
         if layer.role == "self" and layer.heads:
-            if place(layer) != before:
+            if place != before:
                 stages.append([])
             stages[-1].append(layer.index)
-            before = place(layer)
-        elif layer.role in ("down", "up") and before != place(layer):
+            before = place
+        elif layer.role in ("down", "up") and before != place:
             before = None
     if not stages:
         raise HgvizError("this capture has no self-attention: every such head was removed")
@@ -163,35 +120,143 @@ def stages_of(capture: Capture) -> list[list[int]]:
 def _attending_layers(capture: Capture) -> list[int]:
     """The layers with heads, of two texts those of the decoder."""
     level = 1 if capture.spec.two_texts else 0
-    return [one.index for one in capture.spec.layers if one.level == level and one.heads]
+    return [row.index for row in capture.spec.layers if row.level == level and row.heads]
 
 
-def stage_of(spec: Spec, capture: Capture, facts: Facts, layers: list[int], query: int) -> Stage:
-    """Where the position that speaks for a token looks, in one head of these layers: the chosen
-    one, else the clearest, else the first that is on."""
-    chosen = [head for head in (spec.selection.head_id, *spec.heads) if head.layer in layers]
-    if chosen:
-        head = chosen[0]
-    else:
-        heads = [HeadId(n, h) for n in layers
-                 for h in map_of(capture, n, capture.spec.layers[n].heads[0]).heads]  # fmt: skip
-        on = [head for head in heads if head not in capture.off] or heads
-        head = max(on, key=lambda one: facts[one].score if one in facts else -np.inf)
-    maps = map_of(capture, *head)
-    row = min(capture.row(head.layer, query), maps.shape[1] - 1)
-    spans = capture.key_spans(head.layer)
-    seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
-    layer, levels = capture.spec.layers[head.layer], capture.spec.levels
-    same_text = levels[layer.level].sequence == levels[layer.key_level].sequence
-    return Stage(
-        level=layer.level,
-        head=head,
-        prompt=capture.key_prompt(head.layer),
-        weights=maps.read(head.head, rows=(row, row + 1))[0],
-        seen=seen & (spans[:, 1] > 0) & (head not in capture.off),
-        spans=spans,
-        column=min(capture.column(head.layer, query), len(spans) - 1) if same_text else None,
-    )
+# --- the figure -----------------------------------------------------------------------------------
+
+
+class Levels(CaptureFigure):
+    """The row of one token in every stage."""
+
+    def stages(self, spec: Spec) -> list[Stage]:
+        """What each strip shows. Raises HgvizError for a token that is not there."""
+        query = query_in(self.capture.main, spec.selection.query)
+        return [self.stage(spec, layers, query) for layers in stages_of(self.capture)]
+
+    def stage(self, spec: Spec, layers: list[int], query: int) -> Stage:
+        """Where the position that speaks for a token looks, in one head of these layers: the chosen
+        one, else the clearest, else the first that is on."""
+        capture = self.capture
+        chosen = [head for head in (spec.selection.head_id, *spec.heads) if head.layer in layers]
+        if chosen:
+            head = chosen[0]
+        else:
+            heads = [
+                HeadId(layer, number)
+                for layer in layers
+                for number in map_of(
+                    capture, HeadId(layer, capture.spec.layers[layer].heads[0])
+                ).heads
+            ]
+            heads = [head for head in heads if head not in capture.off] or heads
+            scores = [self.facts[head].score if head in self.facts else -np.inf for head in heads]
+            head = heads[int(np.argmax(scores))]
+        maps = map_of(capture, head)
+        row = min(capture.row(head.layer, query), maps.shape[1] - 1)
+        spans = capture.key_spans(head.layer)
+        seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
+        layer, levels = capture.spec.layers[head.layer], capture.spec.levels
+        is_same_text = levels[layer.level].sequence == levels[layer.key_level].sequence
+        column = min(capture.column(head.layer, query), len(spans) - 1) if is_same_text else None
+        return Stage(
+            layer.level, head, capture.key_prompt(head.layer),
+            maps.read(head.head, rows=(row, row + 1))[0],
+            seen & (spans[:, 1] > 0) & (head not in capture.off), spans, column,
+        )  # fmt: skip
+
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each position that the token may look at, in every stage."""
+        capture = self.capture
+        query = query_in(capture.main, spec.selection.query)
+        yield "stage", "level", "head", *QUERY, *KEY, "weight", "state"
+        for number, stage in enumerate(self.stages(spec), 1):
+            layer = stage.head.layer
+            spans = capture.query_spans(layer)
+            row = min(capture.row(layer, query), len(spans) - 1)
+            (asking,) = table_side(capture.query_prompt(layer), spans[row : row + 1])
+            start = number, capture.spec.levels[stage.level].label, str(stage.head)
+            is_off = stage.head in capture.off
+            keys = table_side(stage.prompt, stage.spans)
+            for key, weight, is_seen in zip(keys, stage.weights, stage.seen, strict=True):
+                state = OFF if is_off else SEEN if is_seen else UNSEEN
+                value = float(weight) if is_seen else ""
+                yield (*start, row, row, *asking[2:], *key, value, state)
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place all strips, the paths of the token between them, names and colours."""
+        capture = self.capture
+        query = query_in(capture.main, spec.selection.query)
+        stages = self.stages(spec)
+        signed = any(is_signed(capture, stage.head) for stage in stages)
+        shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
+        words = token_words(capture.main, query, query + 1)
+        words = elide(words, 0.4 * page.width, TITLE, bold=True)
+        word, place = surrounding_word(capture.main, query), f"{capture.main.unit} {query:,}"
+        details = f"in “{word}”, {place}" if word else place
+        top = self.draw_heading(page, spec, f"From “{words}”", details)
+        names = [self._names(stage, page.width) for stage in stages]
+        right = page.width - MARGIN
+        left = _left(stages, names, right)
+        strips = _strips(page, stages, shades, left, right)
+        highest = max((arc.height for arc in strips[0].arcs(None)), default=0.0)
+        strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
+
+        for upper, lower in pairwise(strips):
+            upper.draw_silhouette(lower)
+        for upper, lower in pairwise(strips):
+            if upper.stage.prompt is lower.stage.prompt:
+                upper.draw_tokens_to(lower)
+        own = [strip for strip in strips if strip.stage.column is not None]
+        for upper, lower in pairwise([*own, strips[-1]] if own else []):
+            upper.draw_thread_to(lower)
+        origin = None  # from where arcs start that lead to another text
+        for strip, lines in zip(strips, names, strict=True):
+            cell = strip.selected
+            origin = origin if cell is None else sum(cell) / 2
+            strip.draw_cells()
+            strip.draw_text()
+            strip.draw_arcs(origin)
+            if cell is not None:
+                page.box(cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2,
+                         edge=LIGHT_PAGE.mark, line=1.1)  # fmt: skip
+            for line, words in enumerate(lines[:4]):
+                page.text(0, strip.y + _name_middle(line, len(lines)), words, size=SMALL,
+                          middle=True, bold=line == 0,
+                          colour=LIGHT_PAGE.text if line < 2 else GREY)  # fmt: skip
+        last = strips[-1]
+        bottom = last.y + max(STRIP, LINE * len(names[-1]))
+        if not last.size:
+            selected = query if last.stage.prompt is capture.main else None
+            bottom = max(bottom, last.draw_words_below(selected))
+        dots = dots_per_inch(page.width) / POINTS
+        if any(len(strip.stage.spans) > strip.width * dots for strip in strips):
+            page.note("where positions are finer than dots, the largest of them is shown")
+        notes = [unseen_reason(capture, (stage.head for stage in stages))]
+        layers = len(_attending_layers(capture))
+        if not is_hourglass(capture) and len(stages) < layers:
+            notes.append(f"{len(stages)} of {layers} layers")
+        y = bottom + 10
+        page.caption(left - 4, y + 6, "Weight", across="right")
+        end = shades.draw_level(page, left, y, page.width - left)
+        page.close(page.legend(notes, left, end + 2, page.width - left) + 2)
+
+    def _names(self, stage: Stage, width: float) -> list[str]:
+        """Level, head and what it does, in at most two lines that fit."""
+        role = "off" if stage.head in self.capture.off else self.role(stage.head)
+        room = min(80.0, 0.22 * width)
+        lines: list[str] = []
+        for word in role.split():
+            is_full = lines and text_width(f"{lines[-1]} {word}", SMALL) > room
+            if not lines or (is_full and len(lines) < 2):
+                lines.append(word)
+            else:
+                lines[-1] += f" {word}"
+        lines = [elide(line, room, SMALL) for line in lines]
+        if is_hourglass(self.capture):
+            return [self.capture.spec.levels[stage.level].label, f"head {stage.head}", *lines]
+        level = level_name(self.capture, stage.head.layer)
+        return [f"head {stage.head}", *([level] if level else []), *lines]
 
 
 # --- where strips lie -----------------------------------------------------------------------------
@@ -206,7 +271,7 @@ def _factors(stages: list[Stage]) -> list[float]:
 
 def _strips(
     page: Page, stages: list[Stage], shades: Shades, left: float, right: float
-) -> list[Strip]:
+) -> list[_Strip]:
     """Strips below each other; text is printed where it is legible at every level."""
     factors, strips = _factors(stages), []
     for number, (stage, factor) in enumerate(zip(stages, factors, strict=True)):
@@ -214,32 +279,24 @@ def _strips(
         edges = np.concatenate([[0.0], np.cumsum(widths)])
         edges = (left + right) / 2 + (edges - edges[-1] / 2) * factor
         y = number * (STRIP + BETWEEN)
-        strips.append(Strip(page, stage, shades, edges, y, size * factor))
+        strips.append(_Strip(page, stage, shades, edges, y, size * factor))
     return strips
 
 
-def _token_widths(
-    prompt: Prompt, room: float, smallest: float
-) -> tuple[NDArray[np.float64], float]:
+def _token_widths(prompt: Prompt, room: float, smallest: float) -> tuple[Many, float]:
     """Widths of the tokens that fill the room, and the size of their text, 0 for none."""
     tokens = len(prompt)
     even = np.full(tokens, room / tokens)
     if tokens * 3 > room:
         return even, 0.0
     widths = np.empty(tokens)
-    for mark in labels.singles(prompt, unit_spans(tokens)):
-        width = max(style.extent(mark.words, 10.0, fixed=True), 4.0) + 2.5
+    for mark in token_marks(prompt, unit_spans(tokens)):
+        width = max(text_width(mark.words, 10.0, fixed=True), 4.0) + 2.5
         widths[mark.start : mark.end] = width / (mark.end - mark.start)
     size = min(LARGEST_TEXT, 10.0 * room / widths.sum())
     if size * smallest < LEGIBLE_TEXT:
         return even, 0.0
     return widths * min(room / widths.sum(), 3.0 * size / 10.0), size
-
-
-def unit_spans(count: int) -> Integers:
-    """[[0, 1], [1, 2], ...]"""
-    numbers = np.arange(count)
-    return np.stack([numbers, numbers + 1], axis=1)
 
 
 def _left(stages: list[Stage], names: list[list[str]], right: float) -> float:
@@ -252,7 +309,7 @@ def _left(stages: list[Stage], names: list[list[str]], right: float) -> float:
             low = _name_middle(line, len(lines)) + LINE / 2
             part = min(max((low - STRIP) / BETWEEN, 0.0), 1.0)  # of the way to the next strip
             share = spare[number] + part * (after - spare[number])
-            need = style.extent(words, style.SMALL, bold=line == 0) + NAME_GAP
+            need = text_width(words, SMALL, bold=line == 0) + NAME_GAP
             left = max(left, (need - share * right) / (1 - share))
     return left
 
@@ -262,30 +319,11 @@ def _name_middle(line: int, lines: int) -> float:
     return STRIP / 2 + LINE * (line - min(lines - 1, 1) / 2)
 
 
-def _names(capture: Capture, facts: Facts, stage: Stage, width: float) -> list[str]:
-    """Level, head and what it does, in at most two lines that fit."""
-    role = facts[stage.head].role if stage.head in facts else ""
-    role = "off" if stage.head in capture.off else role
-    room = min(80.0, 0.22 * width)
-    lines: list[str] = []
-    for word in role.split():
-        is_full = lines and style.extent(f"{lines[-1]} {word}", style.SMALL) > room
-        if not lines or (is_full and len(lines) < 2):
-            lines.append(word)
-        else:
-            lines[-1] += f" {word}"
-    lines = [labels.elide(line, room, style.SMALL) for line in lines]
-    if is_hourglass(capture):
-        return [capture.spec.levels[stage.level].label, f"head {stage.head}", *lines]
-    level = level_name(capture, stage.head.layer)
-    return [f"head {stage.head}", *([level] if level else []), *lines]
-
-
 # --- strips ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Arc:
+class _Arc:
     """From where to where along x, how high, and what part of the largest weight."""
 
     start: float
@@ -295,13 +333,13 @@ class Arc:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strip:
+class _Strip:
     """A stage on the page: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
 
     page: Page
     stage: Stage
     shades: Shades
-    edges: NDArray[np.float64]
+    edges: Many
     y: float
     size: float
 
@@ -337,27 +375,24 @@ class Strip:
                 fill = self.shades.paint(stage.weights[position : position + 1])[0] / 255
                 width = min(end + 0.3, right) - start
                 page.box(start, self.y, width, STRIP, fill=tuple(fill))
-            self._draw_gaps()
+            spans = stage.spans[stage.spans[:, 1] > 0]
+            is_coarse = (spans[:, 1] - spans[:, 0]).max(initial=1) > 1
+            if is_coarse and self.width / max(len(spans), 1) > 3:
+                # white lines between positions of several tokens, so that they can be counted
+                places = self.edges[np.unique(spans[:, 0])[1:]]
+                page.lines([[(x, self.y), (x, self.y + STRIP)] for x in places],
+                           LIGHT_PAGE.paper, 0.4)  # fmt: skip
         spans = stage.spans[stage.seen]
         if not self.size and len(spans):  # hatched after the query, where no text is printed
             start = float(self.edges[spans[:, 1].max()])
             if right - start > 1:
-                page.hatch(start, self.y, float(right - start), STRIP, None)
+                page.hatch(start, self.y, float(right - start), STRIP)
         page.box(left, self.y, right - left, STRIP, edge=LIGHT_PAGE.line, line=0.4)
-
-    def _draw_gaps(self) -> None:
-        """Draw white lines between positions of several tokens, so that they can be counted."""
-        spans = self.stage.spans[self.stage.spans[:, 1] > 0]
-        is_coarse = (spans[:, 1] - spans[:, 0]).max(initial=1) > 1
-        if is_coarse and self.width / max(len(spans), 1) > 3:
-            places = self.edges[np.unique(spans[:, 0])[1:]]
-            lines = [[(x, self.y), (x, self.y + STRIP)] for x in places]
-            self.page.lines(lines, LIGHT_PAGE.paper, 0.4)
 
     def _raster(self) -> NDArray[np.uint8]:
         """uint8 (1, dots, 3): where several positions share a dot, the largest of them."""
         left, width = self.edges[0], self.width
-        dots = max(1, round(width / POINTS * style.dots(self.page.width)))
+        dots = max(1, round(width / POINTS * dots_per_inch(self.page.width)))
         weights, seen = np.zeros(dots, np.float32), np.zeros(dots, bool)
         positions = np.flatnonzero(self.stage.seen)
         order = np.argsort(np.abs(self.stage.weights[positions]), kind="stable")
@@ -380,26 +415,19 @@ class Strip:
             ground[start:end] = self.shades.paint(stage.weights[position : position + 1])[0]
             is_seen[start:end] = True
         inks = contrasting_colour(ground) / 255
-        for mark in labels.singles(stage.prompt, unit_spans(tokens)):
+        for mark in token_marks(stage.prompt, unit_spans(tokens)):
             x = (self.edges[mark.start] + self.edges[mark.end]) / 2
-            ink = tuple(inks[mark.start]) if is_seen[mark.start] else LIGHT_PAGE.secondary
+            ink = tuple(inks[mark.start]) if is_seen[mark.start] else GREY
             self.page.text(x, self.y + STRIP / 2, mark.words, size=self.size, middle=True,
                            across="center", fixed=True, colour=ink)  # fmt: skip
-
-    def draw_names(self, lines: list[str]) -> None:
-        """Draw names left of the strip, the first in bold."""
-        for line, words in enumerate(lines[:4]):
-            ink = LIGHT_PAGE.text if line < 2 else LIGHT_PAGE.secondary
-            y = self.y + _name_middle(line, len(lines))
-            self.page.text(0, y, words, size=style.SMALL, middle=True, bold=line == 0, colour=ink)
 
     def draw_words_below(self, selected: int | None) -> float:
         """Draw the words of the text under the strip; returns where they end."""
         prompt = self.stage.prompt
         cell, left = self.width / len(prompt), float(self.edges[0])
-        size = labels.size_for(cell)
-        marks = labels.axis_marks(prompt, unit_spans(len(prompt)), cell, size, 46.0, selected)
-        places = labels.level(marks, cell, cell * len(prompt), size)
+        size = size_for(cell)
+        marks = axis_marks(prompt, unit_spans(len(prompt)), cell, size, 46.0, selected)
+        places = level_places(marks, cell, cell * len(prompt), size)
         turned, y, depth = places is None, self.y + STRIP + 3, size
         places = places or [mark.middle * cell for mark in marks]
         for mark, place in zip(marks, places, strict=True):
@@ -411,10 +439,10 @@ class Strip:
                 colour=LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text,
             )  # fmt: skip
             if turned:
-                depth = max(depth, style.extent(mark.words, size, mark.bold))
+                depth = max(depth, text_width(mark.words, size, mark.bold))
         return y + depth
 
-    def draw_silhouette(self, lower: Strip) -> None:
+    def draw_silhouette(self, lower: _Strip) -> None:
         """Draw the shape of the model behind this strip and the next."""
         a, b = self.edges[[0, -1]], lower.edges[[0, -1]]
         end, bottom = self.y + STRIP, lower.y + STRIP
@@ -424,7 +452,7 @@ class Strip:
             LIGHT_PAGE.unseen,
         )  # fmt: skip
 
-    def draw_tokens_to(self, lower: Strip) -> None:
+    def draw_tokens_to(self, lower: _Strip) -> None:
         """Draw slanted lines to the same tokens in the next strip."""
         coarser = max(self, lower, key=lambda strip: strip.stage.level)
         starts = coarser.stage.spans[coarser.stage.spans[:, 1] > 0, 0]
@@ -434,7 +462,7 @@ class Strip:
         lines = [[(self.edges[token], top), (lower.edges[token], bottom)] for token in chosen]
         self.page.lines(lines, LIGHT_PAGE.line, 0.35)
 
-    def draw_thread_to(self, lower: Strip) -> None:
+    def draw_thread_to(self, lower: _Strip) -> None:
         """Draw the selected token on its way to the next strip."""
 
         def narrowed(left: float, right: float) -> tuple[float, float]:
@@ -447,7 +475,7 @@ class Strip:
         self.page.polygon([(a[0], end), (a[1], end), (b[1], lower.y), (b[0], lower.y)],
                           LIGHT_PAGE.mark)  # fmt: skip
 
-    def arcs(self, origin: float | None) -> list[Arc]:
+    def arcs(self, origin: float | None) -> list[_Arc]:
         """Arcs to the strongest keys, from the selected cell, or from where it lies in its own
         text (origin)."""
         stage, cell = self.stage, self.selected
@@ -464,7 +492,7 @@ class Strip:
             distance = min(1.0, abs(end - start) / (0.5 * self.page.width))
             part = float(min(float(strength[key]) / limit, 1.0))
             if part >= FAINTEST_ARC:
-                arcs.append(Arc(start, end, 5.0 + 20.0 * distance, part))
+                arcs.append(_Arc(start, end, 5.0 + 20.0 * distance, part))
         return arcs
 
     def draw_arcs(self, origin: float | None) -> None:

@@ -6,73 +6,108 @@ their neighbours. Widths and heights are in points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
-from hgviz.core import Capture
-from hgviz.figures.content import Facts, Looked
-from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import LineStyle, line_style
-from hgviz.figures.paper.frame import (
-    activation_of,
-    footnotes,
-    heading,
+from hgviz.figures.cells import (
+    OFF,
+    SEEN,
+    CaptureFigure,
+    head_details,
     level_name,
     map_of,
-    together,
+    sign_colour,
+    table_text,
 )
-from hgviz.figures.paper.labels import NOTHING, elide, visible
-from hgviz.figures.paper.page import Page
-from hgviz.figures.spec import Spec
+from hgviz.figures.labels import NOTHING, SMALL, TEXT, elide, text_width, visible
+from hgviz.figures.page import GREY, LineStyle, Page, line_style
+from hgviz.figures.spec import Row, Spec
 from hgviz.language import decimals
-from hgviz.maps.links import Links, QueryLinks, Side, find_links
-from hgviz.palettes import LIGHT_PAGE, colours
+from hgviz.maps.links import Links, Side, find_links
+from hgviz.palettes import LIGHT_PAGE
 
 NEIGHBOURS = 3  # units around the ends of links that are shown where there is room
+MOST_UNITS = 64  # in a column
 PITCH = 9.5  # of lines
 PAD = 4.0
 MARKER_ROOM = 8.0  # before a name
 TITLES = "Query", "Key"
+COLUMNS = (
+    "head", "query_first", "query_last", "query_text", "key_first", "key_last", "key_text",
+    "weight", "state", "reduction",
+)  # fmt: skip
 Point = tuple[float, float]
 
 
-def compose(page: Page, spec: Spec, looked: Looked) -> None:
-    """Place the links of the chosen queries and heads on the page."""
-    capture = looked.capture
-    map_of(capture, spec.selection.layer, spec.selection.head)
-    links = find_links(capture, spec.selection, spec.links)
-    top = _draw_title(page, spec, capture, links, looked.facts)
-    layout = (_Rows if spec.links.across else _Columns)(page, links)
-    bottom = layout.draw(top)
-    notes = [*spec.links.captions, *_notes(links, layout.missing)]
-    off = [str(head) for head in links.heads if head in capture.off]
-    if off:
-        notes.insert(0, f"off: {', '.join(off)} {'is' if len(off) == 1 else 'are'} switched off")
-    page.notes += notes
-    page.close(footnotes(page, together(notes, page.width - 2), 0, bottom + 4) + 4)
+class TokenLinks(CaptureFigure):
+    """The links of the chosen queries and heads."""
+
+    def links(self, spec: Spec) -> Links:
+        """What is drawn. Raises HgvizError for heads and tokens that are missing."""
+        map_of(self.capture, spec.selection.head_id)
+        return find_links(self.capture, spec.selection, spec.links)
+
+    def rows(self, spec: Spec) -> Iterator[Row]:
+        """A row for each link, the strongest of each query and head first."""
+        links = self.links(spec)
+        reduction = "; ".join(spec.links.captions[1:])
+        is_fused = links.fuse != "each" and len(links.heads) > 1
+        heads = [None] if is_fused else list(links.heads)
+        fused = f"{links.fuse} of {', '.join(map(str, links.heads))}"
+        yield COLUMNS
+        for place, strands in links.strands.items():
+            query = _unit(links.queries, place)
+            for head, strand in zip(heads, strands, strict=True):
+                name = fused if head is None else str(head)
+                if head in self.capture.off:
+                    yield (name, *query, "", "", "", "", OFF, reduction)
+                    continue
+                for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
+                    yield (name, *query, *_unit(links.keys, key), weight, SEEN, reduction)
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place texts, curves and weights, and say what is left out."""
+        capture, links = self.capture, self.links(spec)
+        first = links.heads[0]
+        if len(links.heads) == 1:
+            title = f"Head {first}", head_details(capture, first, self.role(first))
+        else:
+            name = f"Heads {', '.join(map(str, links.heads))}"
+            if len(links.heads) > 8:
+                name = f"{len(links.heads)} heads, {first} to {links.heads[-1]}"
+            name += "" if links.fuse == "each" else f": {links.fuse}"
+            title = name, level_name(capture, first.layer)
+        top = self.draw_heading(page, spec, *title)
+        layout = (_Rows if spec.links.across else _Columns)(page, links)
+        bottom = layout.draw(top)
+        notes = [*spec.links.captions, *_notes(links, layout.missing)]
+        off = [str(head) for head in links.heads if head in capture.off]
+        if off:
+            verb = "is" if len(off) == 1 else "are"
+            notes.insert(0, f"off: {', '.join(off)} {verb} switched off")
+        page.notes += notes
+        lines: list[str] = []  # short notes beside each other, a dot between
+        for note in notes:
+            longer = f"{lines[-1]}  ·  {note}" if lines else note
+            if lines and text_width(longer, SMALL) <= page.width - 2:
+                lines[-1] = longer
+            else:
+                lines.append(note)
+        page.close(page.footnotes(lines, 0, bottom + 4) + 4)
 
 
-def _draw_title(page: Page, spec: Spec, capture: Capture, links: Links, facts: Facts) -> float:
-    if spec.title is not None:
-        return heading(page, spec.title, "")
-    first = links.heads[0]
-    parts = [level_name(capture, first.layer)]
-    if len(links.heads) == 1:
-        name = f"Head {first}"
-        parts += [activation_of(capture, first), facts[first].role if first in facts else ""]
-    else:
-        name = f"Heads {', '.join(map(str, links.heads))}"
-        if len(links.heads) > 8:
-            name = f"{len(links.heads)} heads, {first} to {links.heads[-1]}"
-        name += "" if links.fuse == "each" else f": {links.fuse}"
-    return heading(page, name, "  ·  ".join(filter(None, parts)))
+def _unit(side: Side, place: int) -> tuple[int | str, int | str, str]:
+    """First token, last token and text of the unit shown at a place of a side."""
+    start, end = (int(token) for token in side.tokens[side.shown[place]])
+    if end <= 0:
+        return "", "", ""
+    return max(start, 0), end - 1, table_text(side.prompt, max(start, 0), end)
 
 
 def _notes(links: Links, missing: int) -> Iterator[str]:
     """What cannot be seen, and what dashes mean."""
-    strands = [strand for many in links.strands.values() for strand in many]
+    strands = [strand for strands in links.strands.values() for strand in strands]
     total = sum(strand.total for strand in strands) or 1
     hidden = sum(strand.hidden for strand in strands) / total
     if not links.strands:
@@ -109,25 +144,24 @@ def choose_items(links: Links, fits: Fits) -> tuple[list[Item], list[Item]]:
             for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
                 weight_of[key] = max(weight_of.get(key, 0.0), abs(weight))
     keys = sorted(weight_of, key=lambda key: (-weight_of[key], key))
-    one, other = links.queries, links.keys
+    a, b = links.queries, links.keys
     if (
-        one.prompt is other.prompt
-        and one.tokens.shape == other.tokens.shape
-        and (one.tokens == other.tokens).all()
-        and (one.shown == other.shown).all()
+        a.prompt is b.prompt
+        and a.tokens.shape == b.tokens.shape
+        and (a.tokens == b.tokens).all()
+        and (a.shown == b.shown).all()
     ):
-        both = _choose(len(other), [*queries, *keys], lambda items: fits(items, (0, 1)))
+        both = _choose(len(b), [*queries, *keys], lambda items: fits(items, (0, 1)))
         return both, both
-    left = _choose(len(one), queries, lambda items: fits(items, (0,)))
-    return left, _choose(len(other), keys, lambda items: fits(items, (1,)))
+    left = _choose(len(a), queries, lambda items: fits(items, (0,)))
+    return left, _choose(len(b), keys, lambda items: fits(items, (1,)))
 
 
 def _choose(count: int, wanted: list[int], fits: Callable[[list[Item]], bool]) -> list[Item]:
     """All units if they fit, else as many of the wanted as do, in their order, then neighbours."""
-    every = [Item(place) for place in range(count)] if count < 1 << 12 else []
-    if len(every) == count and fits(every):
-        return every
-    ranked = list(dict.fromkeys(wanted)) or [0]
+    if count < 1 << 12 and fits(units := [Item(place) for place in range(count)]):
+        return units
+    ranked = list(wanted) or [0]
     for distance in range(1, NEIGHBOURS + 1):
         near = [place + side * distance for place in wanted for side in (-1, 1)]
         ranked += [place for place in near if 0 <= place < count]
@@ -158,6 +192,8 @@ def _with_gaps(count: int, places: list[int]) -> list[Item]:
 
 # --- how links look -------------------------------------------------------------------------------
 
+Colour = str | tuple[float, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class StrandStyle:
@@ -165,19 +201,18 @@ class StrandStyle:
 
     name: str
     line: LineStyle
-    positive: Any
-    negative: Any
+    positive: Colour
+    negative: Colour
     has_marker: bool
 
 
 def _styles(links: Links) -> list[StrandStyle]:
     if links.single:
-        name = str(links.heads[0]) if len(links.heads) == 1 else links.fuse
-        line = line_style(0)
-        if not links.signed:
-            return [StrandStyle(name, line, line.colour, line.colour, has_marker=False)]
-        red, blue = (tuple(colour) for colour in colours("blue-red")[[215, 40]] / 255)
-        return [StrandStyle(name, line, red, blue, has_marker=False)]
+        name, line = str(links.heads[0]) if len(links.heads) == 1 else links.fuse, line_style(0)
+        pair: tuple[Colour, Colour] = line.colour, line.colour
+        if links.signed:
+            pair = sign_colour(1), sign_colour(-1)
+        return [StrandStyle(name, line, *pair, has_marker=False)]
     lines = map(line_style, range(len(links.heads)))
     return [
         StrandStyle(str(head), line, line.colour, line.colour, has_marker=True)
@@ -194,9 +229,9 @@ class _Layout:
         self.page, self.links, self.missing = page, links, 0
         self.sides = links.queries, links.keys
         self.styles = _styles(links)
-        strands: list[tuple[QueryLinks, ...]] = list(links.strands.values())
+        strands = list(links.strands.values())
         self.keys = [  # that each strand has a link to
-            {int(key) for many in strands for key in many[number].keys}
+            {int(key) for query in strands for key in query[number].keys}
             for number in range(len(links.joint))
         ]
 
@@ -216,8 +251,8 @@ class _Layout:
                     else:
                         self.missing += 1
         step = min(1.7, 0.7 * PITCH / max(1, len(self.styles)))
-        for share, weight, number, (x0, y0), (x1, y1) in sorted(curves, key=lambda one: one[0]):
-            strand_style = self.styles[number]
+        for share, weight, number, (x0, y0), (x1, y1) in sorted(curves, key=lambda curve: curve[0]):
+            look = self.styles[number]
             offset = step * (number - (len(self.styles) - 1) / 2)
             if self.is_across:
                 x1, half = x1 + offset, (y1 - y0) / 2
@@ -225,23 +260,20 @@ class _Layout:
             else:
                 y1, half = y1 + offset, (x1 - x0) / 2
                 points = [(x0, y0), (x0 + half, y0), (x1 - half, y1), (x1, y1)]
-            colour = strand_style.negative if weight < 0 else strand_style.positive
+            colour = look.negative if weight < 0 else look.positive
             width, alpha = 0.3 + 2.3 * share, 0.3 + 0.65 * share
             self.page.curve(points, colour, width, alpha, (2.4, 1.5) if weight < 0 else ())
-            if strand_style.has_marker:
-                line = strand_style.line
-                self.page.marks([(x1, y1)], line.marker, line.colour, 2.6)
+            if look.has_marker:
+                self.page.marks([(x1, y1)], look.line.marker, look.line.colour, 2.6)
 
-    def draw_head(self, strand_style: StrandStyle, x: float, y: float, across: str) -> None:
-        """Draw the name of a strand over a column (across "right") or before a row ("left")."""
-        line, is_left = strand_style.line, across == "left"
-        if strand_style.has_marker:
-            width = style.extent(strand_style.name, style.SMALL)
+    def draw_name(self, look: StrandStyle, x: float, y: float, is_left: bool) -> None:
+        """Draw the name of a strand before a row, or over a column that ends at x."""
+        if look.has_marker:
+            width = text_width(look.name, SMALL)
             place = (x + 3, y) if is_left else (x - width - MARKER_ROOM / 2, y - 2.3)
-            self.page.marks([place], line.marker, line.colour, 3.2)
+            self.page.marks([place], look.line.marker, look.line.colour, 3.2)
             x += MARKER_ROOM if is_left else 0.0
-        self.page.text(x, y, strand_style.name, size=style.SMALL, across=across,
-                       colour=LIGHT_PAGE.secondary, middle=is_left)  # fmt: skip
+        self.page.caption(x, y, look.name, across="left" if is_left else "right", middle=is_left)
 
     def draw_label(
         self, side: Side, item: Item, x: float, y: float, room: float, across: str
@@ -249,9 +281,8 @@ class _Layout:
         """Draw the words of an item, bold for a query that has links."""
         is_chosen = side is self.links.queries and item.place in self.links.strands
         is_plain = item.place is not None and not side.special[side.shown[item.place]]
-        colour = LIGHT_PAGE.text if is_plain else LIGHT_PAGE.secondary
-        colour = LIGHT_PAGE.mark_text if is_chosen else colour
-        words = elide(_words(side, item), room, style.TEXT, is_chosen)
+        colour = LIGHT_PAGE.mark_text if is_chosen else LIGHT_PAGE.text if is_plain else GREY
+        words = elide(_words(side, item), room, TEXT, is_chosen)
         self.page.text(x, y, words, across=across, middle=True, bold=is_chosen, colour=colour)
 
     def number(self, strand: int, key: int) -> str:
@@ -273,9 +304,9 @@ class _Columns(_Layout):
         items = choose_items(links, self._fits)
         longest = page.width * 0.3
         widths = []
-        for side, some, title in zip(self.sides, items, TITLES, strict=True):
-            texts = title, *(_words(side, item) for item in some)
-            widest = max(style.extent(one, style.TEXT, bold=True) for one in texts)
+        for side, column, title in zip(self.sides, items, TITLES, strict=True):
+            texts = title, *(_words(side, item) for item in column)
+            widest = max(text_width(words, TEXT, bold=True) for words in texts)
             widths.append(min(longest, widest) + 1)
         room = page.width - sum(widths) - 4 * PAD - 44  # 44: of curves at least
         ends = list(accumulate(map(self._width_of_numbers, range(len(self.styles)))))
@@ -283,52 +314,53 @@ class _Columns(_Layout):
         start = widths[0] + PAD
         end = start + min(300.0, room + 44 - (ends[fitting - 1] if fitting else 0.0))
         first = top + PITCH
-        for x, title, across in ((widths[0], TITLES[0], "right"), (end + PAD, TITLES[1], "left")):
-            page.text(x, first - 0.3 * PITCH, title, size=style.SMALL,
-                      colour=LIGHT_PAGE.secondary, across=across)  # fmt: skip
+        page.caption(widths[0], first - 0.3 * PITCH, TITLES[0], across="right")
+        page.caption(end + PAD, first - 0.3 * PITCH, TITLES[1])
         points = [
-            {item.place: (x, first + (row + 0.5) * PITCH) for row, item in enumerate(some)}
-            for some, x in zip(items, (start + 2, end - 2), strict=True)
+            {item.place: (x, first + (row + 0.5) * PITCH) for row, item in enumerate(column)}
+            for column, x in zip(items, (start + 2, end - 2), strict=True)
         ]
         self.draw_curves(points[0], points[1])
-        for side, some, x, across in zip(
+        for side, column, x, across in zip(
             self.sides, items, (widths[0], end + PAD), ("right", "left"), strict=True
         ):
-            for row, item in enumerate(some):
+            for row, item in enumerate(column):
                 self.draw_label(side, item, x, first + (row + 0.5) * PITCH, longest, across)
         for strand in range(fitting):
             x = end + PAD + widths[1] + ends[strand]
-            self.draw_head(self.styles[strand], x, first - 0.3 * PITCH, "right")
+            self.draw_name(self.styles[strand], x, first - 0.3 * PITCH, is_left=False)
             for row, item in enumerate(items[1]):
                 if item.place is not None and item.place in self.keys[strand]:
                     page.text(x, first + (row + 0.5) * PITCH, self.number(strand, item.place),
-                              size=style.SMALL, middle=True, across="right")  # fmt: skip
+                              size=SMALL, middle=True, across="right")  # fmt: skip
         bottom = first + PITCH * max(map(len, items))
-        return self._draw_heads_below(self.styles[fitting:], bottom)
+        return self._draw_names_below(self.styles[fitting:], bottom)
 
     def _fits(self, items: list[Item], _: tuple[int, ...]) -> bool:
-        """Whether items have room: at most 64, and fewer of part of a text for few queries."""
+        """Whether items have room: fewer of part of a text for few queries."""
         is_cut = any(item.place is None for item in items) and len(self.links.strands) <= 8
-        return len(items) <= (min(64, 1.7 * self.page.width / PITCH) if is_cut else 64)
+        return len(items) <= min(
+            MOST_UNITS, 1.7 * self.page.width / PITCH if is_cut else MOST_UNITS
+        )
 
     def _width_of_numbers(self, strand: int) -> float:
         """The width of a strand's column, with the room before it."""
-        strand_style = self.styles[strand]
-        name = style.extent(strand_style.name, style.SMALL) + MARKER_ROOM * strand_style.has_marker
-        words = (self.number(strand, key) for key in self.keys[strand])
-        return max([name, *(style.extent(one, style.SMALL) for one in words)]) + 5
+        look = self.styles[strand]
+        name = text_width(look.name, SMALL) + MARKER_ROOM * look.has_marker
+        numbers = (text_width(self.number(strand, key), SMALL) for key in self.keys[strand])
+        return max([name, *numbers]) + 5
 
-    def _draw_heads_below(self, styles: list[StrandStyle], y: float) -> float:
+    def _draw_names_below(self, styles: list[StrandStyle], y: float) -> float:
         """Name the strands whose numbers have no room; one alone is named in the title."""
-        styles = [one for one in styles if one.has_marker]
+        styles = [look for look in styles if look.has_marker]
         if not styles:
             return y
         x, y = 0.0, y + PITCH
-        for strand_style in styles:
-            width = style.extent(strand_style.name, style.SMALL) + 2 * MARKER_ROOM
+        for look in styles:
+            width = text_width(look.name, SMALL) + 2 * MARKER_ROOM
             if x and x + width > self.page.width:
                 x, y = 0.0, y + PITCH
-            self.draw_head(strand_style, x, y, "left")
+            self.draw_name(look, x, y, is_left=True)
             x += width
         return y + PITCH / 2
 
@@ -342,8 +374,8 @@ class _Rows(_Layout):
 
     def draw(self, top: float) -> float:
         page = self.page
-        names = [style.extent(title, style.SMALL) for title in TITLES]
-        names += [style.extent(one.name, style.SMALL) + MARKER_ROOM for one in self.styles]
+        names = [text_width(title, SMALL) for title in TITLES]
+        names += [text_width(look.name, SMALL) + MARKER_ROOM for look in self.styles]
         left = max(names) + 2 * PAD
 
         def fits(items: list[Item], numbers: tuple[int, ...]) -> bool:
@@ -355,9 +387,9 @@ class _Rows(_Layout):
         tops = top + PITCH, top + PITCH + 78
         places: list[dict[int | None, float]] = []
         for side, items, y, title in zip(self.sides, rows, tops, TITLES, strict=True):
-            page.text(0, y, title, size=style.SMALL, colour=LIGHT_PAGE.secondary, middle=True)
+            page.caption(0, y, title, middle=True)
             # equal items lie below each other
-            sides = list(self.sides) if is_same else [side]
+            sides = self.sides if is_same else [side]
             widths = [self._width(sides, item) for item in items]
             spare = min(9.0, max(0.0, (page.width - left - sum(widths)) / len(items)))
             x, middles = left, {}
@@ -370,8 +402,8 @@ class _Rows(_Layout):
         ends = {place: (x, tops[1] - PITCH * 0.6) for place, x in places[1].items()}
         self.draw_curves(starts, ends)
         y = tops[1] + PITCH
-        for strand, strand_style in enumerate(self.styles):
-            self.draw_head(strand_style, 0, y, "left")
+        for strand, look in enumerate(self.styles):
+            self.draw_name(look, 0, y, is_left=True)
             for place, x in places[1].items():
                 if place is not None and place in self.keys[strand]:
                     page.text(x, y, self.number(strand, place), size=self.numbers, middle=True,
@@ -379,16 +411,16 @@ class _Rows(_Layout):
             y += PITCH
         return y - PITCH / 2
 
-    def _width(self, sides: list[Side], item: Item) -> float:
+    def _width(self, sides: Sequence[Side], item: Item) -> float:
         """The room of an item in each of some sides."""
         widths = [4.0]
         for side in sides:
             is_chosen = side is self.links.queries and item.place in self.links.strands
-            words = style.extent(_words(side, item), style.TEXT, is_chosen)
+            words = text_width(_words(side, item), TEXT, is_chosen)
             widths.append(min(self.longest, words) + 4)
             if side is self.links.keys and item.place is not None:
                 widths += [
-                    style.extent(self.number(strand, item.place), self.numbers) + 4
+                    text_width(self.number(strand, item.place), self.numbers) + 4
                     for strand, keys in enumerate(self.keys)
                     if item.place in keys
                 ]

@@ -14,11 +14,11 @@ from markupsafe import Markup
 
 import hgviz
 from hgviz.core import HgvizError
-from hgviz.figures import provenance
 from hgviz.figures.charts import Chart
-from hgviz.figures.files import export
-from hgviz.figures.paper import style
-from hgviz.figures.paper.page import Page
+from hgviz.figures.labels import figure_settings
+from hgviz.figures.output import printable, require_folder, svg, without_folders
+from hgviz.figures.output import write as write_files
+from hgviz.figures.page import Page
 from hgviz.figures.spec import Spec
 from hgviz.files import resource
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, DARK_PAGE, LIGHT_PAGE, PageColours
@@ -77,7 +77,7 @@ def require_page(path: Path) -> None:
             "it is an HTML page",
             "Give the file a name that ends in .html",
         )
-    export.require_folder(path)
+    require_folder(path)
 
 
 def write(report: Document, path: Path, command: str) -> Path:
@@ -90,21 +90,21 @@ def write(report: Document, path: Path, command: str) -> Path:
         "program": f"hgviz {hgviz.__version__}",
         "kind": "report",
         **report.about,
-        "command": provenance.without_folders(command),
+        "command": without_folders(command),
     }
-    record = {name: provenance.plain(value) for name, value in record.items() if value}
+    record = {name: printable(value) for name, value in record.items() if value}
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
     template = environment.from_string(resource("report/page.html").read_text("utf-8"))
-    with style.dressed():
+    with figure_settings():
         page = template.render(
             report=report, record=record, svg=_svg,
             light=_variables(LIGHT_PAGE, CATEGORICAL),
             dark=_variables(DARK_PAGE, CATEGORICAL_DARK),
             text=Markup(' class="text"'),
         )  # fmt: skip
-    export.write(path, {path.name: page.encode()})
+    write_files(path, {path.name: page.encode()})
     return path
 
 
@@ -123,14 +123,13 @@ def _svg(picture: Picture, number: int) -> Markup:
     """A figure whose ink follows the page and whose names are those of no other figure."""
     page = Page(WIDTH)
     picture.chart.draw(page, Spec(picture.kind))
-    svg = export.svg(page.figure)
-    svg = re.sub(r"^.*?(?=<svg )", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    text = re.sub(r"^.*?(?=<svg )", "", svg(page.figure), flags=re.DOTALL)
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     prefix = f"f{number}-"
-    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
-    svg = re.sub(r'href="#', f'href="#{prefix}', svg)
-    svg = svg.replace("url(#", f"url(#{prefix}")
+    text = re.sub(r'\bid="', f'id="{prefix}', text)
+    text = re.sub(r'href="#', f'href="#{prefix}', text)
+    text = text.replace("url(#", f"url(#{prefix}")
     for name, colour in _colours(LIGHT_PAGE, CATEGORICAL).items():
-        svg = re.sub(re.escape(colour), f"var(--{name})", svg, flags=re.IGNORECASE)
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(picture.caption)}" ', 1)
-    return Markup(svg.strip())
+        text = re.sub(re.escape(colour), f"var(--{name})", text, flags=re.IGNORECASE)
+    text = text.replace("<svg ", f'<svg role="img" aria-label="{escape(picture.caption)}" ', 1)
+    return Markup(text.strip())

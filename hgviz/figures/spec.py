@@ -1,15 +1,36 @@
-"""The kinds of figures, and what one shows and how wide it is."""
+"""The kinds of figures, what one shows, and the options of each kind.
+
+FIGURES lists the kinds and OPTIONS what can be set of a figure: keyword arguments of a notebook,
+words of `hgviz figure` and the command that draws a figure again are all made from these rows.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from itertools import groupby
+from math import isfinite, nan
+from operator import attrgetter, index
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Literal
 
-from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
+from hgviz.core import (
+    HEAD_FUSIONS,
+    Capture,
+    Display,
+    HeadId,
+    HgvizError,
+    RolloutOptions,
+    Selection,
+    parse_heads,
+)
 from hgviz.errors import choose
-from hgviz.maps.links import LinkOptions
+from hgviz.files import SAMPLE, resource
+from hgviz.maps.links import FUSES, LinkOptions
+from hgviz.palettes import PALETTES, SCALES
 
 POINTS = 72.0  # per inch
 UNITS = {"in": POINTS, "": POINTS, "mm": POINTS / 25.4, "cm": POINTS / 2.54, "pt": 1.0}
@@ -27,7 +48,6 @@ WIDTHS: dict[str, tuple[str, str]] = {
     "nature": ("89 mm", "Nature, one column"),
     "nature2": ("183 mm", "Nature, two columns"),
 }
-
 FORMATS: dict[str, str] = {
     "pdf": "PDF",
     "svg": "SVG",
@@ -35,75 +55,102 @@ FORMATS: dict[str, str] = {
     "pgf": "PGF, for LaTeX",
 }
 TABLE = ".csv"  # the ending of a figure's numbers
+Row = tuple[Any, ...]  # of the table of a figure's numbers
+AXES = ("heads", "parameters", "flops", "time")  # that a curve is drawn over
 
+# --- kinds ----------------------------------------------------------------------------------------
 
 Of = Literal["capture", "pair", "captures", "study", "studies", "sweep", "answer"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of figure: its name, what people call it, and what it is drawn of.
+    """One kind of figure: its name, its label, what it is drawn of, and the options it uses.
 
     of "pair": of two captures, A and B; "captures" and "studies": of one or more; "sweep": of the
-    folder of many runs; "answer": of a model that is asked. verb: the command that draws it. What
-    draws it stands under its name in pictures.DRAWINGS; tasks.panel makes ready what is drawn.
+    folder of many runs; "answer": of a model that is asked by the command `verb`. options: places
+    of a Spec, separated by spaces. drawing: the class that draws a capture, called with it and the
+    facts about its heads; it has draw(page, spec) and rows(spec). Classes of hgviz.figures are
+    named as module.Class, so that matplotlib loads when the first figure is drawn. "" where the
+    content is a chart, which draws itself.
     """
 
     name: str
     label: str
     of: Of
+    options: str = ""
+    drawing: str | type = ""
     verb: str = "figure"
 
+    def load(self) -> Any:
+        """The class that draws a capture."""
+        if not isinstance(self.drawing, str):
+            return self.drawing
+        module, _, name = self.drawing.partition(".")
+        return getattr(import_module(f"hgviz.figures.{module}"), name)
 
+
+HEAD = "selection.layer selection.head"
+SHADES = "display.palette display.scale display.limits"
+LINKS = (
+    "links.heads links.queries links.fuse links.mass links.least links.most links.words "
+    "links.special links.values links.across"
+)
+RECIPE = "recipe.heads recipe.fuse recipe.residual recipe.nothing recipe.signed"
 FIGURES: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("map", "Map of one head", "capture"),
-        Kind("links", "Links between tokens", "capture"),
-        Kind("wall", "All heads of all layers", "capture"),
-        Kind("levels", "One token through all levels", "capture"),
-        Kind("rollout", "All maps composed", "capture"),
-        Kind("image", "Where one query looks in its image", "capture"),
-        Kind("compare", "Two heads and their difference", "pair"),
-        Kind("neurons", "One query and its keys, element by element", "capture"),
-        Kind("profile", "Metrics of heads, layer by layer", "captures"),
-        Kind("activation", "What scores become", "captures"),
-        Kind("curve", "What is lost as heads go", "studies"),
-        Kind("scores", "What every head is worth", "study"),
-        Kind("seeds", "What models reach, over seeds", "sweep"),
-        Kind("budgets", "What is left at every share of heads", "sweep"),
+        Kind("map", "Map of one head", "capture",
+             f"{HEAD} selection.query selection.key tokens {SHADES}", "heatmap.HeadMap"),
+        Kind("links", "Links between tokens", "capture", f"{HEAD} selection.query tokens {LINKS}",
+             "links.TokenLinks"),
+        Kind("wall", "All heads of all layers", "capture", f"tokens {SHADES} display.shared",
+             "heatmap.Wall"),
+        Kind("levels", "One token through all levels", "capture",
+             f"{HEAD} selection.query heads tokens {SHADES}", "levels.Levels"),
+        Kind("rollout", "All maps composed", "capture",
+             f"selection.query selection.key {RECIPE} {SHADES}", "heatmap.Rollout"),
+        Kind("image", "Where one query looks in its image", "capture",
+             f"{HEAD} selection.query heads {SHADES}", "heatmap.ImagePatches"),
+        Kind("compare", "Two heads and their difference", "pair",
+             f"{HEAD} selection.beside tokens {SHADES}"),
+        Kind("neurons", "One query and its keys, element by element", "capture",
+             f"{HEAD} selection.query selection.key order display.palette display.scale"),
+        Kind("profile", "Metrics of heads, layer by layer", "captures", "tokens metrics"),
+        Kind("activation", "What scores become", "captures", "display.limits"),
+        Kind("curve", "What is lost as heads go", "studies", "methods axis display.limits"),
+        Kind("scores", "What every head is worth", "study", "methods display.limits"),
+        Kind("seeds", "What models reach, over seeds", "sweep", "display.limits"),
+        Kind("budgets", "What is left at every share of heads", "sweep", "methods display.limits"),
     )
-}
+}  # fmt: skip
 
 # drawn where a model is asked: no file holds what they show
 ANSWERS: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("attribution", "Where an answer comes from", "answer", "attribute"),
-        Kind("reach", "How far outputs depend on tokens", "answer", "reach"),
-        Kind("redundancy", "How much heads repeat each other", "answer", "redundancy"),
+        Kind("attribution", "Where an answer comes from", "answer", verb="attribute"),
+        Kind("reach", "How far outputs depend on tokens", "answer", verb="reach"),
+        Kind("redundancy", "How much heads repeat each other", "answer", verb="redundancy"),
     )
 }
 
 
 def kind_of(name: str) -> Kind:
-    """The kind of this name. Errors: HgvizError where there is none."""
-    if name in ANSWERS:
-        return ANSWERS[name]
-    return FIGURES[choose(name, FIGURES, "kind of figure")]
+    """The kind of this name. Raises HgvizError where there is none."""
+    return ANSWERS[name] if name in ANSWERS else FIGURES[choose(name, FIGURES, "kind of figure")]
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
     """One figure. width: a preset's name, or a length such as 3.25, 3.25in, 89mm, 252pt.
 
-    format "": from the file's name. title None: it says itself; "": none. heads: in a figure of
-    all levels, the head of each stage; a stage that has none here shows its clearest; in one of an
-    image, the heads that are shown. links: which
-    links a figure of kind links has. recipe: how all maps are composed to the one that is shown.
-    methods, axis: of studies, which scores, and what curves are drawn over.
-    metrics: of a profile, which of METRICS; () for those that say something of its heads.
-    order: of neurons, how the keys stand. tokens: those behind slots in place of these.
+    format "": from the file's name. title None: the figure's own; "": none. heads: in a figure of
+    all levels, the head of each stage; a stage without one here shows its clearest; in one of an
+    image, the heads that are shown. recipe: how all maps are composed to the one that is shown.
+    methods, axis: of studies, which scores, and what curves are drawn over. metrics: of a profile,
+    which of METRICS; () for those that say something of its heads. order: of the keys of neurons.
+    tokens: those behind slots in place of these.
     """
 
     kind: str = "map"
@@ -123,7 +170,7 @@ class Spec:
 
 
 def points(width: str) -> float:
-    """The width of a figure in points. Errors: HgvizError for what is no width."""
+    """The width of a figure in points. Raises HgvizError for what is no width."""
     text = WIDTHS[width][0] if width in WIDTHS else width
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", text.strip().lower())
     if not match or match[2] not in UNITS:
@@ -132,29 +179,389 @@ def points(width: str) -> float:
             f"it is a number with in, mm, cm or pt, or one of {', '.join(WIDTHS)}",
             "Try 3.25in or 89mm",
         )
-    found = float(match[1]) * UNITS[match[2]]
-    if not NARROWEST <= found <= WIDEST:
+    length = float(match[1]) * UNITS[match[2]]
+    if not NARROWEST <= length <= WIDEST:
         raise HgvizError(
             f"a figure cannot be {width} wide: "
             f"nothing legible fits below {NARROWEST / POINTS:.3g} in, and pages end at "
             f"{WIDEST / POINTS:.3g} in",
             "Try 3.25in or 89mm",
         )
-    return found
+    return length
 
 
 def format_of(path: str | Path, asked: str = "") -> str:
-    """The format asked for, else that of the file's name. Errors: HgvizError for others."""
-    found = (asked or Path(path).suffix).lower().removeprefix(".")
-    if found not in FORMATS:
+    """The format asked for, else that of the file's name. Raises HgvizError for others."""
+    name = (asked or Path(path).suffix).lower().removeprefix(".")
+    if name not in FORMATS:
         raise HgvizError(
-            f"a figure cannot be written as {found or Path(path).name!r}: "
+            f"a figure cannot be written as {name or Path(path).name!r}: "
             f"the formats are {', '.join(FORMATS)}",
             "Give the file a name that ends in one of these, such as figure.pdf",
         )
-    return found
+    return name
 
 
 def csv_beside(path: Path) -> Path:
     """Return where the numbers of a figure are written: FIG.csv in the folder of FIG.pdf."""
     return path if path.suffix.lower() == TABLE else path.with_name(path.stem + TABLE)
+
+
+# --- what options take ----------------------------------------------------------------------------
+
+Value = str | int | float | bool | list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an option takes, in words; how its value is read and written.
+
+    read: (value, the spec so far, the captures it is drawn of) -> what a Spec holds; raises
+    TypeError, ValueError or OverflowError for what does not fit, HgvizError where words can say
+    more. write: back to a Value.
+    """
+
+    takes: str
+    read: Callable[[Any, Spec, Sequence[Capture]], Any]
+    write: Callable[[Any], Value]
+
+
+def one_of(names: Iterable[str]) -> Form:
+    """One of some words."""
+    known = tuple(names)
+    return Form(f"one of {', '.join(known)}", lambda value, *_: known[known.index(value)], str)
+
+
+def shortest_number(value: float) -> str:
+    """A number in as few digits as tell it from all others."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value))
+
+
+def _instance(kind: type) -> Callable[..., Any]:
+    def read(value: Any, *_: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError
+        return value
+
+    return read
+
+
+def _whole(value: Any, *_: Any) -> int:
+    number = -1 if isinstance(value, bool) else index(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _number(value: Any, *_: Any) -> float:
+    number = nan if isinstance(value, bool | str) else float(value)
+    if not isfinite(number):
+        raise ValueError
+    return number
+
+
+def _list(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _texts(value: Any, *_: Any) -> tuple[str, ...]:
+    return tuple(map(_instance(str), _list(value)))
+
+
+def _limits(value: Any, *_: Any) -> tuple[float, float]:
+    parts = value.split(":") if isinstance(value, str) else list(value)
+    low, high = (_number(float(end) if isinstance(end, str) else end) for end in parts)
+    if not low < high:
+        raise HgvizError(
+            f"limits cannot be {shortest_number(low)}:{shortest_number(high)}: "
+            "they are from where to where, the lower first",
+            "Try 0:0.5, or -1:1 where weights can be negative",
+        )
+    return low, high
+
+
+def _head_name(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    layer, head = value
+    return f"{_whole(layer)}.{_whole(head)}"
+
+
+def _heads(value: Any, _: Spec, captures: Sequence[Capture]) -> tuple[HeadId, ...]:
+    """Heads in the order in which they are named; those of LAYER.* in their own."""
+    layers = captures[0].spec.layers
+    if isinstance(value, str):
+        names = [name.strip() for name in value.split(",")]
+    else:
+        names = [_head_name(head) for head in value]
+    parse_heads(",".join(names), layers)  # refuses what is not there, and what is named twice
+    return tuple(head for name in names for head in sorted(parse_heads(name, layers)))
+
+
+def _head_of_b(value: Any, _: Spec, captures: Sequence[Capture]) -> HeadId:
+    name = _head_name(value)
+    heads = parse_heads(name, captures[-1].spec.layers)
+    if len(heads) != 1:
+        raise HgvizError(f"{name!r} names {len(heads)} heads: one is drawn beside A", "Name one")
+    return next(iter(heads))
+
+
+def _tokens(value: Any, spec: Spec, captures: Sequence[Capture]) -> tuple[int, ...]:
+    layer, capture = spec.selection.layer, captures[0]
+    count = len(capture.query_prompt(layer)) if layer < len(capture.spec.layers) else 0
+    if value == "all":
+        return tuple(range(count))
+    return parse_tokens(value, count) if isinstance(value, str) else tuple(map(_whole, value))
+
+
+def parse_tokens(text: str, count: int) -> tuple[int, ...]:
+    """3,5:8 as 3, 5, 6, 7; of an interval that leaves the count of tokens only where it ends.
+    Raises HgvizError."""
+    tokens: list[int] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        first, between, last = part.partition(":")
+        if not first.isdecimal() or (between and not (last.isdecimal() and int(first) < int(last))):
+            raise HgvizError(
+                f"{part!r} names no tokens: tokens are 3, or 5:8 from 5 up to 8, or all",
+                "Separate several by commas",
+            )
+        interval = range(int(first), int(last) if between else int(first) + 1)
+        tokens += interval if interval.stop <= count else interval[-1:]
+    return tuple(tokens)
+
+
+def _write_tokens(numbers: Iterable[int]) -> str:
+    """Numbers as 3,5:8."""
+    runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    parts = [[number for _, number in run] for _, run in runs]
+    return ",".join(
+        str(part[0]) if len(part) == 1 else f"{part[0]}:{part[-1] + 1}" for part in parts
+    )
+
+
+WHOLE = Form("a whole number from 0", _whole, int)
+NUMBER = Form("a number", _number, float)
+FLAG = Form("true or false", _instance(bool), bool)
+TEXT = Form("a text", _instance(str), str)
+TEXTS = Form("a text, or a list of texts", _texts, list)
+LIMITS = Form("from where to where, such as 0:0.5", _limits,
+              lambda limits: ":".join(map(shortest_number, limits)))  # fmt: skip
+HEADS = Form("heads, such as 3.5,4.*", _heads, lambda heads: ",".join(map(str, heads)))
+HEAD_OF_B = Form("a head, such as 3.5", _head_of_b, str)
+TOKENS = Form("tokens, such as 3,5:8, or all", _tokens, _write_tokens)
+
+# --- options --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its place in a Spec, what it takes, and its name, "" for the end of its place."""
+
+    at: str
+    form: Form
+    named: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called on a command line and as a keyword argument."""
+        return self.named or self.at.rpartition(".")[2]
+
+    def default(self, spec: Spec) -> Any:
+        """The value where nothing is said: of links, the first of the heads named, and all of the
+        links where a limit of weight is named."""
+        if spec.kind == "links":
+            if self.at in HEAD.split() and spec.links.heads:
+                return getattr(spec.links.heads[0], self.name)
+            if self.at == "links.most" and (spec.links.mass or spec.links.least):
+                return 0
+        return attrgetter(self.at)(Spec())
+
+    def put(self, spec: Spec, value: Any) -> Spec:
+        """The spec with another value here."""
+        part, _, name = self.at.rpartition(".")
+        if part:
+            name, value = part, replace(getattr(spec, part), **{name: value})
+        return replace(spec, **{name: value})
+
+
+ALWAYS = ("title", "width", "format")  # options that every kind uses
+
+# in the order in which they are read: the default of one depends on those before it
+OPTIONS: tuple[Option, ...] = (
+    Option("links.heads", HEADS),
+    Option("recipe.heads", HEADS),
+    Option("selection.layer", WHOLE),
+    Option("selection.head", WHOLE),
+    Option("selection.beside", HEAD_OF_B),
+    Option("selection.query", WHOLE),
+    Option("selection.key", WHOLE),
+    Option("heads", HEADS),
+    Option("links.queries", TOKENS),
+    Option("links.fuse", one_of(FUSES), "together"),
+    Option("links.mass", NUMBER),
+    Option("links.least", NUMBER),
+    Option("links.most", WHOLE),
+    Option("links.words", FLAG),
+    Option("links.special", FLAG),
+    Option("links.values", FLAG),
+    Option("links.across", FLAG),
+    Option("recipe.fuse", one_of(HEAD_FUSIONS)),
+    Option("recipe.residual", NUMBER),
+    Option("recipe.nothing", FLAG),
+    Option("recipe.signed", FLAG),
+    Option("methods", TEXTS, "method"),
+    Option("axis", one_of(AXES)),
+    Option("tokens", FLAG),
+    Option("order", one_of(("text", "weight"))),
+    Option("metrics", TEXTS, "metric"),
+    Option("display.palette", one_of(PALETTES)),
+    Option("display.scale", one_of(SCALES)),
+    Option("display.limits", LIMITS),
+    Option("display.shared", FLAG),
+    Option("title", TEXT),
+    Option("width", TEXT),
+    Option("format", TEXT),
+)
+
+
+def options_of(kind: str) -> dict[str, Option]:
+    """The options that a kind of figures uses, by name."""
+    places = (*kind_of(kind).options.split(), *ALWAYS)
+    return {option.name: option for option in OPTIONS if option.at in places}
+
+
+def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] = ()) -> Spec:
+    """The figure that some options ask for, of some captures; those it does not use are ignored.
+
+    Raises HgvizError for an unknown kind, and for values that an option does not take.
+    """
+    spec = Spec(kind_of(kind).name)
+    for name, option in options_of(kind).items():
+        if name not in options:
+            value = option.default(spec)
+        else:
+            try:
+                value = option.form.read(options[name], spec, captures)
+            except (TypeError, ValueError, OverflowError):
+                raise HgvizError(
+                    f"{name} cannot be {options[name]!r}: it takes {option.form.takes}",
+                    "Choose another",
+                ) from None
+        spec = option.put(spec, value)
+    return spec
+
+
+Items = int | tuple[int, ...]  # which text of all files, or of each
+
+
+def set_options(spec: Spec, item: Items = 0) -> dict[str, Value]:
+    """The options of a figure that differ from their defaults, by name."""
+    options: dict[str, Value] = {}
+    for name, option in options_of(spec.kind).items():
+        value = attrgetter(option.at)(spec)
+        if value != option.default(spec):
+            options[name] = option.form.write(value)
+    if isinstance(item, tuple):
+        item = item[0] if len(set(item)) == 1 else item
+    if item:
+        options["item"] = item if isinstance(item, int) else ",".join(map(str, item))
+    return options
+
+
+def arguments(spec: Spec, item: Items = 0) -> list[str]:
+    """What follows the files of `hgviz figure`; item: which text of all of them, or of each."""
+    words = ["--kind", spec.kind]
+    for name, value in set_options(spec, item).items():
+        if isinstance(value, bool):
+            words.append(f"--{name}" if value else f"--no-{name}")
+            continue
+        for part in value if isinstance(value, list) else [value]:
+            words += [f"--{name}", shortest_number(part) if isinstance(part, float) else str(part)]
+    return words
+
+
+# --- the command that draws a figure again --------------------------------------------------------
+
+# what a command says in place of files that are not saved yet
+MISSING: dict[str, tuple[str, ...]] = {
+    "capture": ("CAPTURE.h5",),
+    "pair": ("A.h5", "B.h5"),
+    "captures": ("CAPTURE.h5",),
+    "study": ("STUDY.h5",),
+    "studies": ("STUDY.h5",),
+    "sweep": ("STUDY",),
+    "answer": ("MODEL",),
+}
+
+
+def figure_command(spec: Spec, files: Sequence[str], item: Items, out: str) -> str:
+    """The command that draws a figure of files, as they are named; one that is not saved yet has
+    a name that stands for it."""
+    missing = MISSING[kind_of(spec.kind).of]
+    names = [name or missing[at % len(missing)] for at, name in enumerate(files or missing)]
+    names = [f"./{name}" if name.startswith("-") else name for name in names]
+    if spec.title:
+        spec = replace(spec, title=_drawn_title(spec.title))
+    if spec.format and Path(out).name.lower().endswith(f".{spec.format}"):
+        spec = replace(spec, format="")
+    return shlex.join(["hgviz", "figure", *names, *arguments(spec, item), "-o", out])
+
+
+def answer_command(spec: Spec, asked: Sequence[str], models: Sequence[str], out: str) -> str:
+    """The command that asks models again what a figure shows of them; asked: what follows them."""
+    width = () if spec.width == Spec().width else ("--width", spec.width)
+    title = () if spec.title is None else ("--title", _drawn_title(spec.title))
+    words = ["hgviz", kind_of(spec.kind).verb, *models, *asked, *width, *title, "-o", out]
+    return " ".join(map(quoted, words))
+
+
+def _drawn_title(title: str) -> str:
+    from hgviz.figures.labels import visible  # loads matplotlib
+
+    return visible(title, space=" ")
+
+
+def quoted(word: str) -> str:
+    """A word of a command on one line: lines and invisible signs as shells spell them, since a
+    file's header could not carry them."""
+    if word.isprintable():
+        return shlex.quote(word)
+    spelled = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
+
+    def spell(sign: str) -> str:
+        number = ord(sign)
+        code = f"\\x{number:02x}" if number < 0x80 else f"\\U{number:08x}"
+        return spelled.get(sign) or (sign if sign.isprintable() else code)
+
+    return f"$'{''.join(map(spell, word))}'"
+
+
+def known_name(path: str) -> str:
+    """The name of a file without its folder; of what comes with hgviz, the one it has everywhere:
+    sample/first.h5."""
+    if path and Path(path).parent == resource(SAMPLE):
+        return f"{SAMPLE}/{Path(path).name}"
+    return bare_name(path)
+
+
+def bare_name(name: str) -> str:
+    """The last part of a path, of either kind of system; other words stay as they are."""
+    if "/" not in name and "\\" not in name:
+        return name
+    return PureWindowsPath(PurePosixPath(name).name or "folder").name or "folder"
+
+
+def describe_capture(capture: Capture, shown: Mapping[str, str]) -> dict[str, str]:
+    """What identifies a capture, for a file; shown: what a figure shows of it. "" where a field
+    does not apply."""
+    return {
+        "model": bare_name(capture.spec.name),
+        "checkpoint": capture.spec.digest,
+        **shown,
+        "off": ", ".join(map(str, sorted(capture.off))),
+        "streaming": capture.streaming.describe(),
+        "text": capture.prompt.digest,
+        "target": capture.target.digest if capture.target is not None else "",
+        "generated": capture.made.generated,
+    }

@@ -53,7 +53,7 @@ from hgviz.tasks.explaining import Attribution
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Kind, Panel, Spec
-    from hgviz.figures.preview import Preview
+    from hgviz.figures.output import Preview
     from hgviz.gui.jobs import Jobs, Lanes
     from hgviz.gui.window import Window
     from hgviz.models.model import Model
@@ -103,10 +103,12 @@ class AttributionFigure:
 
     def command(self, spec: Spec, out: str) -> str:
         """The command that asks again, of the model where it lies. Errors: HgvizError."""
-        from hgviz.figures.provenance import MISSING, asking
+        from hgviz.figures.spec import MISSING, answer_command
 
         ready = self.panel(spec)
-        return asking(ready, [self.checkpoint or MISSING["answer"][0]], Path(out).name)
+        asked = getattr(ready.content, "asked", ())
+        models = [self.checkpoint or MISSING["answer"][0]]
+        return answer_command(ready.spec, asked, models, Path(out).name)
 
 
 def answered(session: Session) -> AttributionFigure | None:
@@ -327,8 +329,7 @@ def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...
 def command_for(of: Of, spec: Spec, out: str) -> Command:
     """The command that draws a figure to a file so named; what it reads is named with its folder,
     so that it runs wherever it is pasted."""
-    from hgviz.figures import kind_of
-    from hgviz.figures.provenance import MISSING, command_of, known_name
+    from hgviz.figures.spec import MISSING, figure_command, kind_of, known_name
     from hgviz.files import SAMPLE
 
     if isinstance(of, AttributionFigure):
@@ -342,7 +343,7 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     lacks = "; ".join(tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in names)
     items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
     item = items if len(set(items)) > 1 else items[0]
-    return Command(command_of(spec, files, item, out), lacks)
+    return Command(figure_command(spec, files, item, out), lacks)
 
 
 def file_name(session: Session, spec: Spec) -> str:
@@ -373,9 +374,9 @@ def _usual(session: Session, kind: str) -> Spec:
 
 def coloured(kind: str) -> bool:
     """Whether a kind of figure has the colours of maps."""
-    from hgviz.figures.options import used
+    from hgviz.figures.spec import options_of
 
-    return kind != "attribution" and "palette" in used(kind)
+    return kind != "attribution" and "palette" in options_of(kind)
 
 
 def signed(offer: FigureKind) -> bool:

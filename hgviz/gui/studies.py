@@ -59,7 +59,7 @@ from hgviz.study import Standing, State, Sweep
 from hgviz.tasks.plotting import ORDERS
 
 if TYPE_CHECKING:
-    from hgviz.figures.charts import Line, Mark, Plots, Seeds
+    from hgviz.figures.charts import Line, Plots, SeedMark, Seeds
     from hgviz.figures.charts import Plot as Curves
     from hgviz.session import Session
 
@@ -379,7 +379,7 @@ def budgets_chart(content: Plots) -> Chart:
     return Chart(tuple(found), legend=legend, of=tuple(names))
 
 
-def _reached(names: tuple[str, str], mark: Mark) -> str:
+def _reached(names: tuple[str, str], mark: SeedMark) -> str:
     """What a mean over seeds is, how sure, and of which values."""
     name = ", ".join(filter(None, map(called, names)))
     seeds = tr("{n} seed" if len(mark.values) == 1 else "{n} seeds", n=len(mark.values))
@@ -401,7 +401,7 @@ def _left(line: Line, plot: Curves, at: int) -> str:
     return "\n".join((*words, tr("{share} of heads off", share=share(100 * line.x[at], 0))))
 
 
-def _limits(marks: list[Mark]) -> tuple[float, float]:
+def _limits(marks: list[SeedMark]) -> tuple[float, float]:
     """From where to where the axis goes. Intervals of few seeds are wide: they may take as much
     room as the numbers they are of."""
     known = np.concatenate([one.values for one in marks])

@@ -122,7 +122,7 @@ def figure(
     names that are none TypeError.
     """
     from hgviz.figures import FIGURES
-    from hgviz.figures.paper.frame import map_of
+    from hgviz.figures.cells import map_of
 
     given_ = {"query": query, "key": key, "width": width, "title": title, **options}
     study = study_at(given)
@@ -134,7 +134,7 @@ def figure(
     one = tasks.of_tokens(one) if asked.get("tokens") else one
     spec = tasks.spec_from(kind, {**chosen_of(one, layer, head), **asked}, [one])
     if kind in ("map", "links", "levels", "neurons"):  # said here, not when it is shown
-        map_of(one, spec.selection.layer, spec.selection.head)
+        map_of(one, spec.selection.head_id)
     return Figure(*_ways(spec, [one]), lambda: _facts(spec, one), (one,))
 
 
@@ -239,9 +239,9 @@ def redundancy(
 
 def _facts(spec: Spec, capture: Capture) -> Facts:
     """Where a figure comes from, what its head does, and of links every one."""
-    from hgviz.figures import provenance
+    from hgviz.figures import output
 
-    found: Facts = dict(provenance.record(tasks.panel(spec, capture), [], Path("figure.svg")))
+    found: Facts = dict(output.record(tasks.panel(spec, capture), [], Path("figure.svg")))
     chosen = spec.selection.head_id
     if spec.kind in ("map", "links"):
         alone = (one if at == chosen.layer else None for at, one in enumerate(capture.maps))
@@ -276,9 +276,9 @@ def _of_panel(panel: Panel, facts: Facts, captures: tuple[Capture, ...] = ()) ->
     """A figure that is made ready, whose command asks models again."""
 
     def command(path: Path) -> str:
-        from hgviz.figures import provenance
+        from hgviz.figures import output
 
-        return provenance.command(panel, path)
+        return output.command(panel, path)
 
     return Figure(lambda path: tasks.draw(panel, path), command, lambda: facts, captures)
 
@@ -306,9 +306,9 @@ def _ways(
         return tasks.figure(spec, of, path)
 
     def command(path: Path) -> str:
-        from hgviz.figures import provenance
+        from hgviz.figures import output
 
-        return provenance.command(tasks.panel(spec, of), path)
+        return output.command(tasks.panel(spec, of), path)
 
     return write, command
 

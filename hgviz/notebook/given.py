@@ -123,12 +123,12 @@ def options_of(kind: str, kinds: Sequence[str], given: Mapping[str, Any]) -> dic
 
     Errors: HgvizError for a kind that is not there, TypeError for options it does not have.
     """
-    from hgviz.figures.options import used
+    from hgviz.figures.spec import options_of as options_of_kind
 
     choose(kind, kinds, "kind of figure")
     otherwise = {**OTHERWISE, **({"fuse": "together"} if kind == "links" else {})}
     named = {otherwise.get(name, name): value for name, value in given.items()}
-    if unknown := sorted(set(named) - set(used(kind)) - set(COMMON)):
+    if unknown := sorted(set(named) - set(options_of_kind(kind)) - set(COMMON)):
         raise TypeError(f"a figure of kind {kind} has no option {unknown[0]!r}. {OFTEN}.")
     return {name: value for name, value in named.items() if value is not None}
 

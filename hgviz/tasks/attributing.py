@@ -96,8 +96,7 @@ def attribution_panel(
     the same text, each with what it says. Errors: HgvizError for layers that nobody walked through.
     """
     from hgviz.figures import Panel
-    from hgviz.figures.attribution import Answer, Share
-    from hgviz.figures.attribution import Beside as Keys
+    from hgviz.figures.attribution import Answer, KeyBars, Share
     from hgviz.tasks.profiling import places_of
 
     if method == "layers" and not found.layers:
@@ -129,7 +128,7 @@ def attribution_panel(
         kept = _strongest(beside)
         layer = beside.head.layer
         columns = zip(TITLES, (beside.attention, beside.slope, beside.tokens), strict=True)
-        parts["keys"] = Keys(
+        parts["keys"] = KeyBars(
             seen.key_prompt(layer), seen.key_spans(layer)[beside.columns[kept]],
             tuple((name, values[kept]) for name, values in columns if values is not None),
         )  # fmt: skip
@@ -239,7 +238,7 @@ def complete(found: Attribution) -> str:
 
 
 def _about(every: Sequence[Attribution], seen: Capture, method: Method) -> dict[str, str]:
-    from hgviz.figures.provenance import bare_name
+    from hgviz.figures.spec import bare_name
 
     found, question = every[0], every[0].question
     return {

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.alignment import GridAxis, SharedGrid
     from hgviz.figures.charts import Plots
     from hgviz.figures.heatmap import Edge, Three
-    from hgviz.figures.paper.axes import Many
+    from hgviz.figures.page import Many
 
 Cells = NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ def activation_chart(names: Sequence[str]) -> Plots:
             Plot("Weight", "Score", "Weight", lines),
             Plot("Derivative", "Score", "d weight / d score", slopes, most=1.0),
         ),
-        "What scores become",
+        title="What scores become",
         notes=tuple(notes),
         about={"activations": ", ".join(kinds)},
     )
@@ -101,18 +101,18 @@ def pair_chart(
     lacks the head, or both share nothing.
     """
     from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
+    from hgviz.figures.cells import is_signed, map_of
     from hgviz.figures.heatmap import Three
-    from hgviz.figures.paper.frame import has_negative_weights, map_of
     from hgviz.maps import Difference, Projected
 
     head = selection.head_id
-    one = map_of(a, head.layer, head.head)
+    one = map_of(a, head)
     other = counterpart(a, b, head, selection.beside)
     if other is None:
         raise HgvizError(
             f"B has no head beside {head} of A: its layers and heads are others", "Choose another"
         )
-    two = map_of(b, other.layer, other.head)
+    two = map_of(b, other)
     grid = SharedGrid.of(Alignment(a, b), head, other)
     require(all(grid.shape), "these two share no token", "Capture the same text with both")
     rows, columns = grid.rows, grid.columns
@@ -130,9 +130,7 @@ def pair_chart(
     both = seen[0] & seen[1] if grid.is_identity else _pooled(
         np.outer(rows.in_both, columns.in_both), zoom) & (seen[0] | seen[1])  # fmt: skip
     said = [given or side.spec.name for given, side in zip(names, (a, b), strict=True)]
-    signed = has_negative_weights(a, head.layer, head.head) or has_negative_weights(
-        b, other.layer, other.head
-    )
+    signed = is_signed(a, head) or is_signed(b, other)
     title = f"Head {head}" if head == other else f"Head {head} of A, {other} of B"
     notes: tuple[str, ...] = () if grid.is_identity else ("Hatched: what only one of the two has.",)
     notes += tuple(
@@ -142,7 +140,7 @@ def pair_chart(
     return Three(
         maps, (seen[0], seen[1], both), grid.shape, zoom, signed,
         _labels(a.query_prompt(head.layer), rows), _labels(a.key_prompt(head.layer), columns),
-        (said[0], said[1]), title, notes=notes, about=_about(a, b, head, other),
+        (said[0], said[1]), title=title, notes=notes, about=_about(a, b, head, other),
     )  # fmt: skip
 
 
@@ -157,7 +155,7 @@ def _seen(
     grid: SharedGrid, side: int, zoom: int
 ) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Where one side has anything, in cells of 2^zoom."""
-    from hgviz.figures.unseen import seen_cells
+    from hgviz.figures.cells import seen_cells
     from hgviz.maps import DenseMap, Projected
 
     capture, head = (grid.a, grid.head_a) if side == 0 else (grid.b, grid.head_b)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison, Disagreement, MetricChange, ModelMetrics
     from hgviz.analysis.metrics import Gradients, TextMetrics
     from hgviz.analysis.statistics import Answers
-    from hgviz.figures.paper.axes import Many
+    from hgviz.figures.page import Many
     from hgviz.models.attribution import ScoreGradients
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import HeadDifference, MetricChange
     from hgviz.analysis.statistics import Evaluation
     from hgviz.figures.charts import Plots, Strips
-    from hgviz.figures.paper.axes import Many
+    from hgviz.figures.matrices import Grids
+    from hgviz.figures.page import Many
     from hgviz.figures.report import Block, Document, Table
-    from hgviz.figures.squares import Grids
 
 MOST_DIFFERENT = 8  # rows of the table of heads that differ most
 EXAMPLES = 12  # rows of the table of examples that are answered differently
@@ -339,7 +339,7 @@ def slopes_chart(comparison: ModelComparison) -> Plots:
 
 def distances_chart(comparison: ModelComparison) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and from A to B."""
-    from hgviz.figures.squares import Grid, Grids
+    from hgviz.figures.matrices import Grid, Grids
 
     a, b = (tuple(map(str, side.heads)) for side in (comparison.a, comparison.b))
     grids = [

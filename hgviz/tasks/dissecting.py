@@ -9,7 +9,7 @@ import numpy as np
 from hgviz.core import Capture, HgvizError, Integers, Selection
 
 if TYPE_CHECKING:
-    from hgviz.figures.neurons import Neurons, Products
+    from hgviz.figures.attribution import Neurons, Products
     from hgviz.maps.anatomy import Anatomy, ElementProducts
 
 MOST = 32  # keys that are drawn
@@ -25,12 +25,13 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> N
     largest weight first. Errors: HgvizError for a head or a token that is not there, and for maps
     that were kept as weights alone.
     """
-    from hgviz.figures.neurons import Neurons, Stage
-    from hgviz.figures.paper.frame import map_of, token_in
+    from hgviz.figures.attribution import Neurons, ScoreStep
+    from hgviz.figures.cells import head_details, map_of, token_in
+    from hgviz.figures.spec import describe_capture
     from hgviz.maps import LazyMap, SlotMap
     from hgviz.maps.anatomy import dissect
 
-    one = map_of(capture, chosen.layer, chosen.head)
+    one = map_of(capture, chosen.head_id)
     if isinstance(one, SlotMap):
         raise HgvizError(
             "queries meet slots in this model: the tokens behind them come after",
@@ -52,15 +53,22 @@ def neurons_chart(capture: Capture, chosen: Selection, order: str = "text") -> N
     asked = None
     if chosen.key is not None:
         asked = capture.column(chosen.layer, token_in(keys, chosen.key))
+    shown = {
+        "layer": f"{chosen.layer} ({capture.spec.layers[chosen.layer].name})",
+        "head": str(chosen.head),
+        "query": f"{query} (row {row})",
+    }
     return Neurons(
         (prompt, np.asarray(capture.query_spans(chosen.layer)[row])), keys, spans[columns],
         columns, tuple(_products(found, columns)),
         tuple(
-            Stage(stage.kind, stage.title, stage.values[columns])
+            ScoreStep(stage.kind, stage.title, stage.values[columns])
             for stage in found.stages if stage.kind in SHOWN
         ),
-        _marked(found, columns, asked), f"Head {chosen.head_id}", _more(capture, chosen, query),
-        tuple(_notes(capture, chosen, found, columns)), _about(capture, chosen, query, row),
+        _marked(found, columns, asked), title=f"Head {chosen.head_id}",
+        more=head_details(capture, chosen.head_id, f"{prompt.unit} {query:,} asks"),
+        notes=tuple(_notes(capture, chosen, found, columns)),
+        about=describe_capture(capture, shown),
     )  # fmt: skip
 
 
@@ -82,7 +90,7 @@ def _marked(found: Anatomy, columns: Integers, asked: int | None) -> int | None:
 
 def _products(found: Anatomy, columns: Integers) -> list[Products]:
     """q and k, and, where positions are relative, what stands for the distance."""
-    from hgviz.figures.neurons import Products
+    from hgviz.figures.attribution import Products
 
     query = found.query
     near = query.with_keys(found.keys[columns])
@@ -106,16 +114,6 @@ def _signs(left: str, right: str) -> tuple[str, str, str]:
 # --- in words -------------------------------------------------------------------------------------
 
 
-def _more(capture: Capture, chosen: Selection, query: int) -> str:
-    from hgviz.figures.paper.frame import activation_of, level_name
-
-    parts = (
-        level_name(capture, chosen.layer), activation_of(capture, chosen.head_id),
-        f"{capture.query_prompt(chosen.layer).unit} {query:,} asks",
-    )  # fmt: skip
-    return "  ·  ".join(filter(None, parts))
-
-
 def _notes(capture: Capture, chosen: Selection, found: Anatomy, columns: Integers) -> list[str]:
     notes = []
     sizes = np.abs(found.weights)
@@ -132,24 +130,6 @@ def _notes(capture: Capture, chosen: Selection, found: Anatomy, columns: Integer
     if chosen.head_id in capture.off:
         notes.append("This head is switched off.")
     return notes
-
-
-def _about(capture: Capture, chosen: Selection, query: int, row: int) -> dict[str, str]:
-    from hgviz.figures.provenance import bare_name
-
-    layer = capture.spec.layers[chosen.layer]
-    return {
-        "model": bare_name(capture.spec.name),
-        "checkpoint": capture.spec.digest,
-        "layer": f"{chosen.layer} ({layer.name})",
-        "head": str(chosen.head),
-        "query": f"{query} (row {row})",
-        "off": ", ".join(str(head) for head in sorted(capture.off)),
-        "streaming": capture.streaming.describe(),
-        "text": capture.prompt.digest,
-        "target": capture.target.digest if capture.target is not None else "",
-        "generated": capture.made.generated,
-    }
 
 
 __all__ = ["MOST", "ORDERS", "neurons_chart"]

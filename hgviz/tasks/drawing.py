@@ -22,7 +22,7 @@ from hgviz.tasks.sweeping import sweep_at
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Content, Panel, Spec
-    from hgviz.figures.preview import Preview
+    from hgviz.figures.output import Preview
     from hgviz.study import Study
 
 Facts = Mapping[HeadId, "HeadRole"]
@@ -51,21 +51,21 @@ def figure(
 def draw(ready: Panel, path: Path_, *, numbers: bool = False) -> str:
     """Draw what panel made ready; numbers: also write them beside it, as FIG.csv.
     Errors: HgvizError."""
-    from hgviz import figures
+    from hgviz.figures import output
 
     progress(0, 1, f"drawing {Path(path).name}")
-    done = figures.draw(ready, path)
+    done = output.draw(ready, path)
     if numbers:
-        figures.write_numbers(ready, done)
+        output.write_numbers(ready, done)
     return str(done)
 
 
 def preview(ready: Panel, dots: float) -> Preview:
     """What panel made ready as a screen of so many dots per inch shows it. Errors: HgvizError."""
-    from hgviz.figures.preview import preview as drawn
+    from hgviz.figures import output
 
     progress(0, 1, "drawing")
-    return drawn(ready, dots)
+    return output.preview(ready, dots)
 
 
 def sources_of(
@@ -86,8 +86,8 @@ def sources_of(
 
 
 def spec_from(kind: str, options: Mapping[str, Any], of: Sequence[Capture | Study | Sweep]) -> Spec:
-    """The figure that some options ask for. Errors: HgvizError, as figures.options.spec_of."""
-    from hgviz.figures.options import spec_of
+    """The figure that some options ask for. Errors: HgvizError, as figures.spec.spec_of."""
+    from hgviz.figures.spec import spec_of
 
     return spec_of(kind, options, [one for one in of if isinstance(one, Capture)])
 

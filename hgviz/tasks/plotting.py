@@ -16,7 +16,7 @@ from hgviz.tasks.findings import LOWER, RANDOM, Findings, Setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hgviz.figures.charts import Line, Mark, Plot, Plots, Seeds
+    from hgviz.figures.charts import Line, Plot, Plots, SeedMark, Seeds
     from hgviz.study import Sweep
 
 MOST = 12  # pairs of axes of one figure
@@ -52,7 +52,7 @@ def seeds_chart(found: Findings) -> Seeds:
     alone = len(models) == 1 and activations != (OWN,)
     groups, series = (activations, ("",)) if alone else (models, activations)
 
-    def at(source: str, name: str, group: str) -> Mark | None:
+    def at(source: str, name: str, group: str) -> SeedMark | None:
         return marks.get((source, models[0], group) if alone else (source, group, name))
 
     facets = tuple(
@@ -68,20 +68,20 @@ def seeds_chart(found: Findings) -> Seeds:
     only = (data[0], *models[:1] * alone, *activations[:1] * one) if len(data) == 1 else ()
     return Seeds(
         facets, groups, series if len(series) > 1 else ("",), said(metric),
-        found.sweep.title or "What is reached", ", ".join(only),
-        (f"{_seeds(counts)}; a small mark is a seed, a large one their mean with its interval of "
-         "95 % over seeds (Student)",) * (counts[-1] > 1)
+        title=found.sweep.title or "What is reached", more=", ".join(only),
+        notes=(f"{_seeds(counts)}; a small mark is a seed, a large one their mean with its "
+               "interval of 95 % over seeds (Student)",) * (counts[-1] > 1)
         + tuple(f"{one} has another score, and is left out" for one in others),
-        about(found),
+        about=about(found),
     )  # fmt: skip
 
 
-def _mark(one: Interval, seeds: tuple[str, ...], factor: float) -> Mark:
-    from hgviz.figures.charts import Mark
+def _mark(one: Interval, seeds: tuple[str, ...], factor: float) -> SeedMark:
+    from hgviz.figures.charts import SeedMark
 
     names = seeds if len(seeds) == len(one.values) else tuple(map(str, range(len(one.values))))
     ends = (factor * end for end in (one.mean, one.low, one.high))
-    return Mark(factor * one.values, names, *ends)
+    return SeedMark(factor * one.values, names, *ends)
 
 
 # --- what is left ---------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def budgets_chart(found: Findings, methods: Sequence[str] = ()) -> Plots:
     drawn = any(line.label == ORDERS for plot in plots for line in plot.lines)
     random = f"; {ORDERS}: the mean of those of a model and seed" if drawn else ""
     return Plots(
-        tuple(plots), found.sweep.title or "What is left as heads go",
+        tuple(plots), title=found.sweep.title or "What is left as heads go",
         ribbon="Shaded: the interval of 95 % over seeds (Student)." if ribbon else "",
         notes=(
             f"{_seeds(counts)}{random}{wide}",

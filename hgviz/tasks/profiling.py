@@ -13,7 +13,7 @@ from hgviz.errors import choose
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
-    from hgviz.figures.charts import Measured, Place, Profile, Side
+    from hgviz.figures.charts import Measured, Place, Profile, ProfileSide
 
 Facts = Mapping[HeadId, "HeadRole"]
 
@@ -69,9 +69,10 @@ def profile_chart(
                 "Choose one of these",
             )
     return Profile(
-        sides, tuple(found[name] for name in chosen), _title(sides), _more(captures, sides),
-        tuple(_notes(captures, sides, [found[name] for name in chosen])),
-        _about(captures, metrics),
+        sides, tuple(found[name] for name in chosen), title=_title(sides),
+        more=_more(captures, sides),
+        notes=tuple(_notes(captures, sides, [found[name] for name in chosen])),
+        about=_about(captures, metrics),
     )  # fmt: skip
 
 
@@ -96,7 +97,7 @@ def _says(metric: Measured) -> bool:
     return any(bool(np.isfinite(one).any()) for one in metric.values)
 
 
-def _telling(found: Mapping[str, Measured], sides: Sequence[Side]) -> tuple[str, ...]:
+def _telling(found: Mapping[str, Measured], sides: Sequence[ProfileSide]) -> tuple[str, ...]:
     """Those that say something of these heads, in the order of METRICS' first."""
     chosen = [name for name in ALWAYS if _says(found[name])]
     most = {name: _largest(found[name], sides) for name in MASS}
@@ -105,7 +106,7 @@ def _telling(found: Mapping[str, Measured], sides: Sequence[Side]) -> tuple[str,
     return (*chosen, *(name for name in MASS if name in kept))
 
 
-def _largest(metric: Measured, sides: Sequence[Side]) -> float:
+def _largest(metric: Measured, sides: Sequence[ProfileSide]) -> float:
     """What the head that does it most does, of those that are on."""
     on = [values[~side.off] for side, values in zip(sides, metric.values, strict=True)]
     some = np.concatenate(on)
@@ -115,8 +116,8 @@ def _largest(metric: Measured, sides: Sequence[Side]) -> float:
 # --- whose ----------------------------------------------------------------------------------------
 
 
-def _sides(captures: Sequence[Capture]) -> tuple[Side, ...]:
-    from hgviz.figures.charts import Side
+def _sides(captures: Sequence[Capture]) -> tuple[ProfileSide, ...]:
+    from hgviz.figures.charts import ProfileSide
 
     names = _names(captures)
     sides = []
@@ -127,13 +128,13 @@ def _sides(captures: Sequence[Capture]) -> tuple[Side, ...]:
             for head in one.heads
         )  # fmt: skip
         off = np.array([head in capture.off for head in heads], bool)
-        sides.append(Side(name, tuple(places_of(capture)), heads, off))
+        sides.append(ProfileSide(name, tuple(places_of(capture)), heads, off))
     return tuple(sides)
 
 
 def _names(captures: Sequence[Capture]) -> list[str]:
     """A and what A is called, as far as that tells them apart."""
-    from hgviz.figures.provenance import bare_name
+    from hgviz.figures.spec import bare_name
 
     if len(captures) == 1:
         return [bare_name(captures[0].spec.name)]
@@ -180,13 +181,13 @@ def places_of(capture: Capture) -> list[Place]:
 # --- in words -------------------------------------------------------------------------------------
 
 
-def _title(sides: Sequence[Side]) -> str:
+def _title(sides: Sequence[ProfileSide]) -> str:
     if len(sides) == 1:
         return "Layer by layer"
     return f"{', '.join(one.name[:1] for one in sides[:-1])} and {sides[-1].name[:1]}"
 
 
-def _more(captures: Sequence[Capture], sides: Sequence[Side]) -> str:
+def _more(captures: Sequence[Capture], sides: Sequence[ProfileSide]) -> str:
     if len(sides) > 1:
         return "layer by layer"
     layers, heads = len(sides[0].layers), len(sides[0].heads)
@@ -194,7 +195,7 @@ def _more(captures: Sequence[Capture], sides: Sequence[Side]) -> str:
 
 
 def _notes(
-    captures: Sequence[Capture], sides: Sequence[Side], shown: Sequence[Measured]
+    captures: Sequence[Capture], sides: Sequence[ProfileSide], shown: Sequence[Measured]
 ) -> list[str]:
     from hgviz.analysis.metrics import row_blocks, signed_heads
     from hgviz.tasks.evidence import sample_words
@@ -233,7 +234,7 @@ def _about(captures: Sequence[Capture], metrics: Sequence[str]) -> dict[str, str
     def of(values: Sequence[str]) -> str:
         return ", ".join(dict.fromkeys(filter(None, values)))
 
-    from hgviz.figures.provenance import bare_name
+    from hgviz.figures.spec import bare_name
 
     return {
         "model": of([bare_name(one.spec.name) for one in captures]),

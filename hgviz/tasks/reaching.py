@@ -296,8 +296,8 @@ def reach_panel(
     """A figure of what was measured, ready to be drawn. given: the words of the command line for
     the text and the lengths; models: where they lie."""
     from hgviz.figures import Panel
-    from hgviz.figures.provenance import bare_name
-    from hgviz.figures.squares import Reaches, Square
+    from hgviz.figures.matrices import Reaches, Square
+    from hgviz.figures.spec import bare_name
 
     names = names_of(found)
     squares = []
@@ -312,10 +312,10 @@ def reach_panel(
         tuple(squares),
         _lines(names, found, seconds),
         tuple(given),
-        "How far outputs reach",
-        f"{' and '.join(tokens)} tokens",
-        tuple(told(name, one) for name, one in zip(names, found, strict=True)),
-        {
+        title="How far outputs reach",
+        more=f"{' and '.join(tokens)} tokens",
+        notes=tuple(told(name, one) for name, one in zip(names, found, strict=True)),
+        about={
             "model": ", ".join(bare_name(one.spec.name) for one in found),
             "checkpoint": ", ".join(one.spec.digest for one in found),
             "text": ", ".join(dict.fromkeys(one.prompt.digest for one in found)),

@@ -105,8 +105,8 @@ def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[Path_] = ()
     """A figure of what was measured, ready to be drawn; sources: the checkpoint or the captures."""
     from hgviz.figures import Panel
     from hgviz.figures.charts import Plots
-    from hgviz.figures.provenance import bare_name
-    from hgviz.figures.squares import Grid, Grids, Repeats
+    from hgviz.figures.matrices import Grid, Grids, Repeats
+    from hgviz.figures.spec import bare_name
 
     grids = []
     for one in found.layers:

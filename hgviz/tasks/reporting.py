@@ -32,7 +32,7 @@ def chart(
     """What a figure of some studies shows. kind: "curve", of the scores named, or of all that have
     a curve; "scores", of the first study and method.
 
-    axis: what a curve is drawn over, of figures.options.AXES. Errors: HgvizError for what was not
+    axis: what a curve is drawn over, of figures.spec.AXES. Errors: HgvizError for what was not
     measured.
     """
     if kind == "scores":
@@ -60,10 +60,11 @@ def scores(study: Study, method: str = "") -> Scores:
         tuple(str(study.heads[at]) for at in order),
         found.score[order], found.low[order], found.high[order],
         tuple(groups[at] for at in order), names, f"{found.method.label}{unit}",
-        f"What {len(order)} heads are worth", f"{study.spec.name}, {found.method.name}",
-        (f"{found.method.formula}{turned}; {study.amount(found.rows)} of {study.data}, "
+        title=f"What {len(order)} heads are worth",
+        more=f"{study.spec.name}, {found.method.name}",
+        notes=(f"{found.method.formula}{turned}; {study.amount(found.rows)} of {study.data}, "
          "intervals of 95 %",),
-        _about([study], found.method.name),
+        about=_about([study], found.method.name),
     )  # fmt: skip
 
 
@@ -92,7 +93,7 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     is alone. Several: a panel for each method, a line for each study, what is lost of its own whole
     model, and the band of all their random orders. Errors: HgvizError where there is no curve.
     """
-    from hgviz.figures.charts import Curves, Panel
+    from hgviz.figures.charts import CurvePanel, Curves
 
     several = len(studies) > 1
     mine = [_chosen(study, methods, axis) for study in studies]
@@ -110,9 +111,9 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
     together = not several and len(names) <= TOGETHER
     every = [line for some in lines.values() for line in some]
     if together:
-        panels = [Panel(tuple(every), band)]
+        panels = [CurvePanel(tuple(every), band)]
     else:
-        panels = [Panel(some, band, name) for name, some in lines.items()]
+        panels = [CurvePanel(some, band, name) for name, some in lines.items()]
     one = next(iter(mine[0].values()))
     bits = _bits(studies[0])
     model = studies[0].spec.name if not several else f"{len(studies)} models"
@@ -128,10 +129,10 @@ def curves(studies: Sequence[Study], methods: Sequence[str] = (), axis: str = "h
         notes += (f"Medians of {timing}, in the order in which heads go; random orders not timed",)
     return Curves(
         tuple(panels), TITLES[axis], _across(studies[0], several),
-        "What is lost as heads go", model,
         f"middle 80 % of {count} random orders, and their median" if band else "",
         "k*", f"at most 1 point of {one.unit.replace('_', ' ')} lost",
-        notes, axis in ("parameters", "flops"), timed, _about(studies, ", ".join(names)),
+        axis in ("parameters", "flops"), timed, title="What is lost as heads go", more=model,
+        notes=notes, about=_about(studies, ", ".join(names)),
     )  # fmt: skip
 
 

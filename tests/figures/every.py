@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from hgviz import figures, tasks
+from hgviz import tasks
 from hgviz.core import Selection
-from hgviz.figures import FIGURES, Panel, Spec
+from hgviz.figures import FIGURES, Panel, Spec, output
 from tests.figures.test_charts import study_of
 from tests.figures.texts import SEA
 from tests.making import make_capture
@@ -28,7 +28,7 @@ def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
 
 def draw(kind, path, width="acl", text=SEA[:40]):
     """Write a figure of this kind."""
-    return figures.draw(panel_of(kind, width, text), path)
+    return output.draw(panel_of(kind, width, text), path)
 
 
 @cache

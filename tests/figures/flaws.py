@@ -9,10 +9,9 @@ from matplotlib.colors import to_rgba
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from hgviz.figures import points
-from hgviz.figures.paper import style
-from hgviz.figures.paper.labels import JOINERS
-from hgviz.figures.paper.shades import BAR
+from hgviz.figures import labels, points
+from hgviz.figures.cells import BAR
+from hgviz.figures.labels import JOINERS
 
 HAIR = 0.35  # points that do not count
 LEAST = 5.0  # points: the smallest text that can be read in print
@@ -39,7 +38,7 @@ class Seen:
 
 def seen(page) -> Seen:
     """Everything on a page."""
-    with style.dressed():
+    with labels.figure_settings():
         return _seen(page)
 
 
@@ -219,7 +218,7 @@ def _unread(page, all_: Seen, words) -> list[str]:
         f"no font has {character!r} of {name!r}"
         for name in set(words)
         for character in set(name) - set(JOINERS)
-        if not style.drawable(character)
+        if not labels.has_glyph(character)
     ]
     smallest = min((one.get_fontsize() for one in all_.texts), default=None)
     if smallest != page.smallest:

@@ -6,9 +6,9 @@ from functools import cache
 
 from hgviz import tasks
 from hgviz.core import Display, HgvizError, Selection
-from hgviz.figures import WIDTHS, Looked, Spec, composed
-from hgviz.figures.paper import style
-from hgviz.figures.paper.page import Page
+from hgviz.figures import WIDTHS, Looked, Spec, labels
+from hgviz.figures.output import compose
+from hgviz.figures.page import Page
 from hgviz.maps.links import LinkOptions
 from tests.figures.texts import MAKERS, capture_of
 
@@ -60,8 +60,8 @@ def page_of(kind, name, number, width):
     across = LinkOptions(across=number % 2 == 0)
     spec = Spec(kind, chosen, Display(shared=number % 2 == 1), width, links=across,
                 title=TITLES[number // 2 % 3])  # fmt: skip
-    with style.dressed():
-        return composed(spec, content)
+    with labels.figure_settings():
+        return compose(spec, content)
 
 
 def some_pages(name) -> Iterator[tuple[str, str, Page]]:

@@ -12,10 +12,10 @@ import pytest
 
 from hgviz import palettes, tasks
 from hgviz.core import Display, HeadId, HgvizError
-from hgviz.figures import Spec, composed, draw
+from hgviz.figures import Spec, labels
 from hgviz.figures.attribution import Share
-from hgviz.figures.paper import style
-from hgviz.figures.provenance import quoted
+from hgviz.figures.output import compose, draw
+from hgviz.figures.spec import quoted
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
@@ -63,8 +63,8 @@ def panel_of(capture, method, width="acl", **more):
 
 
 def page_of(panel):
-    with style.dressed():
-        page = composed(panel.spec, panel.content)
+    with labels.figure_settings():
+        page = compose(panel.spec, panel.content)
         return page, texts(page)
 
 

@@ -10,14 +10,12 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.analysis import importance as analysed
 from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.figures import Panel, Spec, composed, draw
+from hgviz.figures import Panel, Spec, labels
 from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
-from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import Axes, round_ticks
-from hgviz.figures.paper.labels import wrapped
-from hgviz.figures.paper.page import Page
-from hgviz.figures.pictures import DRAWINGS
-from hgviz.figures.squares import Grid, Grids
+from hgviz.figures.labels import wrap
+from hgviz.figures.matrices import Grid, Grids
+from hgviz.figures.output import compose, draw
+from hgviz.figures.page import Axes, Page, round_ticks
 from hgviz.study import PruningCurve
 from hgviz.tasks.charting import activation_chart, pair_chart
 from tests.figures.flaws import flaws, texts
@@ -65,8 +63,8 @@ def timed(study, *names):
 
 
 def page_of(kind, chart, width="icml"):
-    with style.dressed():
-        page = composed(Spec(kind, width=width), chart)
+    with labels.figure_settings():
+        page = compose(Spec(kind, width=width), chart)
         return page, texts(page)
 
 
@@ -189,9 +187,9 @@ WIDTHS = (240.0, 487.0)
 
 
 def laid_out(kind, chart, width):
-    with style.dressed():
+    with labels.figure_settings():
         page = Page(width)
-        DRAWINGS[kind].compose(page, Spec(kind), chart)
+        chart.draw(page, Spec(kind))
         return page, texts(page)
 
 
@@ -213,7 +211,8 @@ def lines_of(*values):
 )
 def test_plots_fit_whatever_the_numbers(values, width):
     plot = Plot("Where scores lie", "|score|", "Cells, %", lines_of(values, values / 2))
-    checked("plots", Plots((plot, plot), "A title", "of two", "Shaded.", ("A note.",)), width)
+    plots = Plots((plot, plot), "Shaded.", title="A title", more="of two", notes=("A note.",))
+    checked("plots", plots, width)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -279,13 +278,13 @@ def test_ticks_are_written_with_all_their_digits():
 
 
 def test_a_text_is_wrapped_without_losing_a_word():
-    with style.dressed():
+    with labels.figure_settings():
         words = "A sentence of several words that goes on and on and on until it is long"
-        found = wrapped(words, 100.0, 8.5)
+        found = wrap(words, 100.0, 8.5)
         assert " ".join(found) == words and len(found) > 2
-        assert all(style.extent(one, 8.5) <= 100 for one in found)
-        assert wrapped("", 100.0, 8.5) == [""]
-        assert wrapped("x" * 400, 100.0, 8.5)[0].endswith("…")
+        assert all(labels.text_width(one, 8.5) <= 100 for one in found)
+        assert wrap("", 100.0, 8.5) == [""]
+        assert wrap("x" * 400, 100.0, 8.5)[0].endswith("…")
 
 
 def test_numbers_of_a_chart_are_all_in_its_csv(tmp_path):

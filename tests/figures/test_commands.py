@@ -16,9 +16,16 @@ from hgviz import cli, tasks
 from hgviz.cli import drawing
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.figures import FIGURES, Looked, Panel, Spec
-from hgviz.figures.forms import tokens_named
-from hgviz.figures.options import OPTIONS, arguments, spec_of, used, values
-from hgviz.figures.provenance import command
+from hgviz.figures.output import command
+from hgviz.figures.spec import (
+    ALWAYS,
+    OPTIONS,
+    arguments,
+    options_of,
+    parse_tokens,
+    set_options,
+    spec_of,
+)
 from hgviz.maps.links import LinkOptions
 from hgviz.store import open_capture, write_capture, write_study
 from tests.figures.test_charts import study_of
@@ -196,7 +203,7 @@ specs = some.builds(
 
 def what_is_used(spec):
     """The parts of a Spec that its kind shows."""
-    return arguments(spec), [(one.at, at(spec, one.at)) for one in OPTIONS if one.of(spec.kind)]
+    return arguments(spec), [(one.at, at(spec, one.at)) for one in options_of(spec.kind).values()]
 
 
 def at(spec, path):
@@ -208,7 +215,7 @@ def at(spec, path):
 @settings(max_examples=60, deadline=None)
 @given(specs)
 def test_nothing_of_a_figure_is_lost_in_its_options(spec):
-    assert what_is_used(spec_of(spec.kind, values(spec), [A, A])) == what_is_used(spec)
+    assert what_is_used(spec_of(spec.kind, set_options(spec), [A, A])) == what_is_used(spec)
 
 
 @settings(max_examples=12, deadline=None)
@@ -268,13 +275,13 @@ def test_a_limit_of_weight_takes_the_place_of_a_number_of_links(given, most):
 
 
 def test_tokens_are_named_one_by_one_or_from_where_to_where():
-    assert tokens_named("3,5:8", 9) == (3, 5, 6, 7)
-    assert tokens_named("0:1000000000000", 9) == (999999999999,)  # at once, to be refused
+    assert parse_tokens("3,5:8", 9) == (3, 5, 6, 7)
+    assert parse_tokens("0:1000000000000", 9) == (999999999999,)  # at once, to be refused
     assert spec_of("links", {"queries": "all"}, [A]).links.queries == tuple(range(len(TEXT)))
     assert spec_of("links", {"queries": [2, 1]}, [A]).links.queries == (2, 1)
     for wrong in ("a", "3:", ":3", "5:5", "-1", "1.5"):
         with pytest.raises(HgvizError, match="names no tokens"):
-            tokens_named(wrong, 9)
+            parse_tokens(wrong, 9)
 
 
 @pytest.mark.parametrize(
@@ -318,13 +325,9 @@ def test_the_command_line_has_every_option_and_no_other():
 
 @pytest.mark.parametrize("kind", FIGURES)
 def test_a_kind_says_what_it_uses_once(kind):
-    places = [one.at for one in OPTIONS if one.of(kind)]
-    names = [one.name for one in OPTIONS if one.of(kind)]
-    assert len(set(places)) == len(places) and len(set(names)) == len(names) == len(used(kind))
-
-
-def test_all_kinds_of_options_are_kinds():
-    assert {kind for one in OPTIONS for kind in one.kinds.split()} <= set(FIGURES)
+    places = FIGURES[kind].options.split()
+    assert len(set(places)) == len(places) and set(places) <= {option.at for option in OPTIONS}
+    assert len(options_of(kind)) == len(places) + len(ALWAYS)
 
 
 def test_files_that_no_folder_could_hold_have_names_that_stand_for_them():

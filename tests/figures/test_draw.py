@@ -18,13 +18,12 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, Selection
-from hgviz.figures import Looked, Spec, composed, format_of, points, preview
-from hgviz.figures.files import export, latex
+from hgviz.figures import Looked, Spec, format_of, labels, output, pgf, points
+from hgviz.figures.cells import seen_cells
+from hgviz.figures.labels import BOX
 from hgviz.figures.levels import stages_of
-from hgviz.figures.paper import style
-from hgviz.figures.paper.labels import BOX
-from hgviz.figures.provenance import bare_name, without_folders
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures.output import compose, without_folders
+from hgviz.figures.spec import bare_name
 from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks import drawing
 from tests.figures import every
@@ -52,8 +51,8 @@ def test_widths_are_exact_in_every_format(width, tmp_path):
         points(width), abs=0.5
     )
     with Image.open(draw(spec, CAPTURE, tmp_path / "f.png")) as image:
-        assert image.width / style.DOTS * 72 == pytest.approx(points(width), abs=0.5)
-        assert image.info["dpi"][0] == pytest.approx(style.DOTS, abs=0.1)
+        assert image.width / labels.DOTS * 72 == pytest.approx(points(width), abs=0.5)
+        assert image.info["dpi"][0] == pytest.approx(labels.DOTS, abs=0.1)
 
 
 def test_presets_are_as_wide_as_they_say():
@@ -130,8 +129,8 @@ def test_folders_are_left_out_of_a_command():
 
 
 def raster(spec, capture, number=0):
-    with style.dressed():
-        page = composed(spec, capture)
+    with labels.figure_settings():
+        page = compose(spec, capture)
     return np.asarray(page.axes.images[number].get_array()), page
 
 
@@ -169,16 +168,16 @@ def test_a_wall_shares_one_maximum_or_gives_each_head_its_own():
 
 
 def test_missing_heads_leave_gaps_in_the_wall():
-    with style.dressed():
-        page = composed(Spec("wall"), ragged())
+    with labels.figure_settings():
+        page = compose(Spec("wall"), ragged())
     lefts = [round(image.get_extent()[0], 3) for image in page.axes.images]
     assert len(lefts) == 6
     assert lefts[4:] == [lefts[1], lefts[3]]
 
 
 def test_resampling_rows_keep_their_proportion():
-    with style.dressed():
-        page = composed(Spec("wall"), make_capture(SEA[:64]))
+    with labels.figure_settings():
+        page = compose(Spec("wall"), make_capture(SEA[:64]))
     sizes = [(abs(a - b), abs(c - d)) for a, b, c, d in (i.get_extent() for i in page.axes.images)]
     down, up = sizes[2 * 6], sizes[10 * 6]
     assert down[0] / down[1] == pytest.approx(2, rel=0.01)
@@ -188,8 +187,8 @@ def test_resampling_rows_keep_their_proportion():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
     off = replace(CAPTURE, off=frozenset({HeadId(0, 0)}))
-    with style.dressed():
-        whole, less = (composed(Spec(kind, Selection(0, 0)), one) for one in (CAPTURE, off))
+    with labels.figure_settings():
+        whole, less = (compose(Spec(kind, Selection(0, 0)), one) for one in (CAPTURE, off))
     drawn = [len(page.axes.images) + len(page.axes.patches) for page in (whole, less)]
     assert drawn[1] < drawn[0] or kind == "wall"
     assert len(less.axes.images) < len(whole.axes.images) or kind in ("levels", "links")
@@ -199,8 +198,8 @@ def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
 def test_levels_show_the_weights_of_each_stage_over_its_tokens():
     capture = make_capture("The sand ran down.")
     query = 9
-    with style.dressed():
-        page = composed(Spec("levels", Selection(12, 2, query)), capture)
+    with labels.figure_settings():
+        page = compose(Spec("levels", Selection(12, 2, query)), capture)
     words = [text.get_text() for text in page.axes.texts]
     assert [one for one in words if one in ("1:1", "1:2", "1:4")] == [
         "1:1", "1:2", "1:4", "1:2", "1:1",
@@ -224,8 +223,8 @@ def test_levels_take_the_heads_chosen_else_the_clearest():
 
     facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
     spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1),))
-    with style.dressed():
-        words = [text.get_text() for text in composed(spec, Looked(CAPTURE, facts)).axes.texts]
+    with labels.figure_settings():
+        words = [text.get_text() for text in compose(spec, Looked(CAPTURE, facts)).axes.texts]
     assert [one for one in words if one.startswith("head ")] == [
         "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
     ]  # fmt: skip
@@ -234,8 +233,8 @@ def test_levels_take_the_heads_chosen_else_the_clearest():
 
 def test_a_title_can_be_given_or_left_out():
     for title, expected in ((None, "Head 12.2"), ("Mine $x$", "Mine $x$"), ("", None)):
-        with style.dressed():
-            page = composed(Spec("map", SOME, title=title), CAPTURE)
+        with labels.figure_settings():
+            page = compose(Spec("map", SOME, title=title), CAPTURE)
         words = [text.get_text() for text in page.axes.texts]
         assert expected is None or expected in words
         assert title is None or "Head 12.2" not in words
@@ -287,7 +286,7 @@ def test_a_full_disk_leaves_the_old_figure(number, said, tmp_path, monkeypatch):
     def fail(handle):
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(export.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(HgvizError, match=f"(?i){said}"):
         draw(Spec("map"), CAPTURE, path)
     assert [p.name for p in tmp_path.iterdir()] == ["f.pdf"]
@@ -320,8 +319,8 @@ def test_the_settings_of_this_machine_are_left_alone(tmp_path):
 # --- LaTeX ----------------------------------------------------------------------------------------
 
 
-COMMANDS = {one for sign in latex.SIGNS.values() for one in re.findall(r"\\(?:[A-Za-z]+|.)", sign)}
-COMMANDS |= {rf"\{accent}" for accent in latex.ACCENTS.values()}
+COMMANDS = {one for sign in pgf.SIGNS.values() for one in re.findall(r"\\(?:[A-Za-z]+|.)", sign)}
+COMMANDS |= {rf"\{accent}" for accent in pgf.ACCENTS.values()}
 COMMANDS |= {r"\i", r"\j", r"\kern", r"\ ", r"\hgvizother", r"\hgvizleftward"}
 
 needs_latex = pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
@@ -332,7 +331,7 @@ needs_latex = pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is 
 
 @given(st.text(max_size=30) | st.text(alphabet="\\{}$&#%_^~`'\"-,<>|!? éßœŁ한م\u0301", max_size=12))
 def test_nothing_in_a_text_is_a_command(words):
-    written = latex.text(words)
+    written = pgf.latex_text(words)
     written.encode()
     commands = re.findall(r"\\(?:[A-Za-z]+|.)", written, re.DOTALL)
     assert set(commands) <= COMMANDS
@@ -343,28 +342,28 @@ def test_nothing_in_a_text_is_a_command(words):
 
 
 def test_what_every_latex_has_is_written_in_ascii():
-    assert latex.text("é Ç ŵ ł ß “x” a–b 3 × −2 → …") == (
+    assert pgf.latex_text("é Ç ŵ ł ß “x” a–b 3 × −2 → …") == (
         r"\'{e} \c{C} \^{w} \l{} \ss{} \textquotedblleft{}x\textquotedblright{} a\textendash{}b "
         r"3 \ensuremath{\times} \ensuremath{-}2 \ensuremath{\rightarrow} ..."
     )
-    assert latex.text("e\u0301 ï") == r"\'{e} \" {\i}".replace(" {", "{")
-    assert latex.text("a\x00\ud800\ue000") == "a" + 3 * latex.BOX
+    assert pgf.latex_text("e\u0301 ï") == r"\'{e} \" {\i}".replace(" {", "{")
+    assert pgf.latex_text("a\x00\ud800\ue000") == "a" + 3 * pgf.BOX
 
 
 def test_signs_that_fonts_would_make_one_stay_apart():
-    assert latex.text("--off ''a''") == r"-\kern0pt -off '\kern0pt 'a'\kern0pt '"
-    assert latex.text("a   b") == r"a \ \ b"
+    assert pgf.latex_text("--off ''a''") == r"-\kern0pt -off '\kern0pt 'a'\kern0pt '"
+    assert pgf.latex_text("a   b") == r"a \ \ b"
 
 
 def test_other_scripts_are_kept_beside_the_boxes_that_stand_for_them():
-    box = latex.BOX
-    assert latex.text("a 한국 어 b") == rf"a \hgvizother{{{box}{box}\ {box}}}{{한국 어}} b"
-    assert latex.text("سلام") == rf"\hgvizleftward{{\hgvizother{{{4 * box}}}{{سلام}}}}"
-    hindi = latex.text("नमस्ते")
+    box = pgf.BOX
+    assert pgf.latex_text("a 한국 어 b") == rf"a \hgvizother{{{box}{box}\ {box}}}{{한국 어}} b"
+    assert pgf.latex_text("سلام") == rf"\hgvizleftward{{\hgvizother{{{4 * box}}}{{سلام}}}}"
+    hindi = pgf.latex_text("नमस्ते")
     assert (
         hindi.count(box) == 4 and hindi.count("hgvizother") == 1
     )  # marks have no box of their own
-    assert latex.text("한中") == rf"\hgvizother{{{box}}}{{한}}\hgvizother{{{box}}}{{中}}"
+    assert pgf.latex_text("한中") == rf"\hgvizother{{{box}}}{{한}}\hgvizother{{{box}}}{{中}}"
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -397,7 +396,7 @@ def test_rasters_are_named_as_latex_takes_it(tmp_path):
     found = re.findall(r"\\hgvizfolder (.*?\.png)\}", text)
     assert found and all(re.fullmatch(r"[\w-]+\.png", one, re.ASCII) for one in found)
     assert all((tmp_path / one).exists() for one in found)
-    names = {latex.raster(tmp_path / one, 0) for one in ("a b.pgf", "a_b.pgf", "a-b.pgf")}
+    names = {pgf.raster_name(tmp_path / one, 0) for one in ("a b.pgf", "a_b.pgf", "a-b.pgf")}
     assert len(names) == 3
 
 
@@ -465,7 +464,7 @@ def previewed(spec, dots):
 @pytest.mark.parametrize("kind", ["map", "links", "wall", "levels"])
 def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
     spec = Spec(kind, SOME, width="acl")
-    seen = previewed(spec, style.DOTS)
+    seen = previewed(spec, labels.DOTS)
     tasks.figure(spec, CAPTURE, tmp_path / "one.png")
     assert np.array_equal(pixels(seen.png), pixels((tmp_path / "one.png").read_bytes()))
     assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
@@ -483,7 +482,7 @@ def test_a_preview_has_the_size_of_the_page_at_any_dots():
 def test_a_preview_of_a_poster_has_fewer_dots_and_the_same_page(monkeypatch):
     spec = Spec("map", SOME, width="acl")
     whole = previewed(spec, 100.0)
-    monkeypatch.setattr(preview, "MOST", 20_000.0)
+    monkeypatch.setattr(output, "PREVIEW_PIXELS", 20_000.0)
     small = previewed(spec, 100.0)
     height, width, _ = pixels(small.png).shape
     assert height * width < 21_000 and small.dots < whole.dots

@@ -9,11 +9,10 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
-from hgviz.figures import Spec, composed
-from hgviz.figures.heatmap import RowSumBars
-from hgviz.figures.image import patch_weights
-from hgviz.figures.paper import style
-from hgviz.figures.paper.shades import shades_of
+from hgviz.figures import Spec, labels
+from hgviz.figures.cells import shades_of
+from hgviz.figures.heatmap import ImagePatches, RowSumBars
+from hgviz.figures.output import compose
 from hgviz.palettes import LUMA, OPACITY, colours, paint, palette_coordinates
 from hgviz.store import open_capture, write_capture
 from tests.analysis.planting import hourglass, letters, translated
@@ -28,8 +27,8 @@ CROSS = 2  # encoder.0, decoder.0, decoder.0.cross, ...
 
 
 def page_of(kind, capture, *chosen, **more):
-    with style.dressed():
-        return composed(Spec(kind, Selection(*chosen), **more), capture)
+    with labels.figure_settings():
+        return compose(Spec(kind, Selection(*chosen), **more), capture)
 
 
 def words(page):
@@ -210,15 +209,15 @@ HEADS = tuple(HeadId(1, head) for head in range(3))
 
 
 def overlaid(spec, capture=IMAGE):
-    with style.dressed():
-        page = composed(spec, capture)
+    with labels.figure_settings():
+        page = compose(spec, capture)
         return page, texts(page)
 
 
 @pytest.mark.parametrize("query", [None, 0, 7])
 def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
     spec = Spec("image", Selection(1, 2, query), heads=HEADS)
-    for one in patch_weights(spec, IMAGE):
+    for one in ImagePatches(IMAGE, {}).weights(spec):
         row = IMAGE.maps[1].read(one.head.head)[query or 0]
         assert np.array_equal(one.grid.ravel(), row[1:]) and one.added.tolist() == [row[0]]
     page, boxes = overlaid(spec)
@@ -230,8 +229,8 @@ def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
     images = [one for one in arrays if getattr(one, "ndim", 0) == 3]
     drawn = [one for one in images if one.shape == IMAGE.prompt.signal.picture.shape]
     assert len(drawn) == 1 + len(HEADS)
-    grid = patch_weights(spec, IMAGE)[2].grid
-    every = [one.grid for one in patch_weights(spec, IMAGE)]
+    grid = ImagePatches(IMAGE, {}).weights(spec)[2].grid
+    every = [one.grid for one in ImagePatches(IMAGE, {}).weights(spec)]
     wanted = shades_of(spec.display, False, every).paint(grid)
     grey = IMAGE.prompt.signal.picture[9, 17] @ LUMA  # of the patch in row 1, column 2
     assert np.abs(drawn[3][9, 17] - (OPACITY * wanted[1, 2] + (1 - OPACITY) * grey)).max() <= 1
@@ -239,7 +238,7 @@ def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
 
 def test_without_a_position_of_its_own_the_mean_of_all_queries_is_shown():
     capture = make_image_capture(added=0)
-    (one,) = patch_weights(Spec("image", Selection(0, 1)), capture)
+    (one,) = ImagePatches(capture, {}).weights(Spec("image", Selection(0, 1)))
     assert np.allclose(one.grid.ravel(), capture.maps[0].read(1).mean(0)) and not len(one.added)
     page, _ = overlaid(Spec("image", Selection(0, 1)), capture)
     assert "from all queries" in [one.get_text() for one in page.axes.texts]

@@ -9,13 +9,12 @@ import pytest
 from PIL import Image
 
 from hgviz.core import Capture, HeadId, Selection
-from hgviz.figures import WIDTHS, Looked, Panel, Spec, composed, points, provenance, tables
-from hgviz.figures.files import export
-from hgviz.figures.files.rasters import INSIDE, png, smaller
-from hgviz.figures.heatmap import zooms_of
-from hgviz.figures.paper import style
-from hgviz.figures.paper.frame import read_cells
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures import WIDTHS, Looked, Panel, Spec, labels, output, points
+from hgviz.figures import page as page_of_figures
+from hgviz.figures.cells import read_cells, seen_cells
+from hgviz.figures.heatmap import HeadMap, zooms_of
+from hgviz.figures.output import RASTER, compact_svg, compose
+from hgviz.figures.pgf import compact_png
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.palettes import colours, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart
@@ -66,16 +65,16 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(capture, largest, width
     cells = TOKENS // side
     weights = largest.reshape(cells, more, cells, more).max(axis=(1, 3))
     note = f"each cell is the largest of {side} × {side} weights"
-    with style.dressed():
-        page = composed(spec, capture)
+    with labels.figure_settings():
+        page = compose(spec, capture)
         shown = np.asarray(page.axes.images[0].get_array())
         seen = seen_cells(capture, 0, side.bit_length() - 1)
         expected = paint(palette_coordinates(weights, (0, weights.max())), colours("viridis"))
         np.testing.assert_array_equal(shown[seen], expected[seen])
         assert shown.shape == (cells, cells, 3) and page.notes == [note]
-        record = provenance.record(Panel(spec, Looked(capture)), page.notes, tmp_path / "f.pdf")
+        record = output.record(Panel(spec, Looked(capture)), page.notes, tmp_path / "f.pdf")
         for form in ("pdf", "svg", "png", "pgf"):
-            files = export.render(page.figure, form, tmp_path / f"f.{form}", record)
+            files = output.render(page.figure, form, tmp_path / f"f.{form}", record)
             assert sum(map(len, files.values())) < TWO_MEGABYTES, form
             assert_said(note, form, files[f"f.{form}"])
             if form == "svg":
@@ -100,7 +99,7 @@ def assert_said(note, form, content):
 
 
 def svg_rasters(content):
-    found = INSIDE.findall(content.decode())
+    found = RASTER.findall(content.decode())
     return [Image.open(BytesIO(b64decode(one))) for _, one in found]
 
 
@@ -123,14 +122,14 @@ def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
         zoom, across = zooms_of(capture, HeadId(0, 0), points(width))
         assert zoom == across
         if width in ("acl", "1.5in"):
-            with style.dressed():
-                page = composed(Spec("map", width=width), capture)
+            with labels.figure_settings():
+                page = compose(Spec("map", width=width), capture)
             image = page.axes.images[0]
             left, right, *_ = image.get_extent()
             cells = image.get_array().shape[1]
             assert cells == -(-count // 2**zoom)
-            assert cells <= (right - left) / 72 * style.DOTS * 1.03
-            assert cells > (right - left) / 72 * style.DOTS / 2.8 or zoom == 0
+            assert cells <= (right - left) / 72 * labels.DOTS * 1.03
+            assert cells > (right - left) / 72 * labels.DOTS / 2.8 or zoom == 0
 
 
 def test_a_side_that_fits_is_not_reduced_with_the_other(tmp_path):
@@ -148,13 +147,13 @@ def test_a_side_that_fits_is_not_reduced_with_the_other(tmp_path):
     np.testing.assert_array_equal(read_cells(DenseMap(one.read(0).T[None], (0,), False), 0, (2, 0)),
                                   wanted.T)  # fmt: skip
     spec = Spec("map", Selection(*head), width="acl")
-    with style.dressed():
-        page = composed(spec, capture)
+    with labels.figure_settings():
+        page = compose(spec, capture)
     assert page.notes == ["each cell is the largest of 1 × 4 weights"]
     image = page.axes.images[0]
     left, right, low, high = image.get_extent()
     assert image.get_array().shape[0] == count and abs(high - low) >= 40
-    rows = list(tables.of_map(spec, Looked(capture)))[1:]
+    rows = list(HeadMap(capture, {}).rows(spec))[1:]
     assert {row[1] == row[2] for row in rows} == {True} and len(rows) == wanted.size
     assert {row[-1] for row in rows} == {"largest of 1 x 4"}
 
@@ -169,8 +168,8 @@ def test_pairs_have_no_more_cells_than_dots():
     one, two = (plain(["word"] * 498, layers=1, heads=1, seed=seed) for seed in (0, 1))
     chart = pair_chart(one, two, Selection(0, 0))
     assert chart.zoom == 0
-    with style.dressed():
-        page = composed(Spec("compare", width="acl"), chart)
+    with labels.figure_settings():
+        page = compose(Spec("compare", width="acl"), chart)
     a, b, apart = (image.get_array() for image in page.axes.images[:3])
     assert a.shape == b.shape == apart.shape == (250, 250, 3)
     assert page.notes == ["each cell is the largest of 2 × 2 weights"]
@@ -200,8 +199,12 @@ def test_a_poster_has_no_more_cells_than_a_page_could_hold(capture):
 
 
 def test_a_png_of_a_poster_has_fewer_dots():
-    assert style.dots(points("nature2")) == style.dots(864) == 300
-    assert style.dots(2880) * 40 == pytest.approx(style.ACROSS)
+    assert (
+        page_of_figures.dots_per_inch(points("nature2"))
+        == page_of_figures.dots_per_inch(864)
+        == 300
+    )
+    assert page_of_figures.dots_per_inch(2880) * 40 == pytest.approx(page_of_figures.MOST_ACROSS)
 
 
 # --- rasters --------------------------------------------------------------------------------------
@@ -211,19 +214,19 @@ def test_a_raster_of_few_colours_is_written_as_places_in_a_table():
     random = np.random.default_rng(0)
     table = random.integers(0, 256, (256, 3), np.uint8)
     dots = table[random.integers(0, 256, (70, 90))]
-    found = Image.open(BytesIO(png(dots)))
+    found = Image.open(BytesIO(compact_png(dots)))
     assert found.mode == "P"
     np.testing.assert_array_equal(np.asarray(found.convert("RGB")), dots)
-    assert png(dots) == png(dots.copy())
+    assert compact_png(dots) == compact_png(dots.copy())
 
 
 def test_a_raster_of_many_colours_or_with_holes_stays_as_it_is():
     many = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
-    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(png(many)))), many)
+    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(compact_png(many)))), many)
     holes = np.zeros((4, 5, 4), np.uint8)
-    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(png(holes)))), holes)
+    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(compact_png(holes)))), holes)
 
 
 def test_an_svg_without_rasters_stays_as_it_is():
     svg = "<svg>data:image/jpeg;base64,AAAA</svg>"
-    assert smaller(svg) == svg
+    assert compact_svg(svg) == svg

@@ -8,20 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import Display, Selection
-from hgviz.figures import WIDTHS, Spec, composed, points
-from hgviz.figures.paper import labels, style
-from hgviz.figures.paper.labels import (
+from hgviz.figures import WIDTHS, Spec, labels, points
+from hgviz.figures.labels import (
     BOX,
     Mark,
     axis_marks,
     elide,
-    singles,
     size_for,
-    thinned,
+    thin,
+    token_marks,
     visible,
-    words_of,
+    word_marks,
 )
-from hgviz.figures.paper.page import Page
+from hgviz.figures.output import compose
+from hgviz.figures.page import Page
 from tests.figures.flaws import flaws, seen
 from tests.figures.pages import EVERY_WIDTH, page_of, selections, some_pages
 from tests.figures.texts import HOSTILE, MAKERS, byte_prompt, capture_of, plain
@@ -66,7 +66,7 @@ WRONG = {
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("flaw", WRONG)
 def test_a_flaw_is_found(flaw):
-    with style.dressed():
+    with labels.figure_settings():
         page = Page(PAGE[0])
         page.text(10, 50, "abc", size=7)
         WRONG[flaw](page)
@@ -79,10 +79,10 @@ def test_a_flaw_is_found(flaw):
 def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
     capture = capture_of(name)
     chosen = selections(capture)[1]
-    with style.dressed():
-        page = composed(Spec("map", chosen, width=width), capture)
+    with labels.figure_settings():
+        page = compose(Spec("map", chosen, width=width), capture)
         left, right, bottom, top = page.axes.images[0].get_extent()
-    found = [one for one in page.axes.texts if one.get_size() < style.TITLE]
+    found = [one for one in page.axes.texts if one.get_size() < labels.TITLE]
     spans = capture.query_spans(chosen.layer)
     cell = (bottom - top) / len(spans)
     size = size_for(cell)
@@ -103,8 +103,8 @@ def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
 @pytest.mark.parametrize("name", ["sea", "ragged", "two texts", "many layers", "windowed"])
 def test_a_wall_has_no_holes_but_where_heads_are_missing(name):
     capture = capture_of(name)
-    with style.dressed():
-        page = composed(Spec("wall", Selection(), Display(shared=False), "neurips"), capture)
+    with labels.figure_settings():
+        page = compose(Spec("wall", Selection(), Display(shared=False), "neurips"), capture)
     heads = [(layer, head) for layer in capture.spec.layers for head in layer.heads]
     boxes = [one.get_extent() for one in page.axes.images]  # left, right, bottom, top
     assert len(boxes) == len(heads)
@@ -132,8 +132,8 @@ def test_a_figure_without_a_title_has_no_hole_where_it_was(kind):
 
 
 def test_the_colour_bar_is_as_tall_as_the_map():
-    with style.dressed():
-        page = composed(Spec("map", Selection(12, 2), width="acl"), capture_of("sea"))
+    with labels.figure_settings():
+        page = compose(Spec("map", Selection(12, 2), width="acl"), capture_of("sea"))
     data, bar = page.axes.images
     assert data.get_extent()[2:] == bar.get_extent()[2:]
     left, right, bottom, top = data.get_extent()
@@ -178,7 +178,7 @@ def test_every_character_has_a_sign(text, shown):
     ],
 )
 def test_what_no_font_has_becomes_a_box(text, shown, monkeypatch):
-    monkeypatch.setattr(style, "drawable", str.isascii)
+    monkeypatch.setattr(labels, "has_glyph", str.isascii)
     assert visible(text) == shown
 
 
@@ -188,7 +188,7 @@ def test_what_is_shown_can_be_drawn_and_is_never_empty(text):
     shown = visible(text)
     assert shown
     for character in shown:
-        assert style.drawable(character)
+        assert labels.has_glyph(character)
         kind = unicodedata.category(character)
         assert kind != "Cc"
         assert kind not in ("Cf", "Cs") or character in labels.JOINERS
@@ -200,12 +200,12 @@ def test_an_elided_label_fits_and_keeps_its_beginning(text, room):
     found = elide(text, room, 7.0)
     assert found == text or found.endswith("…")
     assert text.startswith(found.removesuffix("…"))
-    assert style.extent(found, 7.0) <= room or found == "…"
+    assert labels.text_width(found, 7.0) <= room or found == "…"
 
 
 def test_the_chosen_label_is_bold_only_where_that_takes_no_letter_of_it():
     words = "wonderful"
-    plain_room, bold_room = style.extent(words, 6.5), style.extent(words, 6.5, bold=True)
+    plain_room, bold_room = labels.text_width(words, 6.5), labels.text_width(words, 6.5, bold=True)
     assert plain_room < bold_room
     for room, bold in ((bold_room, True), (plain_room, False), (plain_room / 2, True)):
         (mark,) = labels.axis_marks(byte_prompt(words), spans_of(9), 1.0, 6.5, room, 4)
@@ -215,27 +215,27 @@ def test_the_chosen_label_is_bold_only_where_that_takes_no_letter_of_it():
 
 def test_words_are_the_positions_of_their_newest_tokens():
     prompt = byte_prompt("The sand ran.")
-    found = [(m.start, m.end, m.words) for m in words_of(prompt, spans_of(13))]
+    found = [(m.start, m.end, m.words) for m in word_marks(prompt, spans_of(13))]
     assert found == [(0, 3, "The"), (4, 8, "sand"), (9, 13, "ran.")]
     pairs = np.array([(max(2 * g - 1, 0), 2 * g + 1) for g in range(7)])
-    assert [m.words for m in words_of(prompt, pairs)] == ["The", "sand", "ran."]
+    assert [m.words for m in word_marks(prompt, pairs)] == ["The", "sand", "ran."]
 
 
 def test_pieces_of_a_word_share_its_label_and_special_tokens_keep_their_names():
     capture = plain(["hour-", "glass", "sea"])
-    found = [(m.start, m.end, m.words) for m in words_of(capture.prompt, spans_of(5))]
+    found = [(m.start, m.end, m.words) for m in word_marks(capture.prompt, spans_of(5))]
     assert found == [(0, 1, "[CLS]"), (1, 3, "hour-glass"), (3, 4, "sea"), (4, 5, "[SEP]")]
 
 
 def test_the_bytes_of_one_character_share_a_label():
-    found = singles(byte_prompt("a한b"), spans_of(5))
+    found = token_marks(byte_prompt("a한b"), spans_of(5))
     assert [(m.start, m.end, m.words) for m in found] == [(0, 1, "a"), (1, 4, "한"), (4, 5, "b")]
 
 
 def test_positions_without_tokens_have_no_label():
     spans = np.array([(-1, -1), (0, 1), (1, 2), (-1, -1)])
-    assert [m.start for m in singles(byte_prompt("ab"), spans)] == [1, 2]
-    assert [m.start for m in words_of(byte_prompt("ab"), spans)] == [1]
+    assert [m.start for m in token_marks(byte_prompt("ab"), spans)] == [1, 2]
+    assert [m.start for m in word_marks(byte_prompt("ab"), spans)] == [1]
 
 
 @given(
@@ -245,7 +245,7 @@ def test_positions_without_tokens_have_no_label():
 )
 def test_thinned_labels_keep_their_distance_and_the_chosen_one(starts, cell, need):
     marks = [Mark(at, at + 1, "w", at == max(starts)) for at in starts]
-    kept = thinned(marks, cell, need)
+    kept = thin(marks, cell, need)
     assert [mark for mark in kept if mark.chosen]
     middles = [mark.middle * cell for mark in kept]
     assert np.diff(middles).min(initial=need) >= need - 1e-6
@@ -268,7 +268,7 @@ def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
     assert len(visible(long)) <= labels.LONGEST + 1
     assert visible(long).endswith("…") and "\u202e" not in visible(long)
     prompt = plain(["x ", "a" * 4_000_000, " y"]).prompt
-    for mark in (*singles(prompt, spans_of(3)), *words_of(prompt, spans_of(3))):
+    for mark in (*token_marks(prompt, spans_of(3)), *word_marks(prompt, spans_of(3))):
         assert len(mark.words) <= 2 * labels.LONGEST + 1
 
 
@@ -276,13 +276,13 @@ def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
 def test_level_labels_lie_over_their_axis_and_apart(words, cell):
     marks = [Mark(at, at + 1, one) for at, one in enumerate(words)]
     length = cell * len(words)
-    places = labels.level(marks, cell, length, 6.5)
+    places = labels.level_places(marks, cell, length, 6.5)
     if places is None:
         return
-    half = np.array([style.extent(one, 6.5) / 2 for one in words])
+    half = np.array([labels.text_width(one, 6.5) / 2 for one in words])
     ends = np.stack([places - half, places + half], 1)
-    assert ends.min() >= -labels.BESIDE - 1e-6
-    assert ends.max() <= length + labels.BESIDE + 1e-6
+    assert ends.min() >= -labels.BEYOND - 1e-6
+    assert ends.max() <= length + labels.BEYOND + 1e-6
     assert (ends[1:, 0] - ends[:-1, 1] >= labels.APART - 1e-6).all()
     middles = cell * (np.arange(len(words)) + 0.5)
     assert np.abs(places - middles).max() <= labels.ASIDE + 1e-6
@@ -291,5 +291,5 @@ def test_level_labels_lie_over_their_axis_and_apart(words, cell):
 @given(st.floats(0.1, 60))
 def test_labels_are_as_small_as_all_of_them_need_but_can_be_read(cell):
     size = labels.size_for(cell)
-    assert labels.LEAST <= size <= style.SMALL
-    assert size == style.SMALL or size * labels.LINE <= cell + 1e-9
+    assert labels.LEAST <= size <= labels.SMALL
+    assert size == labels.SMALL or size * labels.LINE <= cell + 1e-9

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hgviz.core import HeadId, Selection
-from hgviz.figures import Spec, composed
+from hgviz.figures import Spec, labels
 from hgviz.figures.links import Item, choose_items
-from hgviz.figures.paper import style
+from hgviz.figures.output import compose
 from hgviz.language import decimals
 from hgviz.maps import DenseMap
 from hgviz.maps.links import LinkOptions, find_links
@@ -23,8 +23,8 @@ LONG = make_capture("The sand runs down and then it stops. " * 12, strides=(1, 2
 
 
 def page_of(capture, linking, chosen=CHOSEN, width="acl2"):
-    with style.dressed():
-        page = composed(Spec("links", chosen, width=width, links=linking), capture)
+    with labels.figure_settings():
+        page = compose(Spec("links", chosen, width=width, links=linking), capture)
         return page, texts(page)
 
 

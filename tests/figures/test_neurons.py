@@ -10,8 +10,8 @@ import pytest
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.figures import Spec, composed
-from hgviz.figures.paper import style
+from hgviz.figures import Spec, labels
+from hgviz.figures.output import compose
 from hgviz.tasks.dissecting import MOST, neurons_chart
 from tests.figures.flaws import require_tidy, texts
 from tests.figures.texts import SEA, TEXTS, capture_of
@@ -94,8 +94,8 @@ def test_no_number_lies_on_the_line_beside_it():
     chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
     values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
     chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
-    with style.dressed():
-        page = composed(Spec("neurons", width="icml2"), chart)
+    with labels.figure_settings():
+        page = compose(Spec("neurons", width="icml2"), chart)
         boxes = [box for words, box in texts(page) if words in ("−0.000113", "0.987", "−6.29e−5")]
     zeros = {
         float(path.vertices[0, 0])
@@ -116,8 +116,8 @@ def test_the_key_that_is_chosen_is_framed():
 
 
 def page_of(chart, width="acl"):
-    with style.dressed():
-        page = composed(Spec("neurons", width=width), chart)
+    with labels.figure_settings():
+        page = compose(Spec("neurons", width=width), chart)
         return page, texts(page)
 
 

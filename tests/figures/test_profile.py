@@ -9,8 +9,8 @@ import pytest
 from hgviz import tasks
 from hgviz.analysis.roles import roles
 from hgviz.core import HeadId, HgvizError, parse_heads
-from hgviz.figures import Spec, composed
-from hgviz.figures.paper import style
+from hgviz.figures import Spec, labels
+from hgviz.figures.output import compose
 from hgviz.tasks.profiling import profile_chart
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import require_tidy, texts
@@ -100,8 +100,8 @@ def test_nobody_asks_and_what_says_something_is_shown():
 
 
 def page_of(chart, width="acl"):
-    with style.dressed():
-        return composed(Spec("profile", width=width), chart)
+    with labels.figure_settings():
+        return compose(Spec("profile", width=width), chart)
 
 
 def test_the_two_attentions_of_a_decoder_have_lines_of_their_own():

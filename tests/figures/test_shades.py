@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hgviz.core import Display, HeadId, Selection, Streaming
-from hgviz.figures import Spec, composed
-from hgviz.figures.levels import stage_of, stages_of
-from hgviz.figures.paper import style
-from hgviz.figures.paper.shades import shades_of
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures import Spec, labels
+from hgviz.figures.cells import seen_cells, shades_of, unseen_reason
+from hgviz.figures.levels import Levels
+from hgviz.figures.output import compose
 from hgviz.maps import LazyMap
 from hgviz.palettes import PALETTES, SCALES, colours, limits_of, paint, palette_coordinates
 from hgviz.tasks.charting import pair_chart
@@ -102,8 +101,8 @@ def test_all_maps_of_a_wall_share_one_scale(seed, display, signed):
     capture = scaled(mixed(words) if signed else plain(words, layers=2), seed)
     display = replace(display, shared=True)
     everything = np.concatenate([one.weights.ravel() for one in capture.maps])
-    with style.dressed():
-        found = rasters(composed(Spec("wall", display=display, width="acl"), capture))
+    with labels.figure_settings():
+        found = rasters(compose(Spec("wall", display=display, width="acl"), capture))
     heads = [(layer, head) for layer, one in enumerate(capture.maps) for head in one.heads]
     assert len(found) == len(heads) + 1  # and the bar
     for (layer, head), rgb in zip(heads, found, strict=False):
@@ -118,8 +117,8 @@ def test_two_heads_and_their_difference_share_one_scale(seed, display, signed):
     make = mixed if signed else plain
     capture, other = scaled(make(words), seed), scaled(make(words), seed + 1)
     chart = pair_chart(capture, other, Selection(0, 1))
-    with style.dressed():
-        a, b, apart = rasters(composed(Spec("compare", display=display, width="acl"), chart))[:3]
+    with labels.figure_settings():
+        a, b, apart = rasters(compose(Spec("compare", display=display, width="acl"), chart))[:3]
     one, two = capture.maps[0].read(1), other.maps[0].read(1)
     both = np.stack([one, two, one - two] if signed else [one, two])
     np.testing.assert_array_equal(a, expected(capture, 0, 1, display, signed, both))
@@ -136,23 +135,23 @@ def test_all_stages_of_a_token_share_one_scale(seed, display, signed):
     words = ["one", "two", "three"]
     capture = scaled(mixed(words) if signed else plain(words, layers=2), seed)
     spec = Spec("levels", Selection(0, 1, 2), display, width="acl", heads=(HeadId(1, 2),))
-    stages = [stage_of(spec, capture, {}, layers, 2) for layers in stages_of(capture)]
+    stages = Levels(capture, {}).stages(spec)
     rows = np.concatenate([one.weights for one in stages])
     reach = max(map(abs, display.limits)) if display.limits else np.abs(rows).max()
     limits = (-(reach or 1), reach or 1) if signed else display.limits or limits_of(0, reach, False)
     suits = PALETTES[display.palette].signed == signed
     name = display.palette if suits else ("blue-red" if signed else "viridis")
     wanted = paint(palette_coordinates(rows, limits, display.scale, signed), colours(name))
-    with style.dressed():
-        page = composed(spec, capture)
+    with labels.figure_settings():
+        page = compose(spec, capture)
     painted = {tuple(np.rint(np.array(one.get_facecolor()[:3]) * 255)) for one in page.axes.patches}
     assert {tuple(map(float, one)) for one in wanted} <= painted
 
 
 @pytest.mark.parametrize("limits", [(0.0, 0.2), (-0.2, 0.1), (-0.2, 0.2)])
 def test_limits_of_signed_weights_are_those_of_the_bar(limits):
-    with style.dressed():
-        page = composed(Spec("map", Selection(0, 1), Display(limits=limits)), mixed(["a", "b"]))
+    with labels.figure_settings():
+        page = compose(Spec("map", Selection(0, 1), Display(limits=limits)), mixed(["a", "b"]))
     words = {text.get_text() for text in page.axes.texts}
     assert {"≤ −0.2", "0", "≥ +0.2"} <= words  # there are weights beyond
 
@@ -203,23 +202,23 @@ def test_a_larger_cell_is_seen_where_any_of_it_is(zoom, windowed):
 def test_padded_tokens_are_not_seen():
     capture = plain(["a", "b", "c"])
     assert seen_cells(capture, 0).all()
-    assert reason(capture, [HeadId(0, 0)]) == ""
+    assert unseen_reason(capture, [HeadId(0, 0)]) == ""
     mask = np.array([True, True, True, False, False])
     padded = replace(capture, prompt=replace(capture.prompt, attention_mask=mask))
     seen = seen_cells(padded, 0)
     assert seen[:3, :3].all()
     assert not seen[:, 3:].any()
     assert not seen[3:].any()
-    assert reason(padded, [HeadId(0, 0)]) == "not seen: padding"
+    assert unseen_reason(padded, [HeadId(0, 0)]) == "not seen: padding"
 
 
 def test_the_reason_is_said():
-    assert reason(make_capture("abcd"), [HeadId(0, 0)]) == "not seen: comes after the query"
+    assert unseen_reason(make_capture("abcd"), [HeadId(0, 0)]) == "not seen: comes after the query"
     assert (
-        reason(make_capture("abcd", windowed=True), [HeadId(2, 0)])
+        unseen_reason(make_capture("abcd", windowed=True), [HeadId(2, 0)])
         == "not seen: outside the window"
     )
-    assert reason(make_capture("a"), [HeadId(0, 0)]) == ""
+    assert unseen_reason(make_capture("a"), [HeadId(0, 0)]) == ""
 
 
 @pytest.mark.parametrize("zoom", [0, 1, 3])
@@ -236,8 +235,8 @@ def test_heads_that_stream_see_the_first_keys_and_the_latest_alone(zoom):
     pooled = padded.reshape(len(padded) // side, side, -1, side).any((1, 3))
     assert np.array_equal(seen_cells(capture, 0, zoom, head=1), pooled)
     why = "not seen: comes after the query, or neither among the first keys nor the latest"
-    assert reason(capture, [HeadId(0, 1)]) == why
-    assert reason(capture, [HeadId(0, 0)]) == "not seen: comes after the query"
+    assert unseen_reason(capture, [HeadId(0, 1)]) == why
+    assert unseen_reason(capture, [HeadId(0, 0)]) == "not seen: comes after the query"
 
 
 def test_a_figure_of_a_head_that_streams_hatches_what_it_does_not_see(tmp_path):

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz import figures, tasks
+from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.figures import FIGURES, Looked, Panel, Spec, composed, tables
-from hgviz.figures.files import export
+from hgviz.figures import FIGURES, Looked, Panel, Spec, cells, heatmap, labels, output
+from hgviz.figures.cells import seen_cells
 from hgviz.figures.levels import stages_of
-from hgviz.figures.paper import style
-from hgviz.figures.pictures import DRAWINGS
-from hgviz.figures.unseen import seen_cells
+from hgviz.figures.output import compose, write_numbers
+from hgviz.figures.spec import kind_of
 from hgviz.maps.links import LinkOptions
 from hgviz.store import write_capture
 from tests.figures.every import panel_of
@@ -27,10 +26,22 @@ from tests.making import make_capture
 SOME = "sea", "signed", "windowed", "words", "ragged", "two texts", "states", "slots", "mixed"
 
 
+def plain_text(text):
+    """A text of a table without the apostrophe that keeps it from being a formula."""
+    return text[1:] if text[:1] == "'" and text.lstrip("'")[:1] in output.FORMULA else text
+
+
+def rows_of(panel):
+    content = panel.content
+    if isinstance(content, Looked):
+        drawing = kind_of(panel.spec.kind).load()
+        return drawing(content.capture, content.facts).rows(panel.spec)
+    return content.rows()
+
+
 def read(panel):
     """The table of a figure as a program reads it: names of columns -> texts."""
-    rows = DRAWINGS[panel.spec.kind].rows(panel.spec, panel.content)
-    text = export.table(rows).decode()
+    text = output.csv_table(rows_of(panel)).decode()
     return list(csv.DictReader(StringIO(text, newline=""), strict=True))
 
 
@@ -55,14 +66,14 @@ def seven(values):
 
 @pytest.mark.parametrize("kind", FIGURES)
 def test_every_kind_has_numbers_in_a_table_that_any_program_reads(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 13)
-    path = figures.draw(panel_of(kind), tmp_path / "f.csv")
+    monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 1 << 13)
+    path = output.draw(panel_of(kind), tmp_path / "f.csv")
     content = path.read_bytes()
     rows = list(csv.reader(StringIO(content.decode(), newline=""), strict=True))
     assert len(rows) > 1 and len(set(rows[0])) == len(rows[0])
     assert {len(one) for one in rows} == {len(rows[0])}
     assert content.endswith(b"\r\n") and b"nan" not in content.lower()
-    assert figures.draw(panel_of(kind), tmp_path / "g.csv").read_bytes() == content
+    assert output.draw(panel_of(kind), tmp_path / "g.csv").read_bytes() == content
 
 
 # --- kinds of a capture ---------------------------------------------------------------------------
@@ -84,7 +95,7 @@ def test_the_numbers_of_a_map_are_its_weights_at_their_tokens(name):
             said = row[f"{side}_last"]
             assert said == ("" if token is None else str(token))
         if tokens[0] is not None and row["query_first"] == row["query_last"]:
-            text = tables.plain(row["query_text"])
+            text = plain_text(row["query_text"])
             assert text == capture.query_prompt(layer).label(tokens[0])
         assert row["head"] == str(head) and row["reduction"] == ""
 
@@ -97,14 +108,14 @@ def test_a_shortened_level_says_the_tokens_of_every_position():
     for row in rows[:: capture.maps[layer].shape[2]]:
         start, end = spans[int(row["row_first"])]
         assert (row["query_first"], row["query_last"]) == (str(start), str(end - 1))
-        assert tables.plain(row["query_text"]) == SEA[start:end]
+        assert plain_text(row["query_text"]) == SEA[start:end]
 
 
 def test_a_reduced_map_has_the_cells_that_are_drawn():
     capture = plain(["word"] * 467, layers=1, heads=1)
     panel = of("map", capture, 0, 0, width="1.5in")
-    with style.dressed():
-        page = composed(panel.spec, capture)
+    with labels.figure_settings():
+        page = compose(panel.spec, capture)
     side = int(page.notes[0].split()[-2])  # each cell is the largest of 2 × 2 weights
     rows = read(panel)
     found = capture.maps[0].read(0, zoom=side.bit_length() - 1)
@@ -118,8 +129,8 @@ def test_a_reduced_map_has_the_cells_that_are_drawn():
 
 
 def test_a_table_never_has_more_cells_than_it_may(monkeypatch):
-    monkeypatch.setattr(tables, "MOST", 900)
-    monkeypatch.setattr(tables, "MOST_OF_WALL", 9000)
+    monkeypatch.setattr(cells, "MOST_CELLS", 900)
+    monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 9000)
     capture = capture_of("sea")
     rows = read(of("map", capture, 12, 2))
     assert len(rows) == 23 * 23 and {row["reduction"] for row in rows} == {"largest of 4 x 4"}
@@ -136,7 +147,7 @@ def test_a_long_text_is_read_in_cells_and_never_whole(monkeypatch):
             sizes.append(found.size)
             return found
 
-    monkeypatch.setattr(tables, "MOST", 1 << 12)
+    monkeypatch.setattr(cells, "MOST_CELLS", 1 << 12)
     base = plain(["w"] * 1798, layers=1, heads=1)
     capture = replace(base, maps=(Watched(base.maps[0].weights, (0,)),))
     panel = of("map", capture, 0, 0, 7)
@@ -146,7 +157,7 @@ def test_a_long_text_is_read_in_cells_and_never_whole(monkeypatch):
 
 @pytest.mark.parametrize("name", ["sea", "ragged", "two texts"])
 def test_the_numbers_of_a_wall_are_those_of_every_head(name, monkeypatch):
-    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 14)
+    monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 1 << 14)
     capture = capture_of(name)
     rows = read(of("wall", capture))
     zoom = len(rows[0]["reduction"]) and int(rows[0]["reduction"].split()[-1]).bit_length() - 1
@@ -158,7 +169,7 @@ def test_the_numbers_of_a_wall_are_those_of_every_head(name, monkeypatch):
 
 
 def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(monkeypatch):
-    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 12)
+    monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 1 << 12)
     off = frozenset({HeadId(12, 2), HeadId(0, 0)})
     capture = replace(capture_of("sea"), off=off)
     (row,) = read(of("map", capture, 12, 2))
@@ -248,7 +259,7 @@ def test_hostile_tokens_come_back_as_they_were():
     text = '"a",b\r\n\n\r=1+1\t\x00\x1b\u202e;é모\'@x-y'
     capture = make_capture(text)
     rows = read(of("map", capture, 12, 0))[: len(capture.prompt)]
-    said = [tables.plain(row["key_text"]) for row in rows]
+    said = [plain_text(row["key_text"]) for row in rows]
     assert said == [capture.prompt.label(at) for at in range(len(capture.prompt))]
     for row in rows:
         assert row["key_text"][:1] not in ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -256,15 +267,15 @@ def test_hostile_tokens_come_back_as_they_were():
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 def test_any_text_survives_a_table_and_none_is_a_formula(texts):
-    content = export.table([tuple(texts), tuple(texts)]).decode()
+    content = output.csv_table([tuple(texts), tuple(texts)]).decode()
     (row, again) = csv.reader(StringIO(content, newline=""), strict=True)
-    assert row == again and [tables.plain(one) for one in row] == texts
-    assert not any(one[:1] in tables.FORMULA for one in row)
+    assert row == again and [plain_text(one) for one in row] == texts
+    assert not any(one[:1] in output.FORMULA for one in row)
 
 
 @pytest.mark.parametrize("text", ["'s", "''", "it's", "'", "a=b", "1-2", ""])
 def test_texts_that_are_no_formula_stay_as_they_are(text):
-    assert tables.cell(text) == text and tables.plain(text) == text
+    assert output.csv_cell(text) == text and plain_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -273,17 +284,17 @@ def test_texts_that_are_no_formula_stay_as_they_are(text):
      (-1e-9, "-1e-09"), (float("nan"), ""), (-np.inf, ""), (np.int64(7), "7"), (0.0, "0")],
 )  # fmt: skip
 def test_numbers_have_seven_digits_and_what_is_none_is_empty(value, said):
-    assert tables.cell(value) == said
+    assert output.csv_cell(value) == said
 
 
 def test_half_a_character_does_not_stop_a_table():
-    assert export.table([("a\ud800",)]) == b"a\\ud800\r\n"
+    assert output.csv_table([("a\ud800",)]) == b"a\\ud800\r\n"
 
 
 @pytest.mark.parametrize("name", ["hostile", "one letter", "lines", "one signed", "long names"])
 def test_any_text_has_numbers_of_every_kind(name, monkeypatch):
-    monkeypatch.setattr(tables, "MOST", 1 << 12)
-    monkeypatch.setattr(tables, "MOST_OF_WALL", 1 << 12)
+    monkeypatch.setattr(cells, "MOST_CELLS", 1 << 12)
+    monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 1 << 12)
     capture, head = first(name)
     for kind in ("map", "wall", "levels", "links"):
         assert read(of(kind, capture, *head))
@@ -298,7 +309,7 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
         (Spec("pie"), "unknown kind of figure"),
     ):
         with pytest.raises(HgvizError, match=said):
-            figures.draw(Panel(spec, Looked(capture)), tmp_path / "f.csv")
+            output.draw(Panel(spec, Looked(capture)), tmp_path / "f.csv")
     assert not list(tmp_path.iterdir())
 
 
@@ -309,7 +320,7 @@ def test_what_cannot_be_drawn_has_no_numbers_either(tmp_path):
     ("name", "expected"), [("f.pdf", "f"), ("a.b.svg", "a.b"), ("F.PDF", "F"), ("f.csv", "f")]
 )
 def test_the_numbers_beside_a_figure_have_its_name(name, expected, tmp_path):
-    written = figures.write_numbers(panel_of("scores"), tmp_path / name)
+    written = output.write_numbers(panel_of("scores"), tmp_path / name)
     assert written == tmp_path / f"{expected}.csv" and list(tmp_path.iterdir()) == [written]
 
 
@@ -321,7 +332,7 @@ def test_numbers_are_written_beside_the_picture_or_in_its_place(tmp_path, output
     assert {one.name for one in tmp_path.iterdir()} == names
     assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
     with pytest.raises(HgvizError, match="no folder"):
-        figures.write_numbers(panel_of("scores"), tmp_path / "no" / "f.pdf")
+        write_numbers(panel_of("scores"), tmp_path / "no" / "f.pdf")
 
 
 def test_charts_keep_their_lines_in_order():

@@ -5,9 +5,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from hgviz import figures
 from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly, slot_prompt
-from hgviz.figures import Looked, Panel
+from hgviz.figures import Looked, Panel, output
 from tests.making import byte_prompt, make_capture
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, the bell rang."
@@ -217,7 +216,7 @@ def capture_of(name: str) -> Capture:
 
 def draw(spec, capture, path):
     """Write a figure of a capture of which nothing is known but itself."""
-    return figures.draw(Panel(spec, Looked(capture), (capture.path,), capture.item), path)
+    return output.draw(Panel(spec, Looked(capture), (capture.path,), capture.item), path)
 
 
 # kinds that are drawn of a capture as it is

@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
 from hgviz.core import Display, Selection, progress
-from hgviz.figures import FORMATS, WIDTHS, Spec, points
-from hgviz.figures.paper import style
-from hgviz.figures.preview import Preview
+from hgviz.figures import FORMATS, WIDTHS, Spec, labels, points
+from hgviz.figures.output import Preview
 from hgviz.gui import export
 from hgviz.gui.export import DOTS, ExportDialog, PagePicture
 from hgviz.gui.help import Explanation
@@ -87,7 +86,7 @@ def said(dialog):
 
 
 def test_the_preview_at_the_resolution_of_the_file_is_the_file(drawn, until, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "DOTS", float(style.DOTS))
+    monkeypatch.setattr(export, "DOTS", float(labels.DOTS))
     dialog = ask(drawn, last=("icml", "png"))
     until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
     spec = dialog.choices.spec

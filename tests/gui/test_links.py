@@ -11,8 +11,8 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainterPath
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
-from hgviz.figures import composed
-from hgviz.figures.paper import style
+from hgviz.figures import labels
+from hgviz.figures.output import compose
 from hgviz.gui import links as curve
 from hgviz.gui import theme
 from hgviz.gui.links import KEY, QUERY, LinksView, end_label
@@ -271,8 +271,8 @@ def test_any_capture_is_shown(name, dark, app):
         view.bar.heads.setCurrentIndex(0)
         view.settle()
         drawn.append(view.figure(session))
-        with style.dressed():
-            assert all(composed(spec, capture).height > 0 for spec in drawn)
+        with labels.figure_settings():
+            assert all(compose(spec, capture).height > 0 for spec in drawn)
 
 
 def test_nothing_captured_is_said():

@@ -15,7 +15,7 @@ from hgviz import palettes, tasks
 from hgviz.analysis.composition import is_of_tokens, of_tokens
 from hgviz.analysis.metrics import signed_heads
 from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
-from hgviz.figures.paper.frame import has_negative_weights
+from hgviz.figures.cells import is_signed
 from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sides, sources, theme
 from hgviz.gui import program as status
 from hgviz.gui.actions import by_name
@@ -588,7 +588,7 @@ def test_a_dialog_says_when_the_tokens_behind_slots_are_unknown(program):
 def test_every_head_of_tokens_is_signed():
     capture = of_tokens(linformer())
     assert all(signed_heads(capture.spec.layers[0], capture.maps[0]))
-    assert all(has_negative_weights(capture, 0, head) for head in range(4))
+    assert all(is_signed(capture, HeadId(0, head)) for head in range(4))
 
 
 def test_neurons_send_to_the_slots(program):

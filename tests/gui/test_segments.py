@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec
-from hgviz.figures.unseen import reason, seen_cells
+from hgviz.figures.cells import seen_cells, unseen_reason
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
 from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, follow, lay
@@ -251,7 +251,7 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
     capture = segmented()
     seen = seen_cells(capture, 2)
     np.testing.assert_array_equal(seen, np.tri(len(seen), dtype=bool))
-    assert reason(capture, [HeadId(2, 0)]) == "not seen: comes after the query"
+    assert unseen_reason(capture, [HeadId(2, 0)]) == "not seen: comes after the query"
     said = program.followed(capture, Selection(0, 0, 0))
     assert said.endswith("in none of the segments yet")
     assert "in position 1 of segments (“every·”)" in program.followed(capture, Selection(0, 0, 6))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hgviz import tasks
-from hgviz.figures import Looked, Spec, composed, points
-from hgviz.figures.paper import style
+from hgviz.figures import Looked, Spec, labels, points
+from hgviz.figures.output import compose
 from tests.figures import test_attribution as attributions
 from tests.figures import test_charts as charts
 from tests.figures.flaws import flaws
@@ -33,8 +33,8 @@ def test_no_chart_at_any_width_has_a_flaw(name):
     chart = tasks.chart(kind, studies, **more)
     for width in EVERY_WIDTH:
         for title in TITLES:
-            with style.dressed():
-                require(composed(Spec(kind, width=width, title=title), chart), width, title)
+            with labels.figure_settings():
+                require(compose(Spec(kind, width=width, title=title), chart), width, title)
 
 
 @pytest.mark.parametrize("method", attributions.METHODS)
@@ -42,8 +42,8 @@ def test_no_chart_at_any_width_has_a_flaw(name):
 def test_no_attribution_at_any_width_has_a_flaw(name, method):
     for width in EVERY_WIDTH:
         panel = attributions.panel_of(capture_of(name), method, width)
-        with style.dressed():
-            require(composed(panel.spec, panel.content), width, method)
+        with labels.figure_settings():
+            require(compose(panel.spec, panel.content), width, method)
 
 
 def test_heads_that_are_off_have_no_flaw_either():
@@ -55,7 +55,7 @@ def test_heads_that_are_off_have_no_flaw_either():
                 head = min(off)
                 spec = Spec(kind, width=width)
                 chosen = replace(spec.selection, layer=head.layer, head=head.head)
-                with style.dressed():
+                with labels.figure_settings():
                     content = Looked(replace(capture, off=off))
-                    page = composed(replace(spec, selection=chosen), content)
+                    page = compose(replace(spec, selection=chosen), content)
                 require(page, width, kind, name)

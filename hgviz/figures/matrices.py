@@ -1,32 +1,27 @@
 """Matrices of numbers side by side on one scale: distances of heads, and how far outputs reach.
 
-See charts for title, more, notes and about. Widths and heights are in points.
+Widths and heights are in points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Display
-from hgviz.figures.charts import Chart, Limits, Plots, Row
-from hgviz.figures.paper import style
-from hgviz.figures.paper.axes import Many, round_ticks
-from hgviz.figures.paper.frame import footnotes, legend
-from hgviz.figures.paper.labels import elide
-from hgviz.figures.paper.page import Page, boxes_of
-from hgviz.figures.paper.shades import LONGEST, Shades, level_bar, shades_of
-from hgviz.figures.spec import Spec
+from hgviz.figures.cells import LONGEST, Shades, shades_of
+from hgviz.figures.charts import Chart, Limits, Plots
+from hgviz.figures.labels import SMALL, TEXT, elide, text_width
+from hgviz.figures.page import GREY, Many, Page, Tick, boxes_of, round_ticks
+from hgviz.figures.spec import Row, Spec
 from hgviz.palettes import LIGHT_PAGE
 
 TITLE_ROOM = 13.0
 NAME = 5.5  # the size of the names of heads
-APART = 14.0  # before the lines below
+APART = 14.0  # between grids, and before the lines below
 
 
 def _draw_matrix(
@@ -59,28 +54,26 @@ class Grid:
     ) -> float:
         """Draw it with cells of at most `largest`; returns where it ends below."""
         rows, columns = self.values.shape
-        inner = left + max(style.extent(name, NAME) for name in self.rows) + 14
+        inner = left + max(text_width(name, NAME) for name in self.rows) + 14
         cell = min((left + width - inner) / max(columns, 1), largest)
-        title = elide(self.title, width, style.TEXT, bold=True)
-        page.text(left, top + TITLE_ROOM - 5, title, size=style.TEXT, bold=True)
+        page.text(left, top + TITLE_ROOM - 5, elide(self.title, width, TEXT, bold=True), bold=True)
         y = top + TITLE_ROOM + 2
         right, bottom = inner + cell * columns, y + cell * rows
         known = np.isfinite(self.values)
         box = inner, y, right - inner, bottom - y
         _draw_matrix(page, np.where(known, self.values, 0.0), known, shades, box)
         step = max(1, ceil(1.15 * NAME / cell))
-        grey = LIGHT_PAGE.secondary
         for row in range(0, rows, step):
             page.text(inner - 3, y + (row + 0.5) * cell, self.rows[row], size=NAME,
-                      across="right", middle=True, colour=grey)  # fmt: skip
+                      across="right", middle=True, colour=GREY)  # fmt: skip
         shown = range(0, columns, step)
         for column in shown:
             page.text(inner + (column + 0.5) * cell, bottom + 3, self.columns[column], size=NAME,
-                      across="right", turned=True, middle=True, colour=grey)  # fmt: skip
-        depth = max((style.extent(self.columns[at], NAME) for at in shown), default=0.0)
-        page.text(left + style.SMALL, (y + bottom) / 2, self.down, size=style.SMALL,
-                  across="center", turned=True)  # fmt: skip
-        page.text((inner + right) / 2, bottom + depth + 13, self.across, size=style.SMALL,
+                      across="right", turned=True, middle=True, colour=GREY)  # fmt: skip
+        depth = max((text_width(self.columns[column], NAME) for column in shown), default=0.0)
+        page.text(left + SMALL, (y + bottom) / 2, self.down, size=SMALL, across="center",
+                  turned=True)  # fmt: skip
+        page.text((inner + right) / 2, bottom + depth + 13, self.across, size=SMALL,
                   across="center")  # fmt: skip
         return float(bottom + depth + 18)
 
@@ -91,10 +84,6 @@ class Grids(Chart):
 
     grids: tuple[Grid, ...]
     unit: str
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = (0.0, 1.0)
 
     def rows(self) -> list[Row]:
@@ -112,41 +101,32 @@ class Grids(Chart):
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the grids, and one colour bar for all."""
         end = self.draw_below(page, self.draw_heading(page, spec))
-        page.close(footnotes(page, self.notes, 0.0, end) + 5)
+        page.close(page.footnotes(self.notes, 0.0, end) + 5)
 
     def draw_below(
         self, page: Page, top: float, narrowest: float = 120.0, largest: float = 22.0
     ) -> float:
         """Place the grids from top down, each at least so wide, their cells at most so; returns
         where the colour bar ends."""
-        display = Display(limits=self.limits, scale="linear")
-        shades = shades_of(display, self.limits[0] < 0, [])
-        columns, gap = max(1, min(len(self.grids), int(page.width // narrowest))), 14.0
-        width = (page.width - gap * (columns - 1)) / columns
+        shades = shades_of(Display(limits=self.limits, scale="linear"), self.limits[0] < 0, [])
+        columns = max(1, min(len(self.grids), int(page.width // narrowest)))
+        width = (page.width - APART * (columns - 1)) / columns
         bottom = top
         for start in range(0, len(self.grids), columns):
             top = bottom
             for column, grid in enumerate(self.grids[start : start + columns]):
-                end = grid.draw(page, shades, column * (width + gap), top, width, largest)
+                end = grid.draw(page, shades, column * (width + APART), top, width, largest)
                 bottom = max(bottom, end)
-        y = footnotes(page, [self.unit], 0.0, bottom - 2)
-        first = style.extent(shades.ticks(page.width / 2)[0][1], style.SMALL)
-        return level_bar(page, shades, max(3.0, first / 2 + 1), y + 4, page.width / 2)
+        return shades.draw_half(page, page.footnotes([self.unit], 0.0, bottom - 2) + 4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeats(Chart):
     """How much the heads of a model repeat each other: a grid of every two heads for each layer,
-    and lines over layers. Nothing follows the models in the command that measures it (asked)."""
-
-    asked: ClassVar[tuple[str, ...]] = ()
+    and lines over layers."""
 
     grids: Grids
     lines: Plots
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each two heads and each point."""
@@ -162,7 +142,7 @@ class Repeats(Chart):
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the grids and the lines."""
         y = self.grids.draw_below(page, self.draw_heading(page, spec), 84.0, 13.0)
-        self.lines.draw_below(page, footnotes(page, self.notes, 0.0, y) + APART)
+        self.lines.draw_below(page, page.footnotes(self.notes, 0.0, y) + APART)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,24 +158,23 @@ class Square:
         self, page: Page, shades: Shades, left: float, top: float, side: float, is_first: bool
     ) -> None:
         """Draw it with outputs down; only the first of a row has their numbers."""
-        y, (rows, columns), grey = top + TITLE_ROOM, self.values.shape, LIGHT_PAGE.secondary
-        title = elide(self.name, side, style.TEXT, bold=True)
-        page.text(left, y - 5, title, size=style.TEXT, bold=True)
+        y, (rows, columns) = top + TITLE_ROOM, self.values.shape
+        page.text(left, y - 5, elide(self.name, side, TEXT, bold=True), bold=True)
         _draw_matrix(page, self.values, self.values > 0, shades, (left, y, side, side))
         for token, words in _token_ticks(columns, side):
             x = left + (token + 0.5) * side / max(columns, 1)
-            page.lines([[(x, y + side), (x, y + side + 2)]], grey)
-            page.text(x, y + side + 9, words, size=style.SMALL, across="center", colour=grey)
-        page.text(left + side / 2, y + side + 18, self.across, size=style.SMALL, across="center")
+            page.lines([[(x, y + side), (x, y + side + 2)]], GREY)
+            page.caption(x, y + side + 9, words, across="center")
+        page.text(left + side / 2, y + side + 18, self.across, size=SMALL, across="center")
         if is_first:
             for token, words in _token_ticks(rows, side):
-                page.text(left - 3, y + (token + 0.5) * side / max(rows, 1), words,
-                          size=style.SMALL, across="right", middle=True, colour=grey)  # fmt: skip
-            page.text(style.SMALL, y + side / 2, "Output at token", size=style.SMALL,
-                      across="center", turned=True)  # fmt: skip
+                middle = y + (token + 0.5) * side / max(rows, 1)
+                page.caption(left - 3, middle, words, across="right", middle=True)
+            page.text(SMALL, y + side / 2, "Output at token", size=SMALL, across="center",
+                      turned=True)  # fmt: skip
 
 
-def _token_ticks(count: int, room: float) -> list[tuple[float, str]]:
+def _token_ticks(count: int, room: float) -> list[Tick]:
     return round_ticks(0, max(count - 1, 1), room, 26.0, whole=True)
 
 
@@ -211,10 +190,6 @@ class Reaches(Chart):
     squares: tuple[Square, ...]
     lines: Plots
     asked: tuple[str, ...] = ()
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
 
     def rows(self) -> list[Row]:
         """A row for each cell and each point."""
@@ -240,16 +215,17 @@ class Reaches(Chart):
         room = page.width - start
         columns = max(1, min(len(self.squares), int(room // 84)))
         side = min((room - gap * (columns - 1)) / columns, 170.0)
+        pitch = TITLE_ROOM + side + 22
         for number, square in enumerate(self.squares):
             row, column = divmod(number, columns)
-            y = top + row * (TITLE_ROOM + side + 22)
-            square.draw(page, shades, start + column * (side + gap), y, side, column == 0)
-        rows = ceil(len(self.squares) / columns)
+            x, y = start + column * (side + gap), top + row * pitch
+            square.draw(page, shades, x, y, side, column == 0)
         scale = ["Gradient, over the largest of its matrix (logarithm)"]
-        y = footnotes(page, scale, 0.0, top + rows * (TITLE_ROOM + side + 22) - 2)
+        bottom = top + ceil(len(self.squares) / columns) * pitch - 2
+        y = page.footnotes(scale, 0.0, bottom)
         bar = page.width - 62
-        end = level_bar(page, shades, 3.0, y + 4, bar)
+        end = shades.draw_level(page, 3.0, y + 4, bar)
         if any((square.values == 0).any() for square in self.squares):
             left = min(LONGEST, bar) + APART
-            legend(page, ["exactly 0"], left, y + 3, page.width - left)
-        self.lines.draw_below(page, footnotes(page, self.notes, 0.0, end) + APART)
+            page.legend(["exactly 0"], left, y + 3, page.width - left)
+        self.lines.draw_below(page, page.footnotes(self.notes, 0.0, end) + APART)

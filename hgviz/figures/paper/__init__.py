@@ -1,1 +1,0 @@
-"""What every figure stands on: the page, its type and axes, labels, colours."""
